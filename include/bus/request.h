@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The a{sv} of Plan and Allocate. */
+
+#include <systemd/sd-bus.h>
+
+#include "core/request.h"
+
+/* So many characters of a caller's text are repeated in a sentence. */
+#define QUOTED_MAX 64
+
+/* Reads the dictionary at the message's position. VERDICT_INVALID_REQUEST names the key that is unknown, twice there or of the wrong type. */
+Verdict bus_read_request(sd_bus_message *m, Request *ret, Refusal *ret_refusal);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The D-Bus face: objects, properties, signals. Thin: it reads arguments, calls back, replies. What the objects are about belongs to the
+ * callbacks' owner, and is looked up again on every call.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "core/plan.h"
+
+typedef struct Server Server;
+
+/* A job as it is now. Strings are borrowed until the next turn of the event loop. */
+typedef struct JobView {
+        uint32_t id;
+        const char *verb;    /* "prepare", "release", "create-vfs", "bind" */
+        const char *subject; /* the allocation's name, or an address */
+        const char *step;    /* what it does now, a phrase; "" before the first */
+        const char *message; /* why it failed, a sentence; "" while it did not */
+        unsigned steps_done, steps_total;
+} JobView;
+
+typedef struct ServerCallbacks {
+        PlanContext (*context)(void *userdata);
+        Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job, Refusal *ret);
+        Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+        Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
+        Verdict (*rescan)(void *userdata, Refusal *ret);
+        Verdict (*reload)(void *userdata, Refusal *ret);
+        bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
+        size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
+} ServerCallbacks;
+
+#define SERVER_JOBS_MAX 64U
+
+/* Connects to the system bus and adds the objects; server_announce() takes the name. callbacks must outlive the server. */
+int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
+int server_announce(Server *s);
+Server *server_free(Server *s);
+DEFINE_CLEANUP(Server *, server_free)
+
+/* Signals. Before server_announce() they go nowhere. Failures are logged here. */
+void server_job_new(Server *s, uint32_t id);
+void server_job_changed(Server *s, uint32_t id);
+void server_job_removed(Server *s, uint32_t id, const char *result);
+void server_allocation_new(Server *s, const char *name);
+void server_allocation_changed(Server *s, const char *name);
+void server_allocation_removed(Server *s, const char *name);
+void server_device_added(Server *s, PciAddress address);
+void server_device_changed(Server *s, PciAddress address);
+void server_device_removed(Server *s, PciAddress address);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A set of hardware promised to one name. The ledger owns allocations; a plan holds one that is not promised yet. */
+
+#include "core/inventory.h"
+#include "core/request.h"
+
+typedef enum AllocationState {
+        ALLOCATION_RESERVED,  /* decided; not on disk yet */
+        ALLOCATION_PREPARING, /* on disk; a job binds its devices */
+        ALLOCATION_READY,
+        ALLOCATION_IN_USE, /* a running domain holds it */
+        ALLOCATION_RELEASING,
+        ALLOCATION_FAILED, /* keeps its devices until released */
+        _ALLOCATION_STATE_MAX,
+        _ALLOCATION_STATE_INVALID = -22,
+} AllocationState;
+const char *allocation_state_to_string(AllocationState s);
+AllocationState allocation_state_from_string(const char *s);
+
+typedef enum DeviceRole {
+        DEVICE_ROLE_ASSIGNED,  /* asked for: has a slot */
+        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card, same group: goes to the guest with it */
+        DEVICE_ROLE_HELD,      /* the rest of the group: on the VFIO driver, not shown to the guest */
+        _DEVICE_ROLE_MAX,
+        _DEVICE_ROLE_INVALID = -22,
+} DeviceRole;
+const char *device_role_to_string(DeviceRole r);
+DeviceRole device_role_from_string(const char *s);
+
+typedef struct AllocationDevice {
+        PciAddress address;
+        DeviceRole role;
+        char *slot;           /* "gpu0", "ib-vf1": pool and index in the caller's order; companions "gpu0-1" (function); NULL for held */
+        char *pool;           /* NULL for companions and held devices outside pools */
+        char *prior_driver;   /* before the allocation, NULL none: what AfterRelease=restore goes back to */
+        char *prior_override; /* NULL not set */
+        bool is_vf;
+        PciAddress physfn; /* when is_vf */
+        /* Identity: an address may mean another card after a boot. */
+        uint16_t vendor, device, subsystem_vendor, subsystem_device;
+        char *path; /* bridge path below sys/devices */
+} AllocationDevice;
+
+typedef struct Pin {
+        unsigned vcpu;
+        unsigned cpu;
+} Pin;
+
+typedef struct Cell {
+        int node;        /* host NUMA node id */
+        uint64_t memory; /* bytes, a whole number of pages */
+        CpuSet vcpus;
+} Cell;
+
+typedef struct Allocation {
+        char *name;
+        char id[37];         /* UUID: also the domain's */
+        uint32_t owner;      /* uid of the caller */
+        uint64_t generation; /* counts up with every allocation of this node */
+        AllocationState state;
+        char *reason; /* why it is in that state, a sentence; NULL in the usual ones */
+        AllocationDevice *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
+        size_t n_devices;
+        CpuSet cpus; /* claimed host CPUs: whole cores, so it may hold more than the pins */
+        Pin *pins;   /* ascending by vcpu */
+        size_t n_pins;
+        Cell cells[REQUEST_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
+        size_t n_cells;
+        uint64_t page_size; /* 0: ordinary pages */
+} Allocation;
+
+Allocation *allocation_new(const char *name);
+Allocation *allocation_free(Allocation *a);
+DEFINE_CLEANUP(Allocation *, allocation_free)
+
+/* Appends a zeroed device. NULL when out of memory. */
+AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role);
+/* NULL when the address is not part of it. */
+const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
+uint64_t allocation_memory(const Allocation *a);
+
+/*
+ * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for VFs, which are
+ * cards of their own, nor for a PF beside its VF (scenario D10).
+ */
+bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Configuration: INI text to a Config. Pure: host reads the file, this reads the text. One broken line never hides the rest: each gives
+ * a ConfigProblem (file, line, sentence) and is ignored. passthroughd.conf(5) documents the keys.
+ */
+
+#include "core/cpuset.h"
+#include "core/inventory.h"
+
+#define CONFIG_TEXT_MAX (1024U * 1024U)
+#define CONFIG_LINE_MAX 198U /* bytes: libinih reads into 200; comments may be longer */
+#define CONFIG_POOLS_MAX 64U
+#define CONFIG_MATCHES_MAX 256U /* Match= lines in one section */
+#define CONFIG_PROBLEMS_MAX 256U
+#define POOL_NAME_MAX 63U /* [a-z0-9][a-z0-9-]* */
+
+typedef enum AfterRelease {
+        AFTER_RELEASE_RESTORE, /* driver and override as they were before the allocation (the default) */
+        AFTER_RELEASE_KEEP,    /* stays on the VFIO driver */
+        _AFTER_RELEASE_MAX,
+        _AFTER_RELEASE_INVALID = -22,
+} AfterRelease;
+const char *after_release_to_string(AfterRelease a);
+AfterRelease after_release_from_string(const char *s);
+
+typedef enum PoolBind {
+        POOL_BIND_ALLOCATE, /* taken from the host's driver when allocated (the default) */
+        POOL_BIND_START,    /* on the VFIO driver from start */
+        _POOL_BIND_MAX,
+        _POOL_BIND_INVALID = -22,
+} PoolBind;
+const char *pool_bind_to_string(PoolBind b);
+PoolBind pool_bind_from_string(const char *s);
+
+/* One Match= line: all terms that are set must hold. */
+typedef struct Match {
+        unsigned line;
+        char *address;   /* glob over DDDD:BB:SS.F; NULL: not set, as below */
+        char *pf;        /* glob over the address of a VF's PF; holds for VFs only */
+        int vendor, device;                     /* -1 not set; id= sets both */
+        int subsystem_vendor, subsystem_device; /* -1 not set */
+        char *class;     /* hex digits, prefix of the six-digit class */
+        int type;        /* PciType, -1 not set */
+        int numa;        /* node id, -1 not set: there is no matching for "unknown" */
+} Match;
+
+typedef struct Pool {
+        char *name;
+        unsigned line; /* of the section header */
+        Match *matches;
+        size_t n_matches;
+        unsigned virtual_functions; /* 0: create none */
+        PoolBind bind;
+} Pool;
+
+typedef struct ConfigProblem {
+        char *file;
+        unsigned line; /* 0: the file as a whole */
+        char *message; /* a sentence */
+} ConfigProblem;
+
+typedef struct Config {
+        char *file;
+        char *vfio_driver;      /* VfioDriver=, "vfio-pci" */
+        unsigned job_timeout;   /* JobTimeoutSec=, seconds, 1..3600, 60 */
+        CpuSet housekeeping;    /* HousekeepingCpus=, never given to guests, empty */
+        uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
+        AfterRelease after_release;
+        Pool *pools; /* in file order */
+        size_t n_pools;
+        Match *excludes;
+        size_t n_excludes;
+        ConfigProblem *problems;
+        size_t n_problems;
+} Config;
+
+/* Defaults only, no pools. */
+Config *config_new(void);
+Config *config_free(Config *c);
+DEFINE_CLEANUP(Config *, config_free)
+
+/* Parses text (NUL-terminated) named file into a fresh Config. Broken lines are in (*ret)->problems. Fails only for want of memory. */
+int config_parse(const char *file, const char *text, Config **ret);
+int config_add_problem(Config *c, unsigned line, const char *format, ...) _printf_(3, 4);
+
+const Pool *config_find_pool(const Config *c, const char *name);
+bool pool_name_is_valid(const char *name);
+
+/*
+ * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem is a sentence that the caller frees and *ret is
+ * untouched: half a line would match more than was meant. ret->line is left to the caller.
+ */
+int match_parse(const char *text, Match *ret, char **ret_problem);
+void match_done(Match *m);
+
+/* Does the line match the device? The PF of a VF is not consulted except by its address. */
+bool match_device(const Match *m, const PciDevice *dev);
+/* The first matching line or NULL. */
+const Match *match_any(const Match *matches, size_t n, const PciDevice *dev);

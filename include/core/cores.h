@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* CPUs are handed out as whole cores: all SMT siblings or none. Pure. */
+
+#include "core/allocation.h"
+
+/* The most online SMT siblings any core has, at least 1. */
+unsigned cores_threads(const Inventory *inv);
+
+/* Splits vCPUs over k guest cells as evenly as whole cores allow, the remainder to the first ones. */
+void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
+
+/*
+ * Takes the lowest cores of free_cpus (whole cores only) until share threads are found: those go to pins (room for share), their cores
+ * whole to *claimed (may be NULL with pins NULL to ask only). Returns how many threads were found, at most share.
+ */
+unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins);

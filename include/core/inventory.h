@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What this node is: PCI functions, IOMMU groups, NUMA nodes, CPUs. Facts only, as read at one moment; no policy, no promises.
+ * host/scan.h fills it; everything else only reads it. Arrays are sorted, so that the same node always gives the same answer.
+ */
+
+#include "core/cpuset.h"
+#include "core/pciaddr.h"
+#include "util/cleanup.h"
+
+#define INVENTORY_DEVICES_MAX 65536U
+#define INVENTORY_NODES_MAX 64U
+#define PCI_BARS_MAX 7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
+#define PAGE_SIZES_MAX 8U
+
+typedef enum PciType {
+        PCI_TYPE_DEVICE, /* neither PF nor VF */
+        PCI_TYPE_PF,     /* can create VFs: sriov_totalvfs is there and not 0 */
+        PCI_TYPE_VF,     /* has a physfn link */
+        _PCI_TYPE_MAX,
+} PciType;
+const char *pci_type_to_string(PciType t);
+
+/* Access Control Services of a port or multifunction device, from config space (PCIe 6.12; domain.md A13 to A15). */
+typedef enum PciAcs {
+        PCI_ACS_UNKNOWN,  /* config space could not be read that far */
+        PCI_ACS_CLEAN,    /* isolates by definition: upstream port, single-function endpoint */
+        PCI_ACS_ISOLATED, /* capability there, SV RR CR UF all enabled */
+        PCI_ACS_OPEN,     /* no capability, or not all enabled: peers can reach each other behind the IOMMU's back */
+        _PCI_ACS_MAX,
+} PciAcs;
+const char *pci_acs_to_string(PciAcs a);
+
+typedef struct PciDevice {
+        PciAddress address;
+        uint16_t vendor, device, subsystem_vendor, subsystem_device;
+        uint32_t class;  /* 24 bits, 0x030200 */
+        char *name;      /* from pci.ids, or NULL */
+        char *path;      /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0" */
+        int parent;      /* index of the bridge above, or -1 on a root bus */
+        int numa_node;   /* -1 unknown: never treat it as 0 (domain.md E1) */
+        int iommu_group; /* kernel's number, good only until the next scan (domain.md A2); -1 none */
+        char *driver;    /* NULL when unbound */
+        char *driver_override; /* NULL when not set */
+        bool has_override;     /* the driver_override file exists */
+        bool vfio;             /* vfio-dev/ exists: bound to some VFIO driver (domain.md B11) */
+        bool boot_vga;
+        bool is_bridge;        /* header type 1 or class 0604/0607: can never be given to a guest (A11) */
+        PciType type;
+        PciAddress physfn;     /* PCI_TYPE_VF: its PF */
+        PciAddress *vfs;       /* PCI_TYPE_PF: present VFs by index; gaps are left out */
+        size_t n_vfs;
+        unsigned total_vfs;
+        uint16_t vf_device;    /* device id its VFs will have (sriov_vf_device), 0 unknown */
+        char *reset_methods;   /* as the kernel lists them, NULL when none */
+        char *power_state;
+        uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
+        PciAcs acs;
+        char *critical;        /* why the host cannot do without it, a sentence; NULL when it can. host/critical.h */
+        char *fault;           /* attributes that could not be read or made no sense, a sentence; NULL when all did */
+} PciDevice;
+
+typedef struct IommuGroup {
+        int number;
+        uint32_t *members; /* indices into devices, ascending */
+        size_t n_members;
+        bool direct;       /* has a "direct" reserved region: VFIO will refuse it (domain.md A20) */
+} IommuGroup;
+
+typedef struct PagePool {
+        uint64_t size;  /* bytes: 2 MiB, 1 GiB */
+        uint64_t total; /* pages */
+        uint64_t free;
+} PagePool;
+
+typedef struct NumaNode {
+        int id;           /* ids may be sparse */
+        CpuSet cpus;      /* online CPUs */
+        int package;      /* socket of its CPUs, -1 when it has none */
+        uint64_t memory;  /* bytes, MemTotal; 0 for a memory-less node */
+        PagePool pages[PAGE_SIZES_MAX]; /* hugepages, ascending by size */
+        size_t n_pages;
+        unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], SLIT units, 10 is local, 0 unknown */
+} NumaNode;
+
+typedef struct Cpu {
+        unsigned id;
+        int node;      /* NUMA node id, -1 unknown */
+        int package;   /* -1 unknown */
+        unsigned core; /* the smallest online SMT sibling: CPUs with the same value share a core */
+} Cpu;
+
+typedef struct Inventory {
+        PciDevice *devices; /* ascending by address */
+        size_t n_devices;
+        IommuGroup *groups; /* ascending by number */
+        size_t n_groups;
+        NumaNode *nodes; /* ascending by id, at most INVENTORY_NODES_MAX */
+        size_t n_nodes;
+        Cpu *cpus; /* online ones, ascending by id */
+        size_t n_cpus;
+        bool iommu;    /* some group exists */
+        char **notes;  /* what was skipped or odd about the node as a whole, sentences */
+        size_t n_notes;
+} Inventory;
+
+/* Empty inventory; NULL when out of memory. */
+Inventory *inventory_new(void);
+Inventory *inventory_free(Inventory *inv);
+DEFINE_CLEANUP(Inventory *, inventory_free)
+
+/* Appends a zeroed device with unknowns set (-1). The pointer is good until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX. */
+PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
+/* Appends text to device->fault, "; " between. */
+int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
+int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
+
+/*
+ * After all devices are added: sorts, and derives parent, groups (members from devices' iommu_group), type and each PF's vfs from the
+ * links. Groups found here keep direct from an earlier inventory_set_group_direct().
+ */
+int inventory_finish(Inventory *inv);
+int inventory_set_group_direct(Inventory *inv, int number);
+
+/* Binary searches; NULL when absent. */
+const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
+const IommuGroup *inventory_find_group(const Inventory *inv, int number);
+const NumaNode *inventory_find_node(const Inventory *inv, int id);
+const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
+/* Position in nodes[], or -1. */
+int inventory_node_index(const Inventory *inv, int id);
+size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);
+
+/* Memory a node keeps for ordinary pages: MemTotal less all its hugepages, bytes. */
+uint64_t numa_node_base_memory(const NumaNode *node);
+const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
+
+/* The driver is one under which VFIO still finds the group viable (domain.md A4 to A6): none, a VFIO driver, pci-stub, pcieport. */
+bool pci_device_driver_is_harmless(const PciDevice *dev);
+/* Class 03xx or 12xx: a GPU or accelerator. Class 02xx: a NIC. */
+bool pci_device_is_gpu(const PciDevice *dev);
+bool pci_device_is_nic(const PciDevice *dev);
+/* 0 unless the whole way up to the root complex isolates; names the first open port in *ret_port when it does not. */
+bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_port);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Who has what. The one place that says yes to a claim, so the one place that can overcommit: it never does.
+ * Invariants: a device, and every device of its IOMMU group, is in at most one allocation; a PF and its VFs are never claimed by two;
+ * a CPU is pinned by at most one; memory claimed on a node and page size never exceeds what the node has less the reserve.
+ * The cost of a claim does not grow with the number of allocations but for a binary search. Pure: host/store.h makes it durable.
+ */
+
+#include "core/allocation.h"
+#include "core/config.h"
+#include "core/refusal.h"
+
+#define LEDGER_ALLOCATIONS_MAX 16384U
+
+/* A device kept out of circulation while this daemon runs, by a job that works on it or one that never came back. */
+typedef struct Withheld {
+        PciAddress address;
+        Verdict verdict; /* VERDICT_BUSY, VERDICT_STUCK */
+        char *message;
+} Withheld;
+
+typedef struct Claim {
+        PciAddress address;
+        const Allocation *allocation;
+} Claim;
+
+typedef struct PfUse {
+        PciAddress pf;
+        unsigned vfs; /* claimed VFs of it */
+} PfUse;
+
+typedef struct MemoryClaim {
+        int node;
+        uint64_t page_size; /* 0: ordinary pages */
+        uint64_t bytes;
+} MemoryClaim;
+
+typedef struct Ledger {
+        Allocation **allocations; /* ascending by name; owned */
+        size_t n_allocations;
+        Claim *claims; /* ascending by address */
+        size_t n_claims;
+        PfUse *pf_uses; /* ascending by address */
+        size_t n_pf_uses;
+        MemoryClaim *memory;
+        size_t n_memory;
+        CpuSet cpus;
+        Withheld *withheld;
+        size_t n_withheld;
+        char *read_only; /* why nothing may be changed, a sentence; NULL usually */
+} Ledger;
+
+Ledger *ledger_new(void);
+Ledger *ledger_free(Ledger *l);
+DEFINE_CLEANUP(Ledger *, ledger_free)
+
+/*
+ * Enters all of a, or changes nothing. On VERDICT_NONE the ledger owns a. inv tells groups and capacities.
+ */
+Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret);
+
+/*
+ * Enters an allocation that was already promised (read back at start): capacity and inventory are not asked, for a promise stands
+ * when the hardware is gone; two promises of one thing are still refused.
+ */
+Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
+
+/* Takes an allocation out; the caller owns it again. NULL when there is none of that name. */
+Allocation *ledger_remove(Ledger *l, const char *name);
+
+Allocation *ledger_find(const Ledger *l, const char *name);
+/* The allocation that has this very device, or NULL. */
+const Allocation *ledger_holder(const Ledger *l, PciAddress address);
+/* Number of VFs of this PF that are in allocations. */
+unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
+/* Bytes in allocations on a node and page size. */
+uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
+/* Bytes of that page size a further allocation may have on the node. */
+uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, uint64_t page_size);
+/* CPUs a further allocation may have: of the node, not housekeeping, not claimed, and so all their SMT siblings. */
+void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret);
+
+/*
+ * VERDICT_NONE when nothing in the ledger keeps dev from a new allocation: it, its group, its PF or its VFs are not claimed, nor withheld.
+ * except: an allocation whose own claims do not count, or NULL.
+ */
+Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except, Refusal *ret);
+
+int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *message);
+void ledger_unwithhold(Ledger *l, PciAddress address);
+
+/* Recomputes everything from the allocations and compares: 0, or -EBADMSG. For tests. */
+int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The address of a PCI function, a value. Inside the program addresses are values, text only at the edges. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Domains above this exist (VMD, Hyper-V) but libvirt's schema cannot name them. */
+#define PCI_DOMAIN_MAX 0xffffU
+
+typedef struct PciAddress {
+        uint32_t domain;
+        uint8_t bus;
+        uint8_t slot;     /* 0..31 */
+        uint8_t function; /* 0..7 */
+} PciAddress;
+
+/* Canonical text only, DDDD:BB:SS.F with four to eight domain digits, as the kernel prints it. -EINVAL otherwise. */
+int pci_address_parse(const char *s, PciAddress *ret);
+
+#define PCI_ADDRESS_STRING_MAX 20
+const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);
+/* Lives until the end of the enclosing block. */
+#define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]){ 0 })
+
+int pci_address_compare(PciAddress a, PciAddress b);
+static inline bool pci_address_equal(PciAddress a, PciAddress b) {
+        return pci_address_compare(a, b) == 0;
+}
+/* Same domain, bus and slot: functions of one card. */
+bool pci_address_same_slot(PciAddress a, PciAddress b);

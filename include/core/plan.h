@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The planner: facts, configuration, ledger and a request to a plan or a refusal. Pure, deterministic and exact: the plan minimises
+ * Score, compared member by member from the top, over all sets of devices and NUMA nodes that satisfy the request; then the lowest addresses.
+ */
+
+#include "core/ledger.h"
+#include "core/locality.h"
+#include "core/policy.h"
+#include "core/step.h"
+
+/* Combinations of device counts the search may hold at once: the product of (count + 1) over the request's pools. */
+#define PLAN_STATES_MAX 4096U
+
+typedef struct Score {
+        unsigned numa_nodes;     /* host nodes used */
+        unsigned off_node;       /* devices not on those nodes, unknown ones among them */
+        unsigned remote;         /* devices known to be on other nodes */
+        unsigned worst_distance; /* of the GPU-NIC pairs, a Distance */
+        unsigned total_distance; /* of the GPU-NIC pairs */
+        unsigned gpu_distance;   /* over all pairs of GPUs */
+        unsigned node_distance;  /* SLIT, over all pairs of nodes used */
+        unsigned spoiled;        /* free devices on the nodes of a request that wants none */
+        unsigned held;           /* free devices taken along only because they share a group */
+        unsigned left_over;      /* free physical devices left behind at the switches and nodes taken from */
+        unsigned vf_load;        /* VFs in use on the PFs taken from */
+} Score;
+
+int score_compare(const Score *a, const Score *b);
+
+typedef struct PlanPair {
+        PciAddress gpu, nic;
+        Distance distance;
+} PlanPair;
+
+typedef struct Plan {
+        Allocation *allocation; /* name NULL: a plan has none yet; prior driver and override are those of the inventory */
+        Score score;
+        PlanPair *pairs;
+        size_t n_pairs;
+        bool has_runner_up; /* the best plan on other NUMA nodes */
+        Score runner_up;
+        int runner_up_nodes[REQUEST_CELLS_MAX];
+        size_t n_runner_up_nodes;
+} Plan;
+
+typedef struct PlanContext {
+        const Inventory *inventory;
+        const Locality *locality;
+        const Config *config;
+        const Policy *policy;
+        const Ledger *ledger;
+} PlanContext;
+
+/* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */
+Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal);
+Plan *plan_free(Plan *p);
+DEFINE_CLEANUP(Plan *, plan_free)
+
+/* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what Bind=start binds. */
+int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret);

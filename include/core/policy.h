@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the configuration makes of this node: which pool a device is in, and whether it may be handed out at all, leaving aside who has it
+ * now (that is the ledger's). Made anew after each scan; borrows the Config and the Inventory it was made from.
+ */
+
+#include "core/config.h"
+#include "core/refusal.h"
+
+typedef struct Policy {
+        const Config *config;
+        const Inventory *inventory;
+        int16_t *pools;    /* by device index: index into config->pools, or -1 */
+        uint8_t *verdicts; /* by device index: Verdict */
+        char **problems;   /* "file:line: sentence": a device in two pools stays in the first */
+        size_t n_problems;
+        /*
+         * VERDICT_INVALID_REQUEST, naming both, when the same hardware would be on offer twice: a PF and its own VF. Such a config is not
+         * to be taken; where it came about later the PF is refused for having VFs, so nothing is given away twice.
+         */
+        Refusal conflict;
+} Policy;
+
+int policy_new(const Config *config, const Inventory *inv, Policy **ret);
+Policy *policy_free(Policy *p);
+DEFINE_CLEANUP(Policy *, policy_free)
+
+/* NULL when the device is in no pool. */
+const Pool *policy_pool(const Policy *p, const PciDevice *dev);
+
+/* VERDICT_NONE: may be handed out. Else the first reason why not, the most fundamental one; ret (or NULL) gets the sentence. */
+Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
+/* The same, from the cache. */
+Verdict policy_verdict(const Policy *p, const PciDevice *dev);
+
+/*
+ * What an allocation of dev does with another member of its IOMMU group. Bridges and members that are left alone are not taken;
+ * members that make the group unusable give policy_check(dev) VERDICT_GROUP_NOT_VIABLE.
+ */
+typedef enum GroupRole {
+        GROUP_ROLE_LEAVE,     /* a bridge, or nobody's and harmless */
+        GROUP_ROLE_COMPANION, /* goes to the guest as another function of the same card */
+        GROUP_ROLE_HOLD,      /* held on the VFIO driver */
+        GROUP_ROLE_BLOCK,     /* its host driver stays, so nothing of the group can be given away */
+} GroupRole;
+GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member);
+
+/* The pool that wants VFs on this PF and how many (VirtualFunctions=), or NULL. */
+const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);

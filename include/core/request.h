@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What a caller wants. Already parsed and within bounds once request_check() accepted it. */
+
+#include "core/locality.h"
+#include "core/refusal.h"
+
+#define REQUEST_POOLS_MAX 16U
+#define REQUEST_DEVICES_MAX 64U /* of one request, over all pools: a guest with root ports for more is not bootable */
+#define REQUEST_CPUS_MAX 4096U
+#define REQUEST_MEMORY_MAX (1ULL << 50) /* 1 PiB */
+#define REQUEST_CELLS_MAX 8U
+#define ALLOCATION_NAME_MAX 63U
+
+/* Nova's words and meaning (scenarios A1 to A9). */
+typedef enum NumaPolicy {
+        NUMA_POLICY_LEGACY,    /* a device with a known node must be on the guest's nodes; unknown is accepted (the default) */
+        NUMA_POLICY_PREFERRED, /* as close as possible, anywhere */
+        NUMA_POLICY_SOCKET,    /* on a socket of the guest's nodes; unknown is refused */
+        NUMA_POLICY_REQUIRED,  /* on the guest's nodes; unknown is refused */
+        _NUMA_POLICY_MAX,
+        _NUMA_POLICY_INVALID = -22,
+} NumaPolicy;
+const char *numa_policy_to_string(NumaPolicy p);
+NumaPolicy numa_policy_from_string(const char *s);
+
+typedef struct RequestPool {
+        char *pool;
+        unsigned count;
+} RequestPool;
+
+typedef struct Request {
+        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order: guest slots follow it */
+        size_t n_pools;
+        unsigned cpus;      /* vCPUs, each pinned to one host CPU; 0: devices only */
+        uint64_t memory;    /* bytes; 0 only when cpus is 0 */
+        uint64_t page_size; /* bytes; 0: ordinary pages */
+        unsigned cells;     /* guest NUMA cells; 0: as few as fit */
+        NumaPolicy numa;
+        Proximity proximity;
+} Request;
+
+/* Defaults: nothing wanted, legacy, any. */
+void request_init(Request *r);
+void request_done(Request *r);
+#define _cleanup_request_ _cleanup_(request_done)
+
+/* Takes a copy of pool. -E2BIG beyond REQUEST_POOLS_MAX, -EEXIST for a pool named twice. */
+int request_add_pool(Request *r, const char *pool, unsigned count);
+
+/* Bounds and consistency that need no inventory: VERDICT_NONE or VERDICT_INVALID_REQUEST with the sentence. */
+Verdict request_check(const Request *r, Refusal *ret);
+
+/* [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX: safe as file name, libvirt domain name and D-Bus label. */
+bool allocation_name_is_valid(const char *name);

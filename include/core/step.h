@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What is to be done to hardware, as a list of single writes in order, each with its undo: from and to are swapped. Decided here, done by
+ * host/executor.h. Every step says what must be true afterwards, so a step whose outcome is already there is skipped and a list can be
+ * run again after a crash.
+ */
+
+#include "core/allocation.h"
+#include "core/config.h"
+
+typedef enum StepKind {
+        STEP_OVERRIDE,  /* driver_override: from, to; NULL is "not set" */
+        STEP_UNBIND,    /* leave driver from */
+        STEP_BIND,      /* drivers_probe until bound to driver to; its override is set */
+        STEP_AUTOPROBE, /* sriov_drivers_autoprobe: from, to "0" or "1" */
+        STEP_NUMVFS,    /* sriov_numvfs: from "0" to the count */
+        _STEP_KIND_MAX,
+} StepKind;
+
+typedef struct Step {
+        StepKind kind;
+        PciAddress device;
+        char *from, *to;
+} Step;
+
+typedef struct StepList {
+        Step *steps;
+        size_t n;
+} StepList;
+
+StepList *step_list_new(void);
+StepList *step_list_free(StepList *l);
+DEFINE_CLEANUP(StepList *, step_list_free)
+int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
+
+/* A phrase for people: "unbind 0000:82:00.0 from nvidia". Caller frees; NULL when out of memory. */
+char *step_describe(const Step *s);
+
+/* All devices of an allocation from what they were before it to the VFIO driver: override all, unbind all, then bind all. */
+int steps_prepare(const Allocation *a, const char *vfio_driver, StepList **ret);
+/* The way back to prior driver and override. after AFTER_RELEASE_KEEP: no steps. Devices that are gone from inv are left out. */
+int steps_release(const Allocation *a, const Inventory *inv, const char *vfio_driver, AfterRelease after, StepList **ret);
+/* VFs on a PF that has none: autoprobe off, then the count. */
+int steps_create_vfs(const PciDevice *pf, unsigned count, StepList **ret);
+
+/* Why a step failed with a negative errno, and what to do: a sentence. Caller frees; NULL when out of memory. */
+char *step_failure(const Step *s, int error);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * One piece of hardware work: a list of steps done by a child process, because a write to sysfs may never return. The parent reads reports
+ * from a pipe and has a deadline. A child that does not die when killed costs its device, never the event loop.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "core/step.h"
+#include "util/sysfs.h"
+
+typedef enum JobResult {
+        JOB_DONE,
+        JOB_FAILED,       /* a step failed, everything is as before */
+        JOB_FAILED_DIRTY, /* and could not be undone, or the child died */
+        JOB_TIMEOUT,      /* killed at its deadline; see job_is_stuck() */
+        _JOB_RESULT_MAX,
+} JobResult;
+/* The result of the JobRemoved signal. */
+const char *job_result_to_string(JobResult r);
+
+typedef struct Job Job;
+
+typedef struct JobCallbacks {
+        void (*on_step)(Job *job, void *userdata);
+        /* Once, when the result is known. The job lives on while its child does: job_is_stuck(). */
+        void (*on_result)(Job *job, JobResult result, void *userdata);
+        /* After on_result, when no child is left; the owner frees the job. */
+        void (*on_gone)(Job *job, void *userdata);
+} JobCallbacks;
+
+/* verb: static text. Takes over steps. An empty list is done at the next turn of the loop, without a child. */
+int job_new(uint32_t id, const char *verb, const char *subject, StepList *steps, Job **ret);
+/* Kills a child that is still there. */
+Job *job_free(Job *job);
+DEFINE_CLEANUP(Job *, job_free)
+
+int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks, void *userdata);
+
+uint32_t job_id(const Job *job);
+const char *job_verb(const Job *job);
+const char *job_subject(const Job *job);
+/* What it does now, "" before the first step; why it failed, "" while it did not. */
+const char *job_step(const Job *job);
+const char *job_message(const Job *job);
+unsigned job_steps_done(const Job *job);
+unsigned job_steps_total(const Job *job);
+/* The device of the step it is at, for a job that is past its deadline; false when it never began one. */
+bool job_device(const Job *job, PciAddress *ret);
+/* The result is out but the child is still there. */
+bool job_is_stuck(const Job *job);

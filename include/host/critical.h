@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Devices the host itself stands on: mounted file systems, swap and the default route, followed down through device
+ * mapper, md, bonds, bridges and VLANs to PCI functions. The boot display is PciDevice.boot_vga, not here.
+ */
+
+#include "core/inventory.h"
+#include "util/sysfs.h"
+
+/*
+ * Sets critical of each such device to the chain, "0000:00:1f.2 <- sda1 <- / (mounted)"; a VF marks its PF too. What
+ * was set before is cleared. What cannot be read becomes a note. Fails only for want of memory.
+ */
+int critical_mark(const Sysfs *fs, Inventory *inv);

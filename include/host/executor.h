@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Does a list of steps, one after the other; when one fails undoes all in reverse order. Runs in the child of a job. */
+
+#include "core/step.h"
+#include "util/sysfs.h"
+
+typedef enum ReportKind {
+        REPORT_STEP,        /* about to do step */
+        REPORT_FAILED,      /* step failed with error; what was done will be undone */
+        REPORT_UNDO_FAILED, /* so did its undo: the device is not as it was */
+} ReportKind;
+
+/* What the child tells its parent; smaller than PIPE_BUF, so records never mix. */
+typedef struct Report {
+        uint32_t kind;
+        uint32_t step; /* index into the list */
+        int32_t error; /* negative errno */
+} Report;
+
+typedef void (*ReportFunction)(const Report *r, void *userdata);
+
+/* 0: all done. 1: a step failed and everything is as before. Negative: undoing failed too. */
+int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Facts from sysfs into an Inventory. A damaged attribute costs that attribute, a vanishing device costs that device,
+ * nothing costs the scan. Never reads sriov_numvfs, which can block for ever, nor config space of a
+ * device in D3cold.
+ */
+
+#include "core/inventory.h"
+#include "util/sysfs.h"
+
+/* All but PciDevice.critical (host/critical.h). Fails for want of memory, or when devices cannot be listed. */
+int scan_inventory(const Sysfs *fs, Inventory **ret);
+
+/*
+ * The same while jobs work on devices. A job that is stuck in unbind, bind or sriov_numvfs holds its device's lock, and
+ * those of the VFs it removes; reading driver_override waits for it. So the override of the busy devices is not read
+ * (has_override true, driver_override NULL).
+ */
+int scan_inventory_around(const Sysfs *fs, const PciAddress *busy, size_t n_busy, Inventory **ret);
+
+/* Reads driver, driver_override and vfio of a device again. -ENOENT when it is gone; on failure nothing changed. */
+int scan_refresh_driver(const Sysfs *fs, PciDevice *dev);

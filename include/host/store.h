@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename commits a whole claim;
+ * and STATE/generation, a number no generation handed out so far exceeds. Formats are private (core/ledger-file.c).
+ */
+
+#include "core/ledger.h"
+
+typedef struct Store Store;
+
+/* Opens (and makes) the directories below path. */
+int store_open(const char *path, Store **ret);
+Store *store_close(Store *s);
+DEFINE_CLEANUP(Store *, store_close)
+
+/*
+ * Enters every allocation file into l. A file that is broken, newer than this program, misnamed or at odds with another makes the whole
+ * ledger read-only (l->read_only says which file and why), for it may promise what we would give away; nothing on disk is changed.
+ */
+int store_load(Store *s, Ledger *l);
+
+/* Durable when it returns 0. */
+int store_save(Store *s, const Allocation *a);
+int store_remove(Store *s, const char *name);
+
+/* A generation never handed out before. Writes once in GENERATION_BLOCK calls: a restart skips the rest of a block. */
+#define GENERATION_BLOCK 1024U
+int store_next_generation(Store *s, uint64_t *ret);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Scope frees things. A destructor takes a pointer (NULL is fine), returns NULL of the same type, and is attached with
+ * DEFINE_CLEANUP(); a local marked _cleanup_(x) is released on every way out of its scope unless TAKE_PTR() moved it on.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_free_ _cleanup_(cleanup_free)
+#define _cleanup_close_ _cleanup_(cleanup_close)
+#define _printf_(a, b) __attribute__((format(printf, a, b)))
+#define _unused_ __attribute__((unused))
+
+#define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+/* Moves ownership out of a variable: yields its value and leaves NULL (or -1) behind. */
+#define TAKE_PTR(p)                                                                                                    \
+        ({                                                                                                             \
+                __typeof__(p) _taken = (p);                                                                            \
+                (p) = NULL;                                                                                            \
+                _taken;                                                                                                \
+        })
+#define TAKE_FD(fd)                                                                                                    \
+        ({                                                                                                             \
+                int _taken = (fd);                                                                                     \
+                (fd) = -1;                                                                                             \
+                _taken;                                                                                                \
+        })
+
+/* Makes cleanup_NAME() for use in _cleanup_(): calls destructor(*p). */
+#define DEFINE_CLEANUP(type, destructor)                                                                               \
+        static inline void cleanup_##destructor(type *p) {                                                             \
+                if (*p)                                                                                                \
+                        destructor(*p);                                                                                \
+        }
+
+static inline void cleanup_free(void *p) {
+        free(*(void **) p);
+}
+
+static inline void cleanup_close(const int *fd) {
+        if (*fd >= 0)
+                (void) close(*fd);
+}
+
+static inline bool streq(const char *a, const char *b) {
+        return strcmp(a, b) == 0;
+}
+
+/* As streq(), but NULL equals only NULL. */
+static inline bool streq_ptr(const char *a, const char *b) {
+        return a && b ? streq(a, b) : a == b;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* org.passthroughd1.Allocation. */
+
+#include <errno.h>
+
+#include "bus/server-internal.h"
+
+int allocation_path(const char *name, char **ret) {
+        return sd_bus_path_encode(BUS_ALLOCATION_PREFIX, name, ret);
+}
+
+static const Allocation *find(const PlanContext *c, const char *path) {
+        _cleanup_free_ char *name = NULL;
+
+        return sd_bus_path_decode(path, BUS_ALLOCATION_PREFIX, &name) > 0 ? ledger_find(c->ledger, name) : NULL;
+}
+
+static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+
+        if (!find(&c, path))
+                return 0;
+        *ret_found = userdata;
+        return 1;
+}
+
+static int append_devices(sd_bus_message *reply, const Allocation *a) {
+        int r = sd_bus_message_open_container(reply, 'a', "(ss)");
+
+        for (size_t i = 0; r >= 0 && i < a->n_devices; i++)
+                r = sd_bus_message_append(reply, "(ss)", a->devices[i].slot ?: "", PCI_ADDRESS_STR(a->devices[i].address));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_memory(sd_bus_message *reply, const Allocation *a) {
+        int r = sd_bus_message_open_container(reply, 'a', "(it)");
+
+        for (size_t i = 0; r >= 0 && i < a->n_cells; i++)
+                r = sd_bus_message_append(reply, "(it)", a->cells[i].node, a->cells[i].memory);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
+                        sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        const Allocation *a = find(&c, path);
+        _cleanup_free_ char *cpus = NULL;
+
+        if (!a)
+                return -ENOENT;
+        if (streq(property, "Owner"))
+                return sd_bus_message_append(reply, "u", a->owner);
+        if (streq(property, "Generation"))
+                return sd_bus_message_append(reply, "t", a->generation);
+        if (streq(property, "Devices"))
+                return append_devices(reply, a);
+        if (streq(property, "Memory"))
+                return append_memory(reply, a);
+        if (streq(property, "Cpus")) {
+                cpus = cpuset_format(&a->cpus);
+                return cpus ? sd_bus_message_append(reply, "s", cpus) : -ENOMEM;
+        }
+        return sd_bus_message_append(reply, "s",
+                                     streq(property, "Name")    ? a->name
+                                     : streq(property, "Id")    ? a->id
+                                     : streq(property, "State") ? allocation_state_to_string(a->state)
+                                                                : a->reason ?: "");
+}
+
+#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+
+static const sd_bus_vtable allocation_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Name", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Id", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Owner", "u", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Generation", "t", property_get, 0, CONST),
+        SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),
+        SD_BUS_VTABLE_END,
+};
+
+static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_(server_free_nodes) char **nodes = calloc(c.ledger->n_allocations + 1, sizeof(*nodes));
+        int r = nodes ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < c.ledger->n_allocations; i++)
+                r = allocation_path(c.ledger->allocations[i]->name, &nodes[i]);
+        if (r < 0)
+                return r;
+        *ret_nodes = TAKE_PTR(nodes);
+        return 0;
+}
+
+int allocation_objects_add(Server *s) {
+        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE, allocation_vtable, allocation_find, s);
+
+        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_ALLOCATION_PREFIX, allocation_enumerate, s);
+}

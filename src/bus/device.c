@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* org.passthroughd1.Device. */
+
+#include <errno.h>
+
+#include "bus/server-internal.h"
+#include "core/device-state.h"
+
+int device_path(PciAddress address, char **ret) {
+        return sd_bus_path_encode(BUS_DEVICE_PREFIX, PCI_ADDRESS_STR(address), ret);
+}
+
+/* A property is looked up by its object's path, so that a device that went away between calls is simply not found. */
+static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_free_ char *label = NULL;
+        PciAddress address;
+        int r = sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label);
+
+        if (r <= 0)
+                return r;
+        if (pci_address_parse(label, &address) < 0 || !inventory_find(c.inventory, address))
+                return 0;
+        *ret_found = userdata;
+        return 1;
+}
+
+static const char *state_property(const PlanContext *c, const PciDevice *dev, const char *property, Refusal *why) {
+        DeviceState state = device_state(c, dev, why);
+
+        return streq(property, "State") ? device_state_to_string(state) : why->message ?: "";
+}
+
+static const char *string_property(const PlanContext *c, const PciDevice *dev, const char *property) {
+        const Pool *pool = policy_pool(c->policy, dev);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+
+        if (streq(property, "Name"))
+                return dev->name ?: "";
+        if (streq(property, "Driver"))
+                return dev->driver ?: "";
+        if (streq(property, "Pool"))
+                return pool ? pool->name : "";
+        return holder ? holder->name : "";
+}
+
+static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
+                        sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_refusal_ Refusal why = { 0 };
+        _cleanup_free_ char *label = NULL;
+        const PciDevice *dev = NULL;
+        PciAddress address;
+
+        if (sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label) > 0 && pci_address_parse(label, &address) == 0)
+                dev = inventory_find(c.inventory, address);
+        if (!dev)
+                return -ENOENT;
+        if (streq(property, "Address"))
+                return sd_bus_message_append(reply, "s", PCI_ADDRESS_STR(dev->address));
+        if (streq(property, "PhysicalFunction"))
+                return sd_bus_message_append(reply, "s", dev->type == PCI_TYPE_VF ? PCI_ADDRESS_STR(dev->physfn) : "");
+        if (streq(property, "Class"))
+                return sd_bus_message_append(reply, "u", dev->class);
+        if (streq(property, "NumaNode"))
+                return sd_bus_message_append(reply, "i", dev->numa_node);
+        if (streq(property, "IommuGroup"))
+                return sd_bus_message_append(reply, "i", dev->iommu_group);
+        if (streq(property, "State") || streq(property, "Reason"))
+                return sd_bus_message_append(reply, "s", state_property(&c, dev, property, &why));
+        return sd_bus_message_append(reply, "s", string_property(&c, dev, property));
+}
+
+#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+
+static const sd_bus_vtable device_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Address", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Name", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Class", "u", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Pool", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("Driver", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("NumaNode", "i", property_get, 0, CONST),
+        SD_BUS_PROPERTY("IommuGroup", "i", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("PhysicalFunction", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Allocation", "s", property_get, 0, CHANGES),
+        SD_BUS_VTABLE_END,
+};
+
+static int device_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_(server_free_nodes) char **nodes = calloc(c.inventory->n_devices + 1, sizeof(*nodes));
+        int r = nodes ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < c.inventory->n_devices; i++)
+                r = device_path(c.inventory->devices[i].address, &nodes[i]);
+        if (r < 0)
+                return r;
+        *ret_nodes = TAKE_PTR(nodes);
+        return 0;
+}
+
+int device_objects_add(Server *s) {
+        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable, device_find, s);
+
+        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_DEVICE_PREFIX, device_enumerate, s);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Refusals as error replies. */
+
+#include "bus/error.h"
+
+#include <errno.h>
+
+#include "bus/names.h"
+#include "core/json.h"
+#include "util/strings.h"
+
+const char *bus_error_name(Verdict v) {
+        static const char *const names[_VERDICT_MAX] = {
+                [VERDICT_NO_SUCH_DEVICE] = BUS_ERROR_NO_SUCH_DEVICE,
+                [VERDICT_INVALID_REQUEST] = BUS_ERROR_INVALID_REQUEST,
+                [VERDICT_NO_SUCH_POOL] = BUS_ERROR_NO_SUCH_POOL,
+                [VERDICT_INSUFFICIENT_DEVICES] = BUS_ERROR_INSUFFICIENT,
+                [VERDICT_INSUFFICIENT_CPUS] = BUS_ERROR_INSUFFICIENT,
+                [VERDICT_INSUFFICIENT_MEMORY] = BUS_ERROR_INSUFFICIENT,
+                [VERDICT_NUMA] = BUS_ERROR_INSUFFICIENT,
+                [VERDICT_PROXIMITY] = BUS_ERROR_INSUFFICIENT,
+                [VERDICT_NAME_TAKEN] = BUS_ERROR_NAME_TAKEN,
+                [VERDICT_NO_SUCH_ALLOCATION] = BUS_ERROR_NO_SUCH_ALLOCATION,
+                [VERDICT_STALE_GENERATION] = BUS_ERROR_STALE,
+                [VERDICT_WRONG_STATE] = BUS_ERROR_WRONG_STATE,
+                [VERDICT_LIMIT] = BUS_ERROR_LIMIT_EXCEEDED,
+                [VERDICT_READ_ONLY] = BUS_ERROR_READ_ONLY,
+                [VERDICT_NOT_SUPPORTED] = BUS_ERROR_NOT_SUPPORTED,
+                [VERDICT_VFS_PRESENT] = BUS_ERROR_NOT_SUPPORTED,
+                [VERDICT_INVALID_TEMPLATE] = BUS_ERROR_INVALID_TEMPLATE,
+                [VERDICT_CONFIG_REFUSED] = BUS_ERROR_CONFIG_REFUSED,
+        };
+
+        /* All that is left is about one device and its state. */
+        return (size_t) v < _VERDICT_MAX && names[v] ? names[v] : BUS_ERROR_UNAVAILABLE;
+}
+
+int bus_reply_refusal(sd_bus_message *call, const Refusal *r) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_json_ json_object *o = json_refusal(r);
+        _cleanup_free_ char *json = json_text(o, false), *message = NULL;
+        int k;
+
+        k = string_replace(&message, "%s%s%s", r->message ?: "Refused.", r->remedy ? " " : "", r->remedy ?: "");
+        if (k < 0 || !json)
+                return -ENOMEM;
+        sd_bus_error_set(&error, bus_error_name(r->verdict), message);
+        k = sd_bus_message_new_method_error(call, &reply, &error);
+        if (k < 0)
+                return k;
+        k = sd_bus_message_append(reply, "s", json);
+        if (k < 0)
+                return k;
+        return sd_bus_send(sd_bus_message_get_bus(call), reply, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* org.passthroughd1.Job. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "bus/server-internal.h"
+#include "util/strings.h"
+
+int job_path(uint32_t id, char **ret) {
+        char label[16];
+
+        (void) snprintf(label, sizeof(label), "%" PRIu32, id);
+        return sd_bus_path_encode(BUS_JOB_PREFIX, label, ret);
+}
+
+static bool find(const Server *s, const char *path, JobView *ret) {
+        _cleanup_free_ char *label = NULL;
+        uint64_t id;
+
+        return sd_bus_path_decode(path, BUS_JOB_PREFIX, &label) > 0 && parse_unsigned(label, UINT32_MAX, &id) == 0 &&
+               s->callbacks->find_job(s->userdata, (uint32_t) id, ret);
+}
+
+static int job_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+        JobView view;
+
+        if (!find(userdata, path, &view))
+                return 0;
+        *ret_found = userdata;
+        return 1;
+}
+
+static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
+                        sd_bus_error *error) {
+        JobView view;
+
+        if (!find(userdata, path, &view))
+                return -ENOENT;
+        if (streq(property, "Id"))
+                return sd_bus_message_append(reply, "u", view.id);
+        if (streq(property, "StepsDone"))
+                return sd_bus_message_append(reply, "u", view.steps_done);
+        if (streq(property, "StepsTotal"))
+                return sd_bus_message_append(reply, "u", view.steps_total);
+        return sd_bus_message_append(reply, "s",
+                                     streq(property, "Verb")      ? view.verb
+                                     : streq(property, "Subject") ? view.subject
+                                     : streq(property, "Step")    ? view.step
+                                                                  : view.message);
+}
+
+#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+
+static const sd_bus_vtable job_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_PROPERTY("Id", "u", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Verb", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Subject", "s", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Step", "s", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("StepsDone", "u", property_get, 0, CHANGES),
+        SD_BUS_PROPERTY("StepsTotal", "u", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Message", "s", property_get, 0, CHANGES),
+        SD_BUS_VTABLE_END,
+};
+
+static int job_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
+        Server *s = userdata;
+        uint32_t ids[SERVER_JOBS_MAX];
+        size_t n = s->callbacks->list_jobs(s->userdata, ids, SERVER_JOBS_MAX);
+        _cleanup_(server_free_nodes) char **nodes = calloc(n + 1, sizeof(*nodes));
+        int r = nodes ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = job_path(ids[i], &nodes[i]);
+        if (r < 0)
+                return r;
+        *ret_nodes = TAKE_PTR(nodes);
+        return 0;
+}
+
+int job_objects_add(Server *s) {
+        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, job_find, s);
+
+        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_JOB_PREFIX, job_enumerate, s);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* org.passthroughd1.Manager. */
+
+#include <errno.h>
+
+#include "bus/error.h"
+#include "bus/request.h"
+#include "bus/server-internal.h"
+#include "core/domxml.h"
+#include "core/json.h"
+
+static int reply_json(sd_bus_message *call, json_object *o) {
+        _cleanup_free_ char *text = o ? json_text(o, false) : NULL;
+
+        (void) json_object_put(o);
+        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+}
+
+/* The device a method is about; replies with the refusal and returns NULL when there is none. */
+static const PciDevice *find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const PciDevice *dev;
+        PciAddress address;
+
+        if (pci_address_parse(text, &address) < 0)
+                (void) refuse(&refusal, VERDICT_INVALID_REQUEST, NULL, "Write it as the kernel does: 0000:82:00.0.",
+                              "'%.*s' is not a PCI address.", QUOTED_MAX, text);
+        else {
+                dev = inventory_find(c->inventory, address);
+                if (dev)
+                        return dev;
+                (void) refuse(&refusal, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.", PCI_ADDRESS_STR(address));
+        }
+        *ret_reply = bus_reply_refusal(call, &refusal);
+        return NULL;
+}
+
+static const Allocation *find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const Allocation *a = ledger_find(c->ledger, name);
+
+        if (a)
+                return a;
+        (void) refuse(&refusal, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.", "There is no allocation '%.*s'.",
+                      QUOTED_MAX, name);
+        *ret_reply = bus_reply_refusal(call, &refusal);
+        return NULL;
+}
+
+static int append_device(sd_bus_message *reply, const PlanContext *c, const PciDevice *dev) {
+        const Pool *pool = policy_pool(c->policy, dev);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+        _cleanup_free_ char *path = NULL;
+        int r = device_path(dev->address, &path);
+
+        if (r < 0)
+                return r;
+        return sd_bus_message_append(reply, "(sssiisso)", PCI_ADDRESS_STR(dev->address), pool ? pool->name : "",
+                                     device_state_to_string(device_state(c, dev, NULL)), dev->numa_node, dev->iommu_group,
+                                     dev->driver ?: "", holder ? holder->name : "", path);
+}
+
+static int method_list_devices(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        PlanContext c = server_context(userdata);
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(sssiisso)");
+        for (size_t i = 0; r >= 0 && i < c.inventory->n_devices; i++)
+                r = append_device(reply, &c, &c.inventory->devices[i]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_free_ char *path = NULL;
+        const PciDevice *dev;
+        const char *text;
+        int r = sd_bus_message_read(call, "s", &text);
+
+        if (r < 0)
+                return r;
+        dev = find_device(call, &c, text, &r);
+        if (!dev)
+                return r;
+        r = device_path(dev->address, &path);
+        return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
+}
+
+static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        PlanContext c = server_context(userdata);
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(sstuo)");
+        for (size_t i = 0; r >= 0 && i < c.ledger->n_allocations; i++) {
+                const Allocation *a = c.ledger->allocations[i];
+                _cleanup_free_ char *path = NULL;
+
+                r = allocation_path(a->name, &path);
+                if (r >= 0)
+                        r = sd_bus_message_append(reply, "(sstuo)", a->name, allocation_state_to_string(a->state), a->generation, a->owner, path);
+        }
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_free_ char *path = NULL;
+        const Allocation *a;
+        const char *name;
+        int r = sd_bus_message_read(call, "s", &name);
+
+        if (r < 0)
+                return r;
+        a = find_allocation(call, &c, name, &r);
+        if (!a)
+                return r;
+        r = allocation_path(a->name, &path);
+        return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
+}
+
+static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        const PciDevice *dev;
+        const char *text;
+        int r = sd_bus_message_read(call, "s", &text);
+
+        if (r < 0)
+                return r;
+        dev = find_device(call, &c, text, &r);
+        return dev ? reply_json(call, json_explain(&c, dev)) : r;
+}
+
+static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_request_ Request request;
+        PlanContext c = server_context(userdata);
+
+        request_init(&request);
+        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE || plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_json(call, json_plan(&c, plan));
+}
+
+/* uid of the caller, as the bus vouches for it. */
+static int sender_uid(sd_bus_message *call, uint32_t *ret) {
+        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        uid_t uid;
+        int r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
+
+        if (r >= 0)
+                r = sd_bus_creds_get_euid(creds, &uid);
+        if (r < 0)
+                return r;
+        *ret = uid;
+        return 0;
+}
+
+static int reply_job(sd_bus_message *call, uint32_t job) {
+        _cleanup_free_ char *path = NULL;
+        int r = job_path(job, &path);
+
+        return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
+}
+
+static int method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        _cleanup_free_ char *path = NULL, *job = NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_request_ Request request;
+        uint32_t owner, id;
+        const char *name;
+        int r = sd_bus_message_read(call, "s", &name);
+
+        if (r >= 0)
+                r = sender_uid(call, &owner);
+        if (r < 0)
+                return r;
+        request_init(&request);
+        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE ||
+            s->callbacks->allocate(s->userdata, name, &request, owner, &id, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        r = allocation_path(name, &path);
+        if (r >= 0)
+                r = job_path(id, &job);
+        return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
+}
+
+static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint64_t generation;
+        const char *name;
+        uint32_t id;
+        int r = sd_bus_message_read(call, "st", &name, &generation);
+
+        if (r < 0)
+                return r;
+        if (s->callbacks->release(s->userdata, name, generation, &id, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_job(call, id);
+}
+
+static int method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        PlanContext c = server_context(s);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const PciDevice *pf;
+        const char *text;
+        uint32_t count, id;
+        int r = sd_bus_message_read(call, "su", &text, &count);
+
+        if (r < 0)
+                return r;
+        pf = find_device(call, &c, text, &r);
+        if (!pf)
+                return r;
+        if (s->callbacks->set_virtual_functions(s->userdata, pf->address, count, &id, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_job(call, id);
+}
+
+/* The template of GetDomainXML, borrowed from the message. */
+static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
+        const char *key, *contents;
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = sd_bus_message_read(m, "s", &key);
+                if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
+                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Known is 'template'.", "There is no option '%.*s'.", QUOTED_MAX, key);
+                if (r >= 0)
+                        r = sd_bus_message_peek_type(m, NULL, &contents);
+                if (r >= 0 && !streq(contents, "s"))
+                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The option 'template' is not a string.");
+                if (r >= 0)
+                        r = sd_bus_message_read(m, "v", "s", ret_template);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        if (r < 0)
+                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The options could not be read.");
+        return VERDICT_NONE;
+}
+
+static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const char *name, *template = NULL;
+        _cleanup_free_ char *xml = NULL;
+        const Allocation *a;
+        int r = sd_bus_message_read(call, "s", &name);
+
+        if (r < 0)
+                return r;
+        if (read_options(call, &template, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        a = find_allocation(call, &c, name, &r);
+        if (!a)
+                return r;
+        if (domxml_make(c.inventory, c.config, a, template, &xml, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return sd_bus_reply_method_return(call, "s", xml);
+}
+
+static int method_rescan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (s->callbacks->rescan(s->userdata, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return sd_bus_reply_method_return(call, NULL);
+}
+
+static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (s->callbacks->reload(s->userdata, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return sd_bus_reply_method_return(call, NULL);
+}
+
+static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        PlanContext c = server_context(userdata);
+
+        return reply_json(call, json_describe(&c, VERSION));
+}
+
+static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                                void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", VERSION);
+}
+
+static int property_get_read_only(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
+                                  void *userdata, sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", server_context(userdata).ledger->read_only ?: "");
+}
+
+#define NO_ARGS SD_BUS_NO_ARGS
+#define READ SD_BUS_VTABLE_UNPRIVILEGED /* without it sd-bus wants root */
+
+static const sd_bus_vtable manager_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD_WITH_ARGS("ListDevices", NO_ARGS, SD_BUS_RESULT("a(sssiisso)", devices), method_list_devices, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetDevice", SD_BUS_ARGS("s", address), SD_BUS_RESULT("o", device), method_get_device, READ),
+        SD_BUS_METHOD_WITH_ARGS("ListAllocations", NO_ARGS, SD_BUS_RESULT("a(sstuo)", allocations), method_list_allocations, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation), method_get_allocation, READ),
+        SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, READ),
+        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("s", json), method_plan, READ),
+        SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request), SD_BUS_RESULT("o", allocation, "o", job),
+                                method_allocate, 0),
+        SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job), method_release, 0),
+        SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml), method_get_domain_xml,
+                                READ),
+        SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
+                                method_set_virtual_functions, 0),
+        SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, method_rescan, 0),
+        SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, method_reload, 0),
+        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, READ),
+        SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("DeviceRemoved", SD_BUS_ARGS("s", address, "o", device), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("AllocationNew", SD_BUS_ARGS("s", name, "o", allocation), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("AllocationRemoved", SD_BUS_ARGS("s", name, "o", allocation), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("JobNew", SD_BUS_ARGS("u", id, "o", job), 0),
+        SD_BUS_SIGNAL_WITH_ARGS("JobRemoved", SD_BUS_ARGS("u", id, "o", job, "s", result), 0),
+        SD_BUS_VTABLE_END,
+};
+
+int manager_object_add(Server *s) {
+        return sd_bus_add_object_vtable(s->bus, NULL, BUS_PATH, BUS_MANAGER_INTERFACE, manager_vtable, s);
+}

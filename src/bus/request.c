@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The a{sv} of Plan and Allocate. */
+
+#include "bus/request.h"
+
+#include <errno.h>
+
+#include "bus/names.h"
+
+static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *pool;
+        uint32_t count;
+        int k = sd_bus_message_enter_container(m, 'a', "(su)");
+
+        if (k < 0)
+                return k;
+        while ((k = sd_bus_message_read(m, "(su)", &pool, &count)) > 0) {
+                k = request_add_pool(r, pool, count);
+                if (k == -EEXIST)
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for each pool once, with the count.",
+                                      "The pool '%.*s' is there twice.", (int) QUOTED_MAX, pool);
+                else if (k == -E2BIG)
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
+                if (k < 0)
+                        return k;
+        }
+        return k < 0 ? k : sd_bus_message_exit_container(m);
+}
+
+static int read_numa(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k < 0)
+                return k;
+        r->numa = numa_policy_from_string(s);
+        if ((int) r->numa >= 0)
+                return 0;
+        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say legacy, preferred, socket or required.",
+                      "There is no NUMA policy '%.*s'.", (int) QUOTED_MAX, s);
+        return -EINVAL;
+}
+
+static int read_proximity(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k < 0)
+                return k;
+        r->proximity = proximity_from_string(s);
+        if ((int) r->proximity >= 0)
+                return 0;
+        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say switch, root-complex, node or any.", "There is no proximity '%.*s'.",
+                      (int) QUOTED_MAX, s);
+        return -EINVAL;
+}
+
+static int read_cpus(sd_bus_message *m, Request *r, Refusal *ret) {
+        return sd_bus_message_read(m, "u", &r->cpus);
+}
+
+static int read_memory(sd_bus_message *m, Request *r, Refusal *ret) {
+        return sd_bus_message_read(m, "t", &r->memory);
+}
+
+static int read_page_size(sd_bus_message *m, Request *r, Refusal *ret) {
+        return sd_bus_message_read(m, "t", &r->page_size);
+}
+
+static int read_cells(sd_bus_message *m, Request *r, Refusal *ret) {
+        return sd_bus_message_read(m, "u", &r->cells);
+}
+
+static const struct {
+        const char *key;
+        const char *type;
+        int (*read)(sd_bus_message *m, Request *r, Refusal *ret);
+} request_keys[] = {
+        { REQUEST_KEY_DEVICES, "a(su)", read_devices },   { REQUEST_KEY_CPUS, "u", read_cpus },
+        { REQUEST_KEY_MEMORY, "t", read_memory },         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
+        { REQUEST_KEY_CELLS, "u", read_cells },           { REQUEST_KEY_NUMA, "s", read_numa },
+        { REQUEST_KEY_PROXIMITY, "s", read_proximity },
+};
+
+/* One key and its variant. The message's own errors (-EBADMSG) are told apart from refusals by ret->verdict. */
+static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
+        const char *key, *contents;
+        int k = sd_bus_message_read(m, "s", &key);
+
+        if (k < 0)
+                return k;
+        for (size_t i = 0; i < ELEMENTSOF(request_keys); i++) {
+                if (!streq(key, request_keys[i].key))
+                        continue;
+                if (*seen & (1U << i)) {
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The key '%s' is there twice.", key);
+                        return -EINVAL;
+                }
+                *seen |= 1U << i;
+                k = sd_bus_message_peek_type(m, NULL, &contents);
+                if (k < 0)
+                        return k;
+                if (!streq(contents, request_keys[i].type)) {
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The key '%s' has the D-Bus type '%.*s', wanted is '%s'.", key,
+                                      (int) QUOTED_MAX, contents, request_keys[i].type);
+                        return -EINVAL;
+                }
+                k = sd_bus_message_enter_container(m, 'v', request_keys[i].type);
+                if (k >= 0)
+                        k = request_keys[i].read(m, r, ret);
+                return k < 0 ? k : sd_bus_message_exit_container(m);
+        }
+        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Known are devices, cpus, memory, page-size, cells, numa and proximity.",
+                      "There is no request key '%.*s'.", (int) QUOTED_MAX, key);
+        return -EINVAL;
+}
+
+Verdict bus_read_request(sd_bus_message *m, Request *r, Refusal *ret) {
+        unsigned seen = 0;
+        int k = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (k >= 0 && (k = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                k = read_entry(m, r, &seen, ret);
+                if (k >= 0)
+                        k = sd_bus_message_exit_container(m);
+        }
+        if (k >= 0)
+                k = sd_bus_message_exit_container(m);
+        if (k >= 0)
+                return VERDICT_NONE;
+        if (ret->verdict != VERDICT_NONE)
+                return ret->verdict;
+        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The request could not be read.");
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Connection, name and signals. */
+
+#include "bus/server.h"
+
+#include <errno.h>
+
+#include "bus/server-internal.h"
+#include "util/log.h"
+
+void server_free_nodes(char ***nodes) {
+        for (char **n = *nodes; n && *n; n++)
+                free(*n);
+        free(*nodes);
+}
+
+static int add_objects(Server *s) {
+        int r = sd_bus_add_object_manager(s->bus, NULL, BUS_PATH);
+
+        if (r >= 0)
+                r = manager_object_add(s);
+        if (r >= 0)
+                r = device_objects_add(s);
+        if (r >= 0)
+                r = allocation_objects_add(s);
+        return r < 0 ? r : job_objects_add(s);
+}
+
+int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
+        _cleanup_(cleanup_server_free) Server *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->callbacks = callbacks;
+        s->userdata = userdata;
+        r = sd_bus_default_system(&s->bus);
+        if (r < 0)
+                return log_error_errno(r, "Failed to connect to the system bus: %m");
+        /* A daemon without its bus is of no use to anyone; systemd starts it again when the bus is back. */
+        r = sd_bus_set_exit_on_disconnect(s->bus, true);
+        if (r >= 0)
+                r = add_objects(s);
+        if (r >= 0)
+                r = sd_bus_attach_event(s->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the D-Bus objects: %m");
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int server_announce(Server *s) {
+        int r = sd_bus_request_name(s->bus, BUS_NAME, 0);
+
+        return r < 0 ? log_error_errno(r, "Failed to take the name %s on the system bus: %m", BUS_NAME) : 0;
+}
+
+Server *server_free(Server *s) {
+        if (!s)
+                return NULL;
+        sd_bus_flush_close_unref(s->bus);
+        free(s);
+        return NULL;
+}
+
+static void check(int r, const char *what) {
+        if (r < 0)
+                log_warning_errno(r, "Failed to signal %s, ignoring: %m", what);
+}
+
+void server_job_new(Server *s, uint32_t id) {
+        _cleanup_free_ char *path = NULL;
+        int r = job_path(id, &path);
+
+        if (r >= 0)
+                r = sd_bus_emit_object_added(s->bus, path);
+        if (r >= 0)
+                r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobNew", "uo", id, path);
+        check(r, "a new job");
+}
+
+void server_job_changed(Server *s, uint32_t id) {
+        _cleanup_free_ char *path = NULL;
+        int r = job_path(id, &path);
+
+        if (r >= 0)
+                r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "Message", NULL);
+        check(r, "the progress of a job");
+}
+
+void server_job_removed(Server *s, uint32_t id, const char *result) {
+        _cleanup_free_ char *path = NULL;
+        int r = job_path(id, &path);
+
+        if (r >= 0)
+                r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", "uos", id, path, result);
+        if (r >= 0)
+                r = sd_bus_emit_object_removed(s->bus, path);
+        check(r, "the end of a job");
+}
+
+/* The Manager's signal and the ObjectManager's, for an object that is there (added) or about to go. */
+static void signal_object(Server *s, const char *signal, const char *label, const char *path, bool added) {
+        int r = added ? sd_bus_emit_object_added(s->bus, path) : sd_bus_emit_object_removed(s->bus, path);
+
+        if (r >= 0)
+                r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal, "so", label, path);
+        check(r, signal);
+}
+
+static void signal_allocation(Server *s, const char *signal, const char *name, bool added) {
+        _cleanup_free_ char *path = NULL;
+
+        if (allocation_path(name, &path) >= 0)
+                signal_object(s, signal, name, path, added);
+}
+
+static void signal_device(Server *s, const char *signal, PciAddress address, bool added) {
+        _cleanup_free_ char *path = NULL;
+
+        if (device_path(address, &path) >= 0)
+                signal_object(s, signal, PCI_ADDRESS_STR(address), path, added);
+}
+
+void server_allocation_new(Server *s, const char *name) {
+        signal_allocation(s, "AllocationNew", name, true);
+}
+
+void server_allocation_removed(Server *s, const char *name) {
+        signal_allocation(s, "AllocationRemoved", name, false);
+}
+
+void server_allocation_changed(Server *s, const char *name) {
+        _cleanup_free_ char *path = NULL;
+        int r = allocation_path(name, &path);
+
+        if (r >= 0)
+                r = sd_bus_emit_properties_changed(s->bus, path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
+        check(r, "a change of an allocation");
+}
+
+void server_device_added(Server *s, PciAddress address) {
+        signal_device(s, "DeviceAdded", address, true);
+}
+
+void server_device_removed(Server *s, PciAddress address) {
+        signal_device(s, "DeviceRemoved", address, false);
+}
+
+void server_device_changed(Server *s, PciAddress address) {
+        _cleanup_free_ char *path = NULL;
+        int r = device_path(address, &path);
+
+        if (r >= 0)
+                r = sd_bus_emit_properties_changed(s->bus, path, BUS_DEVICE_INTERFACE, "Pool", "State", "Reason", "Driver", "IommuGroup",
+                                                   "Allocation", NULL);
+        check(r, "a change of a device");
+}

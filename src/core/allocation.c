@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Allocations as objects. */
+
+#include "core/allocation.h"
+
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+static const char *const allocation_state_table[_ALLOCATION_STATE_MAX] = {
+        [ALLOCATION_RESERVED] = "reserved", [ALLOCATION_PREPARING] = "preparing", [ALLOCATION_READY] = "ready",
+        [ALLOCATION_IN_USE] = "in-use",     [ALLOCATION_RELEASING] = "releasing", [ALLOCATION_FAILED] = "failed",
+};
+DEFINE_STRING_TABLE(allocation_state, AllocationState, _ALLOCATION_STATE_MAX)
+
+static const char *const device_role_table[_DEVICE_ROLE_MAX] = {
+        [DEVICE_ROLE_ASSIGNED] = "assigned",
+        [DEVICE_ROLE_COMPANION] = "companion",
+        [DEVICE_ROLE_HELD] = "held",
+};
+DEFINE_STRING_TABLE(device_role, DeviceRole, _DEVICE_ROLE_MAX)
+
+Allocation *allocation_new(const char *name) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = calloc(1, sizeof(*a));
+
+        if (!a || string_copy(&a->name, name) < 0)
+                return NULL;
+        return TAKE_PTR(a);
+}
+
+Allocation *allocation_free(Allocation *a) {
+        if (!a)
+                return NULL;
+        for (size_t i = 0; i < a->n_devices; i++) {
+                AllocationDevice *d = &a->devices[i];
+
+                free(d->slot);
+                free(d->pool);
+                free(d->prior_driver);
+                free(d->prior_override);
+                free(d->path);
+        }
+        free(a->devices);
+        free(a->pins);
+        free(a->reason);
+        free(a->name);
+        free(a);
+        return NULL;
+}
+
+AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role) {
+        if (ARRAY_RESERVE(a->devices, a->n_devices) < 0)
+                return NULL;
+        a->devices[a->n_devices] = (AllocationDevice){ .address = address, .role = role };
+        return &a->devices[a->n_devices++];
+}
+
+const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (pci_address_equal(a->devices[i].address, address))
+                        return &a->devices[i];
+        return NULL;
+}
+
+uint64_t allocation_memory(const Allocation *a) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < a->n_cells; i++)
+                sum += a->cells[i].memory;
+        return sum;
+}
+
+bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {
+        return assigned->type != PCI_TYPE_VF && other->type != PCI_TYPE_VF && !other->is_bridge &&
+               assigned->iommu_group == other->iommu_group &&
+               pci_address_same_slot(assigned->address, other->address) &&
+               !pci_address_equal(assigned->address, other->address);
+}

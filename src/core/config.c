@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/config.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+static const char *const after_release_table[_AFTER_RELEASE_MAX] = {
+        [AFTER_RELEASE_RESTORE] = "restore",
+        [AFTER_RELEASE_KEEP] = "keep",
+};
+
+DEFINE_STRING_TABLE(after_release, AfterRelease, _AFTER_RELEASE_MAX)
+
+static const char *const pool_bind_table[_POOL_BIND_MAX] = {
+        [POOL_BIND_ALLOCATE] = "allocate",
+        [POOL_BIND_START] = "start",
+};
+
+DEFINE_STRING_TABLE(pool_bind, PoolBind, _POOL_BIND_MAX)
+
+Config *config_new(void) {
+        _cleanup_(cleanup_config_free) Config *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return NULL;
+        c->vfio_driver = strdup("vfio-pci");
+        if (!c->vfio_driver)
+                return NULL;
+        c->job_timeout = 60;
+        c->reserve_memory = UINT64_C(1) << 30;
+        return TAKE_PTR(c);
+}
+
+static void free_matches(Match *matches, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                match_done(&matches[i]);
+        free(matches);
+}
+
+Config *config_free(Config *c) {
+        if (!c)
+                return NULL;
+
+        for (size_t i = 0; i < c->n_pools; i++) {
+                free(c->pools[i].name);
+                free_matches(c->pools[i].matches, c->pools[i].n_matches);
+        }
+        for (size_t i = 0; i < c->n_problems; i++) {
+                free(c->problems[i].file);
+                free(c->problems[i].message);
+        }
+        free_matches(c->excludes, c->n_excludes);
+        free(c->pools);
+        free(c->problems);
+        free(c->file);
+        free(c->vfio_driver);
+        free(c);
+        return NULL;
+}
+
+/* Takes the message, also when it fails. */
+static int append_problem(Config *c, unsigned line, char *message) {
+        _cleanup_free_ char *owned = message;
+        ConfigProblem problem = { .line = line };
+
+        if (!owned || ARRAY_RESERVE(c->problems, c->n_problems) < 0)
+                return -ENOMEM;
+        if (string_copy(&problem.file, c->file) < 0)
+                return -ENOMEM;
+
+        problem.message = TAKE_PTR(owned);
+        c->problems[c->n_problems++] = problem;
+        return 0;
+}
+
+int config_add_problem(Config *c, unsigned line, const char *format, ...) {
+        va_list ap;
+        char *message;
+        int r;
+
+        if (c->n_problems >= CONFIG_PROBLEMS_MAX)
+                return 0;
+        if (c->n_problems == CONFIG_PROBLEMS_MAX - 1)
+                return append_problem(c, line, strdup("There are more problems; from here on they are not listed."));
+
+        va_start(ap, format);
+        r = vasprintf(&message, format, ap);
+        va_end(ap);
+        return r < 0 ? -ENOMEM : append_problem(c, line, message);
+}
+
+const Pool *config_find_pool(const Config *c, const char *name) {
+        for (size_t i = 0; i < c->n_pools; i++)
+                if (streq(c->pools[i].name, name))
+                        return &c->pools[i];
+        return NULL;
+}
+
+bool pool_name_is_valid(const char *name) {
+        size_t len = strnlen(name, POOL_NAME_MAX + 1);
+
+        return len > 0 && len <= POOL_NAME_MAX && name[0] != '-' &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whole cores. */
+
+#include "core/cores.h"
+
+unsigned cores_threads(const Inventory *inv) {
+        uint8_t siblings[CPUSET_MAX] = { 0 };
+        unsigned most = 1;
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                most = MAX(most, ++siblings[inv->cpus[i].core]);
+        return most;
+}
+
+void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
+        unsigned cores = (cpus + threads - 1) / threads, left = cpus;
+
+        for (size_t i = 0; i < k; i++) {
+                unsigned share = (cores / (unsigned) k + (i < cores % k)) * threads;
+
+                shares[i] = MIN(share, left);
+                left -= shares[i];
+        }
+}
+
+/* Pins the threads of one core; claims all of them. */
+static unsigned take_core(const Inventory *inv, unsigned core, unsigned share, CpuSet *claimed, Pin *pins) {
+        unsigned taken = 0;
+
+        for (size_t i = 0; i < inv->n_cpus; i++) {
+                if (inv->cpus[i].core != core)
+                        continue;
+                if (claimed)
+                        cpuset_add(claimed, inv->cpus[i].id);
+                if (taken >= share)
+                        continue;
+                if (pins)
+                        pins[taken].cpu = inv->cpus[i].id;
+                taken++;
+        }
+        return taken;
+}
+
+unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins) {
+        unsigned taken = 0;
+
+        for (size_t i = 0; i < inv->n_cpus && taken < share; i++) {
+                const Cpu *cpu = &inv->cpus[i];
+
+                if (cpu->core == cpu->id && cpuset_has(free_cpus, cpu->id))
+                        taken += take_core(inv, cpu->core, share - taken, claimed, pins ? &pins[taken] : NULL);
+        }
+        return taken;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Device states. */
+
+#include "core/device-state.h"
+
+#include "util/stringtable.h"
+
+static const char *const device_state_table[_DEVICE_STATE_MAX] = {
+        [DEVICE_STATE_HOST] = "host",       [DEVICE_STATE_AVAILABLE] = "available", [DEVICE_STATE_ALLOCATED] = "allocated",
+        [DEVICE_STATE_MISSING] = "missing", [DEVICE_STATE_STUCK] = "stuck",
+};
+DEFINE_STRING_TABLE(device_state, DeviceState, _DEVICE_STATE_MAX)
+
+DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+        Verdict held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
+
+        if (held == VERDICT_STUCK)
+                return DEVICE_STATE_STUCK;
+        if (ledger_holder(c->ledger, dev->address))
+                return DEVICE_STATE_ALLOCATED;
+        if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
+                (void) policy_check(c->policy, dev, ret);
+                return DEVICE_STATE_HOST;
+        }
+        /* Its group, its PF or one of its VFs is taken: it cannot be had, though nobody asked for it. */
+        return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* PCI controllers, hostdevs and the memory balloon. */
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+#define CLASS_VGA 0x0300U
+#define UNIT_GIB  (1ULL << 30)
+
+static void write_address(Domain *d, xmlNode *parent, const char *type, PciAddress a, bool multifunction) {
+        xmlNode *address = node_add(d, parent, "address");
+
+        if (type)
+                node_set(d, address, "type", "%s", type);
+        node_set(d, address, "domain", "0x%04x", a.domain);
+        node_set(d, address, "bus", "0x%02x", a.bus);
+        node_set(d, address, "slot", "0x%02x", a.slot);
+        node_set(d, address, "function", "0x%x", a.function);
+        if (multifunction)
+                node_set(d, address, "multifunction", "on");
+}
+
+static xmlNode *write_controller(Domain *d, unsigned index, const char *model) {
+        xmlNode *controller = node_add(d, d->devices, "controller");
+
+        node_set(d, controller, "type", "pci");
+        node_set(d, controller, "index", "%u", index);
+        node_set(d, controller, "model", "%s", model);
+        return controller;
+}
+
+static void write_guest_controller(Domain *d, const GuestController *c) {
+        xmlNode *controller =
+                write_controller(d, c->index, c->type == GUEST_EXPANDER_BUS ? "pcie-expander-bus" : "pcie-root-port");
+
+        if (c->type == GUEST_EXPANDER_BUS) {
+                xmlNode *target = node_add(d, controller, "target");
+
+                node_set(d, target, "busNr", "%u", c->bus_nr);
+                node_set_text(d, node_add(d, target, "node"), "%d", c->cell);
+        } else if (c->cell >= 0)
+                write_address(d, controller, "pci",
+                              (PciAddress){ .bus = (uint8_t) c->bus, .slot = c->slot, .function = c->function },
+                              c->multifunction);
+}
+
+static xmlNode *find_root_controller(const xmlNode *devices) {
+        for (xmlNode *n = devices->children; n; n = n->next)
+                if (node_is(n, "controller") && node_has(n, "type", "pci") && node_has(n, "model", "pcie-root"))
+                        return n;
+        return NULL;
+}
+
+/* A size as libvirt writes it: number and unit, KiB when there is none. 0 when it cannot be read. */
+static uint64_t node_size(const xmlNode *node) {
+        _cleanup_free_ char *number = node_get_text(node), *unit = node_get(node, "unit"), *text = NULL;
+        uint64_t n;
+
+        if (!number || string_replace(&text, "%s%s", number, unit ? unit : "KiB") < 0 || parse_size(text, &n) < 0)
+                return 0;
+        return n;
+}
+
+/* The template's own window stays when it is the larger one. */
+static void write_root(Domain *d) {
+        xmlNode *root = find_root_controller(d->devices), *hole;
+
+        if (!root)
+                root = write_controller(d, 0, "pcie-root");
+        if (d->pci->hole64 == 0 || !root)
+                return;
+        hole = node_find(root, "pcihole64");
+        if (hole && node_size(hole) >= d->pci->hole64)
+                return;
+        if (hole)
+                node_remove(hole);
+        hole = node_add(d, root, "pcihole64");
+        node_set(d, hole, "unit", "GiB");
+        node_set_text(d, hole, "%llu", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
+}
+
+/* VFs have no ROM, and a GPU that draws no screen does not need its own: firmware would only run it. */
+static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
+        const PciDevice *facts = inventory_find(d->inv, dev->address);
+
+        return dev->is_vf || (facts && pci_device_is_gpu(facts) && facts->class >> 8 != CLASS_VGA);
+}
+
+static void write_hostdev(Domain *d, const GuestFunction *f) {
+        const AllocationDevice *dev = &d->a->devices[f->device];
+        xmlNode *hostdev = node_add(d, d->devices, "hostdev");
+
+        node_set(d, hostdev, "mode", "subsystem");
+        node_set(d, hostdev, "type", "pci");
+        node_set(d, hostdev, "managed", "no"); /* binding is ours (domain.md F6) */
+        node_set(d, node_add(d, hostdev, "driver"), "name", "vfio");
+        write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
+        if (rom_is_useless(d, dev))
+                node_set(d, node_add(d, hostdev, "rom"), "bar", "off");
+        if (dev->slot)
+                node_set(d, node_add(d, hostdev, "alias"), "name", "ua-%s", dev->slot);
+        write_address(d, hostdev, "pci", f->guest, f->multifunction);
+}
+
+void domain_write_devices(Domain *d) {
+        write_root(d);
+        for (size_t i = 0; i < d->pci->n_controllers; i++)
+                write_guest_controller(d, &d->pci->controllers[i]);
+        for (size_t i = 0; i < d->pci->n_functions; i++)
+                write_hostdev(d, &d->pci->functions[i]);
+        node_remove_all(d->devices, "memballoon");
+        node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What the parts of domxml share: one document being made, and small helpers over libxml2's tree. */
+
+#include <libxml/tree.h>
+
+#include "core/domxml.h"
+#include "core/guestpci.h"
+
+typedef struct Domain {
+        const Inventory *inv;
+        const Config *config;
+        const Allocation *a;
+        xmlDoc *doc;      /* the template or the skeleton, changed in place */
+        xmlNode *root;    /* <domain> */
+        xmlNode *devices; /* its <devices> */
+        xmlNode *anchor;  /* our elements go in front of it; NULL: at the end */
+        bool emulated;    /* type='qemu': no KVM, so nothing of the host's CPU to pass through */
+        GuestPciRoom room;
+        GuestPci *pci;
+        bool failed; /* some node could not be made: out of memory */
+} Domain;
+
+/* domxml-node.c. Reading: elements of other namespaces are never ours. Writing: no-ops on a NULL node; a failure sets
+ * d->failed. */
+bool node_is(const xmlNode *node, const char *name);
+xmlNode *node_find(const xmlNode *parent, const char *name);
+size_t node_count(const xmlNode *parent, const char *name);
+void node_remove(xmlNode *node);
+void node_remove_all(xmlNode *parent, const char *name);
+bool node_has(const xmlNode *node, const char *attribute, const char *value);
+/* The attribute, caller frees; NULL when absent. */
+char *node_get(const xmlNode *node, const char *attribute);
+/* As libvirt reads numbers, 0x and all. -ENOENT absent, -EINVAL, -ERANGE. */
+int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret);
+/* Its text without space around it, caller frees; NULL when out of memory. */
+char *node_get_text(const xmlNode *node);
+
+xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
+void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
+void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);
+void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set);
+/* Puts a size in the largest unit that divides it into the text, or into attribute when that is not NULL. */
+void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t bytes);
+/* A new child of <domain>, in front of the anchor; or an existing one moved there. */
+xmlNode *domain_add(Domain *d, const char *name);
+xmlNode *domain_take(Domain *d, const char *name);
+
+/* domxml-template.c: text (NULL: the skeleton) to d->doc with everything that is ours removed, or the reason why it
+ * cannot serve. */
+Verdict domain_load(Domain *d, const char *text, Refusal *ret);
+
+/* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */
+void domain_write_memory(Domain *d);
+void domain_write_cpus(Domain *d);
+
+/* domxml-devices.c: PCI controllers, hostdevs, memballoon; needs d->pci. */
+void domain_write_devices(Domain *d);
+
+/* domxml.c. Out of memory is a refusal too. */
+Verdict domain_refuse_memory(Refusal *ret);

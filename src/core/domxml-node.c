@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Small helpers over libxml2's tree, with one flag for "out of memory" instead of a check at each node. */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "domxml-internal.h"
+
+bool node_is(const xmlNode *node, const char *name) {
+        return node->type == XML_ELEMENT_NODE && !node->ns && streq((const char *) node->name, name);
+}
+
+xmlNode *node_find(const xmlNode *parent, const char *name) {
+        for (xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
+                if (node_is(n, name))
+                        return n;
+        return NULL;
+}
+
+size_t node_count(const xmlNode *parent, const char *name) {
+        size_t count = 0;
+
+        for (const xmlNode *n = parent->children; n; n = n->next)
+                count += node_is(n, name);
+        return count;
+}
+
+void node_remove(xmlNode *node) {
+        xmlUnlinkNode(node);
+        xmlFreeNode(node);
+}
+
+void node_remove_all(xmlNode *parent, const char *name) {
+        for (xmlNode *n = parent ? parent->children : NULL, *next; n; n = next) {
+                next = n->next;
+                if (node_is(n, name))
+                        node_remove(n);
+        }
+}
+
+char *node_get(const xmlNode *node, const char *attribute) {
+        return (char *) xmlGetProp(node, (const xmlChar *) attribute);
+}
+
+char *node_get_text(const xmlNode *node) {
+        static const char space[] = " \t\r\n";
+        char *s = (char *) xmlNodeGetContent(node);
+        size_t skip, size;
+
+        if (!s)
+                return NULL;
+        skip = strspn(s, space);
+        size = strlen(s + skip);
+        while (size > 0 && strchr(space, s[skip + size - 1]))
+                size--;
+        memmove(s, s + skip, size);
+        s[size] = '\0';
+        return s;
+}
+
+bool node_has(const xmlNode *node, const char *attribute, const char *value) {
+        _cleanup_free_ char *s = node_get(node, attribute);
+
+        return s && streq(s, value);
+}
+
+int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret) {
+        _cleanup_free_ char *s = node_get(node, attribute);
+        unsigned long long n;
+        char *end;
+
+        if (!s)
+                return -ENOENT;
+        if (s[0] < '0' || s[0] > '9')
+                return -EINVAL;
+        errno = 0;
+        n = strtoull(s, &end, 0);
+        if (*end != '\0')
+                return -EINVAL;
+        if (errno != 0 || n > max)
+                return -ERANGE;
+        *ret = (unsigned) n;
+        return 0;
+}
+
+xmlNode *node_add(Domain *d, xmlNode *parent, const char *name) {
+        xmlNode *node = parent ? xmlNewChild(parent, NULL, (const xmlChar *) name, NULL) : NULL;
+
+        if (!node)
+                d->failed = true;
+        return node;
+}
+
+_printf_(2, 0) static char *format_text(Domain *d, const char *format, va_list ap) {
+        char *s;
+
+        if (vasprintf(&s, format, ap) < 0) {
+                d->failed = true;
+                return NULL;
+        }
+        return s;
+}
+
+void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) {
+        _cleanup_free_ char *s = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        s = format_text(d, format, ap);
+        va_end(ap);
+        if (node && s && !xmlSetProp(node, (const xmlChar *) attribute, (const xmlChar *) s))
+                d->failed = true;
+}
+
+void node_set_text(Domain *d, xmlNode *node, const char *format, ...) {
+        _cleanup_free_ char *s = NULL;
+        xmlNode *text;
+        va_list ap;
+
+        va_start(ap, format);
+        s = format_text(d, format, ap);
+        va_end(ap);
+        if (!node || !s)
+                return;
+
+        xmlNodeSetContent(node, NULL);
+        text = xmlNewDocText(d->doc, (const xmlChar *) s);
+        if (!text || !xmlAddChild(node, text))
+                d->failed = true;
+}
+
+void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set) {
+        _cleanup_free_ char *s = cpuset_format(set);
+
+        if (s)
+                node_set(d, node, attribute, "%s", s);
+        else
+                d->failed = true;
+}
+
+void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t bytes) {
+        static const struct {
+                unsigned shift;
+                const char *name;
+        } units[] = { { 30, "GiB" }, { 20, "MiB" }, { 10, "KiB" }, { 0, "b" } };
+        size_t i = 0;
+
+        while (bytes & ((1ULL << units[i].shift) - 1))
+                i++;
+        if (attribute)
+                node_set(d, node, attribute, "%llu", (unsigned long long) (bytes >> units[i].shift));
+        else
+                node_set_text(d, node, "%llu", (unsigned long long) (bytes >> units[i].shift));
+        node_set(d, node, "unit", "%s", units[i].name);
+}
+
+static xmlNode *domain_insert(Domain *d, xmlNode *node) {
+        xmlNode *inserted = NULL;
+
+        if (node)
+                inserted = d->anchor ? xmlAddPrevSibling(d->anchor, node) : xmlAddChild(d->root, node);
+        if (!inserted) {
+                d->failed = true;
+                xmlFreeNode(node);
+        }
+        return inserted;
+}
+
+xmlNode *domain_add(Domain *d, const char *name) {
+        return domain_insert(d, xmlNewDocNode(d->doc, NULL, (const xmlChar *) name, NULL));
+}
+
+xmlNode *domain_take(Domain *d, const char *name) {
+        xmlNode *node = node_find(d->root, name);
+
+        if (!node)
+                return domain_add(d, name);
+        if (node == d->anchor)
+                d->anchor = xmlNextElementSibling(node);
+        xmlUnlinkNode(node);
+        return domain_insert(d, node);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The domain document as a whole: what it must have, who it says it is, and its text. */
+
+#include "core/domxml.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <libxml/xmlsave.h>
+
+#include "domxml-internal.h"
+
+#define NAMESPACE_PREFIX "passthroughd"
+
+Verdict domain_refuse_memory(Refusal *ret) {
+        return refuse(ret, VERDICT_LIMIT, NULL, "Try again.", "There is not enough memory to write the domain.");
+}
+
+/* libvirt quietly drops or adds what does not fit together (domain.md F5), so it has to fit before. */
+static Verdict check_allocation(const Allocation *a, Refusal *ret) {
+        CpuSet vcpus = { 0 };
+
+        if (a->n_pins == 0 || a->n_cells == 0 || allocation_memory(a) == 0)
+                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Allocate CPUs and memory with the devices.",
+                              "'%s' holds devices only: a domain needs CPUs and memory.", a->name);
+
+        for (size_t i = 0; i < a->n_cells; i++)
+                cpuset_merge(&vcpus, &a->cells[i].vcpus);
+        for (size_t i = 0; i < a->n_pins; i++)
+                if (a->pins[i].vcpu != i || !cpuset_has(&vcpus, (unsigned) i))
+                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
+                                      "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.", i, a->name);
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role != DEVICE_ROLE_HELD && a->devices[i].address.domain > PCI_DOMAIN_MAX)
+                        return refuse(ret, VERDICT_NOT_SUPPORTED, &a->devices[i].address, NULL,
+                                      "libvirt cannot name %s: its PCI domain has more than four digits.",
+                                      PCI_ADDRESS_STR(a->devices[i].address));
+        return VERDICT_NONE;
+}
+
+static void format_address(Domain *d, xmlNode *node, const char *attribute, PciAddress a) {
+        node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
+}
+
+static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunction *f) {
+        const AllocationDevice *dev = &d->a->devices[f->device];
+        xmlNode *node = node_add(d, parent, "device");
+
+        if (dev->slot)
+                node_set(d, node, "slot", "%s", dev->slot);
+        if (dev->pool)
+                node_set(d, node, "pool", "%s", dev->pool);
+        format_address(d, node, "address", dev->address);
+        format_address(d, node, "guest", f->guest);
+        if (dev->is_vf)
+                format_address(d, node, "physfn", dev->physfn);
+}
+
+/* So that who finds the domain also finds the allocation. One element per namespace is libvirt's rule. */
+static void write_metadata(Domain *d) {
+        xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
+        xmlNs *ns =
+                node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) NAMESPACE_PREFIX) : NULL;
+
+        if (!ns) {
+                d->failed = true;
+                return;
+        }
+        xmlSetNs(node, ns);
+        node_set(d, node, "name", "%s", d->a->name);
+        node_set(d, node, "id", "%s", d->a->id);
+        node_set(d, node, "generation", "%llu", (unsigned long long) d->a->generation);
+        for (size_t i = 0; i < d->pci->n_functions; i++)
+                write_metadata_device(d, node, &d->pci->functions[i]);
+}
+
+static void write_domain(Domain *d) {
+        node_set_text(d, domain_add(d, "name"), "%s", d->a->name);
+        node_set_text(d, domain_add(d, "uuid"), "%s", d->a->id);
+        write_metadata(d);
+        domain_write_memory(d);
+        domain_write_cpus(d);
+        domain_write_devices(d);
+}
+
+/* The caller frees; NULL when out of memory. */
+static char *document_text(xmlDoc *doc) {
+        xmlBuffer *buffer = xmlBufferCreate();
+        xmlSaveCtxt *save = buffer ? xmlSaveToBuffer(buffer, "UTF-8", XML_SAVE_FORMAT | XML_SAVE_NO_DECL) : NULL;
+        bool ok = save && xmlSaveDoc(save, doc) >= 0;
+        char *text = NULL;
+
+        if (save && xmlSaveClose(save) < 0)
+                ok = false;
+        if (ok)
+                text = strdup((const char *) xmlBufferContent(buffer));
+        xmlBufferFree(buffer);
+        return text;
+}
+
+static Verdict make_document(Domain *d, const char *template, char **ret, Refusal *ret_refusal) {
+        char *text;
+        Verdict v = domain_load(d, template, ret_refusal);
+        int r;
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (d->failed)
+                return domain_refuse_memory(ret_refusal);
+
+        r = guest_pci_new(d->inv, d->a, &d->room, &d->pci);
+        if (r == -E2BIG)
+                return refuse(ret_refusal, VERDICT_INVALID_REQUEST, NULL,
+                              "Ask for fewer devices, or take some out of the template.",
+                              "The devices of '%s' and its template need more than the %u PCI buses a guest has.",
+                              d->a->name, GUEST_BUSES_MAX);
+        if (r < 0)
+                return domain_refuse_memory(ret_refusal);
+
+        write_domain(d);
+        text = d->failed ? NULL : document_text(d->doc);
+        if (!text)
+                return domain_refuse_memory(ret_refusal);
+        *ret = text;
+        return VERDICT_NONE;
+}
+
+Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
+                    Refusal *ret_refusal) {
+        Domain d = { .inv = inv, .config = config, .a = a };
+        Verdict v = check_allocation(a, ret_refusal);
+
+        if (v != VERDICT_NONE)
+                return v;
+        v = make_document(&d, template, ret, ret_refusal);
+        guest_pci_free(d.pci);
+        xmlFreeDoc(d.doc);
+        return v;
+}
+
+int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+        GuestAddress *addresses;
+        int r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+
+        if (r < 0)
+                return r;
+        addresses = calloc(pci->n_functions + 1, sizeof(GuestAddress));
+        if (!addresses)
+                return -ENOMEM;
+        for (size_t i = 0; i < pci->n_functions; i++)
+                addresses[i] = (GuestAddress){
+                        .host = a->devices[pci->functions[i].device].address,
+                        .guest = pci->functions[i].guest,
+                };
+        *ret = addresses;
+        *ret_n = pci->n_functions;
+        return 0;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Allocations and plans as JSON. */
+
+#include <stdio.h>
+
+#include "core/domxml.h"
+#include "core/json-internal.h"
+
+static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a) {
+        json_object *array = json_object_new_array();
+        _cleanup_free_ GuestAddress *guests = NULL;
+        size_t n_guests = 0;
+
+        (void) domxml_guest_addresses(inv, a, &guests, &n_guests);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                json_object *o = json_object_new_object(), *guest = NULL;
+
+                for (size_t j = 0; j < n_guests; j++)
+                        if (pci_address_equal(guests[j].host, d->address))
+                                guest = json_address(guests[j].guest);
+                json_object_object_add(o, "slot", json_string_or_null(d->slot));
+                json_object_object_add(o, "pool", json_string_or_null(d->pool));
+                json_object_object_add(o, "role", json_string_or_null(device_role_to_string(d->role)));
+                json_object_object_add(o, "address", json_address(d->address));
+                json_object_object_add(o, "guest_address", guest);
+                json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
+static json_object *json_cell(size_t id, const Cell *cell) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "id", json_object_new_int((int) id));
+        json_object_object_add(o, "node", json_object_new_int(cell->node));
+        json_object_object_add(o, "vcpus", json_cpus(&cell->vcpus));
+        json_object_object_add(o, "memory", json_object_new_uint64(cell->memory));
+        return o;
+}
+
+static void add_placement(json_object *o, const Allocation *a) {
+        json_object *pins = json_object_new_array(), *nodes = json_object_new_array(), *memory = json_object_new_object();
+        json_object *cells = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_pins; i++) {
+                json_object *pin = json_object_new_object();
+
+                json_object_object_add(pin, "vcpu", json_object_new_int64(a->pins[i].vcpu));
+                json_object_object_add(pin, "cpu", json_object_new_int64(a->pins[i].cpu));
+                (void) json_object_array_add(pins, pin);
+        }
+        for (size_t i = 0; i < a->n_cells; i++) {
+                char node[16];
+
+                (void) snprintf(node, sizeof(node), "%d", a->cells[i].node);
+                (void) json_object_array_add(nodes, json_object_new_int(a->cells[i].node));
+                json_object_object_add(memory, node, json_object_new_uint64(a->cells[i].memory));
+                (void) json_object_array_add(cells, json_cell(i, &a->cells[i]));
+        }
+        json_object_object_add(o, "cpus", json_cpus(&a->cpus));
+        json_object_object_add(o, "pins", pins);
+        json_object_object_add(o, "numa_nodes", nodes);
+        json_object_object_add(o, "memory", memory);
+        json_object_object_add(o, "page_size", a->page_size > 0 ? json_object_new_uint64(a->page_size) : NULL);
+        json_object_object_add(o, "cells", cells);
+}
+
+/* A plan has no name, id, generation and owner yet. */
+static json_object *json_promise(const Inventory *inv, const Allocation *a, bool planned) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "name", planned ? NULL : json_string_or_null(a->name));
+        json_object_object_add(o, "id", planned ? NULL : json_object_new_string(a->id));
+        json_object_object_add(o, "owner", planned ? NULL : json_object_new_int64(a->owner));
+        json_object_object_add(o, "state", json_object_new_string(planned ? "planned" : allocation_state_to_string(a->state)));
+        json_object_object_add(o, "reason", json_string_or_null(a->reason));
+        json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
+        json_object_object_add(o, "devices", json_allocation_devices(inv, a));
+        add_placement(o, a);
+        return o;
+}
+
+json_object *json_allocation(const Inventory *inv, const Allocation *a) {
+        return json_promise(inv, a, false);
+}
+
+static json_object *json_score(const Score *s, bool pairs) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "numa_nodes", json_object_new_int64(s->numa_nodes));
+        json_object_object_add(o, "off_node", json_object_new_int64(s->off_node));
+        json_object_object_add(o, "remote", json_object_new_int64(s->remote));
+        json_object_object_add(o, "worst_distance", pairs ? json_string_or_null(distance_to_string((Distance) s->worst_distance)) : NULL);
+        json_object_object_add(o, "total_distance", json_object_new_int64(s->total_distance));
+        json_object_object_add(o, "gpu_distance", json_object_new_int64(s->gpu_distance));
+        json_object_object_add(o, "node_distance", json_object_new_int64(s->node_distance));
+        json_object_object_add(o, "spoiled", json_object_new_int64(s->spoiled));
+        json_object_object_add(o, "held", json_object_new_int64(s->held));
+        json_object_object_add(o, "left_over", json_object_new_int64(s->left_over));
+        json_object_object_add(o, "vf_load", json_object_new_int64(s->vf_load));
+        return o;
+}
+
+static json_object *json_runner_up(const Plan *p) {
+        json_object *o = json_object_new_object(), *nodes = json_object_new_array();
+
+        for (size_t i = 0; i < p->n_runner_up_nodes; i++)
+                (void) json_object_array_add(nodes, json_object_new_int(p->runner_up_nodes[i]));
+        json_object_object_add(o, "numa_nodes", nodes);
+        json_object_object_add(o, "score", json_score(&p->runner_up, p->n_pairs > 0));
+        return o;
+}
+
+static json_object *json_steps(const PlanContext *c, const Plan *p) {
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        json_object *array = json_object_new_array();
+
+        if (steps_prepare(p->allocation, c->config->vfio_driver, &steps) < 0)
+                return array;
+        for (size_t i = 0; i < steps->n; i++) {
+                _cleanup_free_ char *text = step_describe(&steps->steps[i]);
+
+                (void) json_object_array_add(array, json_string_or_null(text));
+        }
+        return array;
+}
+
+json_object *json_plan(const PlanContext *c, const Plan *p) {
+        json_object *o = json_promise(c->inventory, p->allocation, true), *pairs = json_object_new_array();
+
+        for (size_t i = 0; i < p->n_pairs; i++) {
+                json_object *pair = json_object_new_object();
+
+                json_object_object_add(pair, "gpu", json_address(p->pairs[i].gpu));
+                json_object_object_add(pair, "nic", json_address(p->pairs[i].nic));
+                json_object_object_add(pair, "distance", json_string_or_null(distance_to_string(p->pairs[i].distance)));
+                (void) json_object_array_add(pairs, pair);
+        }
+        json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));
+        json_object_object_add(o, "pairs", pairs);
+        json_object_object_add(o, "runner_up", p->has_runner_up ? json_runner_up(p) : NULL);
+        json_object_object_add(o, "steps", json_steps(c, p));
+        return o;
+}

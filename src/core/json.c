@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Devices, refusals and the node as JSON. json-c's constructors and json_object_object_add() take NULL, so want of memory shows as null. */
+
+#include "core/json.h"
+
+#include <stdio.h>
+
+#include "core/json-internal.h"
+
+json_object *json_string_or_null(const char *s) {
+        return s ? json_object_new_string(s) : NULL;
+}
+
+json_object *json_known_or_null(int n) {
+        return n >= 0 ? json_object_new_int(n) : NULL;
+}
+
+json_object *json_address(PciAddress a) {
+        return json_object_new_string(PCI_ADDRESS_STR(a));
+}
+
+json_object *json_cpus(const CpuSet *set) {
+        _cleanup_free_ char *text = cpuset_format(set);
+
+        return json_string_or_null(text);
+}
+
+static json_object *json_hex(unsigned value, int digits) {
+        char text[16];
+
+        (void) snprintf(text, sizeof(text), "%0*x", digits, value);
+        return json_object_new_string(text);
+}
+
+char *json_text(json_object *o, bool pretty) {
+        const char *text = json_object_to_json_string_ext(
+                o, JSON_C_TO_STRING_NOSLASHESCAPE | (pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN));
+
+        return text ? strdup(text) : NULL;
+}
+
+json_object *json_refusal(const Refusal *r) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "verdict", json_string_or_null(verdict_to_string(r->verdict)));
+        json_object_object_add(o, "device", r->has_device ? json_address(r->device) : NULL);
+        json_object_object_add(o, "message", json_string_or_null(r->message));
+        json_object_object_add(o, "remedy", json_string_or_null(r->remedy));
+        return o;
+}
+
+/* "flr bus" -> ["flr","bus"] */
+static json_object *json_words(const char *words) {
+        json_object *array = json_object_new_array();
+
+        for (const char *w = words; w && *w; w += strspn(w, " \n")) {
+                size_t n = strcspn(w, " \n");
+
+                if (n > 0)
+                        (void) json_object_array_add(array, json_object_new_string_len(w, (int) n));
+                w += n;
+        }
+        return array;
+}
+
+static void add_ids(json_object *o, const PciDevice *dev) {
+        json_object_object_add(o, "address", json_address(dev->address));
+        json_object_object_add(o, "vendor", json_hex(dev->vendor, 4));
+        json_object_object_add(o, "device", json_hex(dev->device, 4));
+        json_object_object_add(o, "subsystem_vendor", json_hex(dev->subsystem_vendor, 4));
+        json_object_object_add(o, "subsystem_device", json_hex(dev->subsystem_device, 4));
+        json_object_object_add(o, "class", json_hex(dev->class, 6));
+        json_object_object_add(o, "name", json_string_or_null(dev->name));
+        json_object_object_add(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
+}
+
+static void add_standing(json_object *o, const PlanContext *c, const PciDevice *dev) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        DeviceState state = device_state(c, dev, &why);
+        const Pool *pool = policy_pool(c->policy, dev);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+
+        json_object_object_add(o, "pool", json_string_or_null(pool ? pool->name : NULL));
+        json_object_object_add(o, "state", json_string_or_null(device_state_to_string(state)));
+        json_object_object_add(o, "verdict", json_string_or_null(verdict_to_string(why.verdict)));
+        json_object_object_add(o, "reason", json_string_or_null(why.message));
+        json_object_object_add(o, "remedy", json_string_or_null(why.remedy));
+        json_object_object_add(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
+}
+
+static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev) {
+        json_object *vfs = json_object_new_array(), *bars = json_object_new_array();
+
+        for (size_t i = 0; i < dev->n_vfs; i++)
+                (void) json_object_array_add(vfs, json_address(dev->vfs[i]));
+        for (size_t i = 0; i < PCI_BARS_MAX; i++)
+                if (dev->bar_size[i] > 0)
+                        (void) json_object_array_add(bars, json_object_new_uint64(dev->bar_size[i]));
+        json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
+        json_object_object_add(o, "iommu_group", json_known_or_null(dev->iommu_group));
+        json_object_object_add(o, "driver", json_string_or_null(dev->driver));
+        json_object_object_add(o, "driver_override", json_string_or_null(dev->driver_override));
+        json_object_object_add(o, "physical_function", dev->type == PCI_TYPE_VF ? json_address(dev->physfn) : NULL);
+        json_object_object_add(o, "virtual_functions", vfs);
+        json_object_object_add(o, "total_vfs", json_object_new_int64(dev->total_vfs));
+        json_object_object_add(o, "reset_methods", json_words(dev->reset_methods));
+        json_object_object_add(o, "power_state", json_string_or_null(dev->power_state));
+        json_object_object_add(o, "bars", bars);
+        json_object_object_add(o, "acs", json_string_or_null(pci_acs_to_string(dev->acs)));
+        json_object_object_add(o, "isolated", json_object_new_boolean(inventory_path_is_isolated(c->inventory, dev, NULL)));
+        json_object_object_add(o, "fault", json_string_or_null(dev->fault));
+}
+
+json_object *json_device(const PlanContext *c, const PciDevice *dev) {
+        json_object *o = json_object_new_object();
+
+        add_ids(o, dev);
+        add_standing(o, c, dev);
+        add_facts(o, c, dev);
+        return o;
+}
+
+static const char *group_role_text(GroupRole role) {
+        switch (role) {
+        case GROUP_ROLE_COMPANION:
+                return "goes along as another function of the card";
+        case GROUP_ROLE_HOLD:
+                return "is held on the VFIO driver";
+        case GROUP_ROLE_BLOCK:
+                return "blocks the group";
+        default:
+                return "is left alone";
+        }
+}
+
+json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
+        json_object *o = json_device(c, dev), *group = json_object_new_array();
+        const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
+        const PciDevice *port = NULL;
+
+        for (size_t i = 0; g && i < g->n_members; i++) {
+                const PciDevice *m = &c->inventory->devices[g->members[i]];
+                json_object *member;
+
+                if (m == dev)
+                        continue;
+                member = json_object_new_object();
+                json_object_object_add(member, "address", json_address(m->address));
+                json_object_object_add(member, "driver", json_string_or_null(m->driver));
+                json_object_object_add(member, "role", json_object_new_string(group_role_text(policy_group_role(c->policy, dev, m))));
+                (void) json_object_array_add(group, member);
+        }
+        json_object_object_add(o, "group", group);
+        (void) inventory_path_is_isolated(c->inventory, dev, &port);
+        json_object_object_add(o, "open_port", port ? json_address(port->address) : NULL);
+        return o;
+}
+
+static json_object *json_node(const PlanContext *c, const NumaNode *node) {
+        json_object *o = json_object_new_object(), *pages = json_object_new_array(), *distances = json_object_new_array();
+        CpuSet free_cpus;
+
+        ledger_cpus_free(c->ledger, c->inventory, c->config, node, &free_cpus);
+        json_object_object_add(o, "id", json_object_new_int(node->id));
+        json_object_object_add(o, "cpus", json_cpus(&node->cpus));
+        json_object_object_add(o, "cpus_free", json_cpus(&free_cpus));
+        json_object_object_add(o, "memory", json_object_new_uint64(node->memory));
+        json_object_object_add(o, "memory_free",
+                               json_object_new_uint64(ledger_memory_free(c->ledger, c->inventory, c->config, node, 0)));
+        for (size_t i = 0; i < node->n_pages; i++) {
+                json_object *p = json_object_new_object();
+                uint64_t size = node->pages[i].size;
+
+                json_object_object_add(p, "size", json_object_new_uint64(size));
+                json_object_object_add(p, "total", json_object_new_uint64(node->pages[i].total));
+                json_object_object_add(p, "free",
+                                       json_object_new_uint64(ledger_memory_free(c->ledger, c->inventory, c->config, node, size) / size));
+                (void) json_object_array_add(pages, p);
+        }
+        for (size_t i = 0; i < c->inventory->n_nodes; i++)
+                (void) json_object_array_add(distances, json_object_new_int64(node->distance[i]));
+        json_object_object_add(o, "pages", pages);
+        json_object_object_add(o, "distances", distances);
+        return o;
+}
+
+static json_object *json_pools(const PlanContext *c) {
+        json_object *array = json_object_new_array();
+
+        for (size_t p = 0; p < c->config->n_pools; p++) {
+                const Pool *pool = &c->config->pools[p];
+                json_object *o = json_object_new_object();
+                int total = 0, available = 0;
+
+                for (size_t i = 0; i < c->inventory->n_devices; i++)
+                        if (policy_pool(c->policy, &c->inventory->devices[i]) == pool) {
+                                total++;
+                                available += device_state(c, &c->inventory->devices[i], NULL) == DEVICE_STATE_AVAILABLE;
+                        }
+                json_object_object_add(o, "name", json_object_new_string(pool->name));
+                json_object_object_add(o, "total", json_object_new_int(total));
+                json_object_object_add(o, "available", json_object_new_int(available));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
+/* Devices of allocations that the node does not have any more. */
+static void add_missing(json_object *devices, const PlanContext *c) {
+        for (size_t i = 0; i < c->ledger->n_claims; i++) {
+                const Claim *claim = &c->ledger->claims[i];
+                json_object *o;
+
+                if (inventory_find(c->inventory, claim->address))
+                        continue;
+                o = json_object_new_object();
+                json_object_object_add(o, "address", json_address(claim->address));
+                json_object_object_add(o, "state", json_object_new_string(device_state_to_string(DEVICE_STATE_MISSING)));
+                json_object_object_add(o, "verdict", json_object_new_string(verdict_to_string(VERDICT_MISSING)));
+                json_object_object_add(o, "reason", json_object_new_string("It is in an allocation, but not on this node any more."));
+                json_object_object_add(o, "allocation", json_object_new_string(claim->allocation->name));
+                (void) json_object_array_add(devices, o);
+        }
+}
+
+json_object *json_describe(const PlanContext *c, const char *version) {
+        json_object *o = json_object_new_object(), *devices = json_object_new_array(), *nodes = json_object_new_array();
+        json_object *allocations = json_object_new_array(), *notes = json_object_new_array(), *problems = json_object_new_array();
+
+        for (size_t i = 0; i < c->inventory->n_devices; i++)
+                (void) json_object_array_add(devices, json_device(c, &c->inventory->devices[i]));
+        add_missing(devices, c);
+        for (size_t i = 0; i < c->inventory->n_nodes; i++)
+                (void) json_object_array_add(nodes, json_node(c, &c->inventory->nodes[i]));
+        for (size_t i = 0; i < c->ledger->n_allocations; i++)
+                (void) json_object_array_add(allocations, json_allocation(c->inventory, c->ledger->allocations[i]));
+        for (size_t i = 0; i < c->inventory->n_notes; i++)
+                (void) json_object_array_add(notes, json_object_new_string(c->inventory->notes[i]));
+        for (size_t i = 0; i < c->config->n_problems; i++) {
+                const ConfigProblem *p = &c->config->problems[i];
+                char place[32] = "";
+                size_t size = strlen(p->file) + strlen(p->message) + sizeof(place) + 4;
+                _cleanup_free_ char *text = malloc(size);
+
+                if (!text)
+                        continue;
+                if (p->line > 0)
+                        (void) snprintf(place, sizeof(place), ":%u", p->line);
+                (void) snprintf(text, size, "%s%s: %s", p->file, place, p->message);
+                (void) json_object_array_add(problems, json_object_new_string(text));
+        }
+        for (size_t i = 0; i < c->policy->n_problems; i++)
+                (void) json_object_array_add(problems, json_object_new_string(c->policy->problems[i]));
+        json_object_object_add(o, "version", json_string_or_null(version));
+        json_object_object_add(o, "read_only", json_string_or_null(c->ledger->read_only));
+        json_object_object_add(o, "devices", devices);
+        json_object_object_add(o, "pools", json_pools(c));
+        json_object_object_add(o, "nodes", nodes);
+        json_object_object_add(o, "allocations", allocations);
+        json_object_object_add(o, "notes", notes);
+        json_object_object_add(o, "config_problems", problems);
+        return o;
+}

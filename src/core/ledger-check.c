@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What may be entered into the ledger. */
+
+#include "core/ledger.h"
+
+#include <errno.h>
+
+#include "core/ledger-internal.h"
+#include "util/strings.h"
+
+static Verdict refuse_held(Refusal *ret, const PciDevice *dev, const Allocation *holder) {
+        return refuse(ret, VERDICT_ALLOCATED, &dev->address, NULL, "%s is held by '%s'.", PCI_ADDRESS_STR(dev->address),
+                      holder->name);
+}
+
+/* Another member of the group is somebody else's: the kernel gives a group to one user only (domain.md A9). */
+static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except, Refusal *ret) {
+        const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
+
+        for (size_t i = 0; group && i < group->n_members; i++) {
+                const PciDevice *member = &inv->devices[group->members[i]];
+                const Allocation *holder = ledger_holder(l, member->address);
+
+                if (holder && holder != except)
+                        return refuse(ret, VERDICT_ALLOCATED, &dev->address, NULL,
+                                      "%s shares IOMMU group %d with %s, which '%s' holds.", PCI_ADDRESS_STR(dev->address),
+                                      group->number, PCI_ADDRESS_STR(member->address), holder->name);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
+        const Withheld *w = ledger_find_withheld(l, address);
+
+        return w ? refuse(ret, w->verdict, &address, NULL, "%s", w->message) : VERDICT_NONE;
+}
+
+static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, PciAddress physfn, const Allocation *except, Refusal *ret) {
+        const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
+
+        if (holder && holder != except)
+                return refuse(ret, VERDICT_PF_ALLOCATED, &address, NULL, "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn),
+                              holder->name);
+        if (is_vf)
+                return check_withheld(l, physfn, ret);
+        if (ledger_pf_use(l, address) > 0)
+                return refuse(ret, VERDICT_PF_HAS_VFS, &address, NULL, "%u of its VFs are in allocations.", ledger_pf_use(l, address));
+        return VERDICT_NONE;
+}
+
+Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except, Refusal *ret) {
+        const Allocation *holder = ledger_holder(l, dev->address);
+        Verdict v;
+
+        if (holder && holder != except)
+                return refuse_held(ret, dev, holder);
+        if (l->n_withheld > 0) {
+                v = check_withheld(l, dev->address, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);
+        return v != VERDICT_NONE ? v : check_group(l, inv, dev, except, ret);
+}
+
+uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, uint64_t page_size) {
+        uint64_t taken = ledger_memory(l, node->id, page_size), have;
+
+        if (page_size > 0) {
+                const PagePool *pages = numa_node_pages(node, page_size);
+
+                if (!pages)
+                        return 0;
+                have = pages->total * pages->size;
+                /* Pages in use may be our guests' own; beyond what is promised they are somebody else's. */
+                taken = MAX(taken, (pages->total - MIN(pages->free, pages->total)) * pages->size);
+        } else {
+                have = numa_node_base_memory(node);
+                have -= MIN(have, config->reserve_memory);
+        }
+        return have - MIN(have, taken);
+}
+
+void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret) {
+        CpuSet busy = config->housekeeping, free_cpus = node->cpus;
+
+        cpuset_merge(&busy, &l->cpus);
+        /* A core with one busy thread is a busy core. */
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(&busy, inv->cpus[i].id))
+                        cpuset_add(&busy, inv->cpus[i].core);
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(&busy, inv->cpus[i].core))
+                        cpuset_remove(&free_cpus, inv->cpus[i].id);
+        *ret = free_cpus;
+}
+
+/* What holds for an allocation whether or not the hardware is there: nobody else was promised the same. */
+static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
+        if (ledger_find(l, a->name))
+                return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
+                              "There is already an allocation '%s'.", a->name);
+        if (l->n_allocations >= LEDGER_ALLOCATIONS_MAX)
+                return refuse(ret, VERDICT_LIMIT, NULL, "Release some first.", "There are already %u allocations, the most there can be.",
+                              LEDGER_ALLOCATIONS_MAX);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const Allocation *holder = ledger_holder(l, d->address);
+                Verdict v;
+
+                if (holder)
+                        return refuse(ret, VERDICT_ALLOCATED, &d->address, NULL, "%s is held by '%s'.", PCI_ADDRESS_STR(d->address),
+                                      holder->name);
+                for (size_t j = 0; j < i; j++)
+                        if (pci_address_equal(a->devices[j].address, d->address))
+                                return refuse(ret, VERDICT_INVALID_REQUEST, &d->address, NULL, "%s appears twice.",
+                                              PCI_ADDRESS_STR(d->address));
+                v = check_family(l, d->is_vf, d->address, d->physfn, NULL, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        if (cpuset_intersects(&l->cpus, &a->cpus))
+                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "A CPU of '%s' is pinned by another allocation.", a->name);
+        return VERDICT_NONE;
+}
+
+static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a, Refusal *ret) {
+        CpuSet missing = a->cpus;
+
+        for (size_t i = 0; i < a->n_cells; i++) {
+                const Cell *cell = &a->cells[i];
+                const NumaNode *node = inventory_find_node(inv, cell->node);
+                uint64_t wanted = 0, have;
+                CpuSet free_cpus;
+
+                if (!node)
+                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.", cell->node);
+                for (size_t j = 0; j < a->n_cells; j++)
+                        if (a->cells[j].node == cell->node)
+                                wanted += a->cells[j].memory;
+                have = ledger_memory_free(l, inv, config, node, a->page_size);
+                if (wanted > have)
+                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "NUMA node %d has %s left, %s are wanted.", node->id,
+                                      FORMAT_SIZE(have), FORMAT_SIZE(wanted));
+                ledger_cpus_free(l, inv, config, node, &free_cpus);
+                cpuset_subtract(&missing, &free_cpus);
+        }
+        if (!cpuset_is_empty(&missing))
+                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %d is not free.", cpuset_next(&missing, 0));
+        return VERDICT_NONE;
+}
+
+Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret) {
+        Verdict v;
+
+        if (l->read_only)
+                return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", l->read_only);
+        v = check_promises(l, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(inv, a->devices[i].address);
+
+                if (!dev)
+                        return refuse(ret, VERDICT_NO_SUCH_DEVICE, &a->devices[i].address, NULL, "%s is not on this node.",
+                                      PCI_ADDRESS_STR(a->devices[i].address));
+                v = ledger_check_device(l, inv, dev, NULL, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        v = check_capacity(l, inv, config, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (ledger_enter(l, a) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return VERDICT_NONE;
+}
+
+Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret) {
+        Verdict v = check_promises(l, a, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (ledger_enter(l, a) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return VERDICT_NONE;
+}
+
+static bool same_claims(const Ledger *a, const Ledger *b) {
+        if (a->n_allocations != b->n_allocations || a->n_claims != b->n_claims || a->n_pf_uses != b->n_pf_uses ||
+            !cpuset_equal(&a->cpus, &b->cpus))
+                return false;
+        for (size_t i = 0; i < a->n_claims; i++)
+                if (!pci_address_equal(a->claims[i].address, b->claims[i].address) ||
+                    a->claims[i].allocation != b->claims[i].allocation)
+                        return false;
+        for (size_t i = 0; i < a->n_pf_uses; i++)
+                if (!pci_address_equal(a->pf_uses[i].pf, b->pf_uses[i].pf) || a->pf_uses[i].vfs != b->pf_uses[i].vfs)
+                        return false;
+        for (size_t i = 0; i < a->n_memory; i++)
+                if (a->memory[i].bytes != ledger_memory(b, a->memory[i].node, a->memory[i].page_size))
+                        return false;
+        return true;
+}
+
+int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config) {
+        _cleanup_(cleanup_ledger_free) Ledger *again = ledger_new();
+        bool good = again;
+
+        for (size_t i = 0; good && i < l->n_allocations; i++)
+                good = ledger_adopt(again, l->allocations[i], NULL) == VERDICT_NONE;
+        good = good && same_claims(l, again);
+        for (size_t i = 0; good && i < inv->n_nodes; i++) {
+                uint64_t have = numa_node_base_memory(&inv->nodes[i]);
+
+                good = ledger_memory(l, inv->nodes[i].id, 0) <= have - MIN(have, config->reserve_memory);
+        }
+        /* The allocations are l's. */
+        if (again)
+                again->n_allocations = 0;
+        return good ? 0 : -EBADMSG;
+}

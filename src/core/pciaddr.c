@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/pciaddr.h"
+
+#define HEX "0123456789abcdef"
+
+/* Takes exactly n lower-case hex digits and the separator after them. */
+static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) {
+        uint32_t value = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *digit = (*s)[i] ? strchr(HEX, (*s)[i]) : NULL;
+
+                if (!digit)
+                        return false;
+                value = value << 4 | (uint32_t) (digit - HEX);
+        }
+        if ((*s)[n] != separator)
+                return false;
+
+        *s += n + (separator != 0);
+        *ret = value;
+        return true;
+}
+
+int pci_address_parse(const char *s, PciAddress *ret) {
+        uint32_t domain, bus, slot, function;
+        size_t n = strspn(s, HEX);
+
+        /* The kernel prints %04x: a fifth digit is there only when the first is not 0. */
+        if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
+                return -EINVAL;
+        if (!take_field(&s, n, ':', &domain) || !take_field(&s, 2, ':', &bus) || !take_field(&s, 2, '.', &slot) ||
+            !take_field(&s, 1, 0, &function))
+                return -EINVAL;
+        if (slot > 31 || function > 7)
+                return -EINVAL;
+
+        *ret = (PciAddress){
+                .domain = domain,
+                .bus = (uint8_t) bus,
+                .slot = (uint8_t) slot,
+                .function = (uint8_t) function,
+        };
+        return 0;
+}
+
+const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]) {
+        (void) snprintf(buf, PCI_ADDRESS_STRING_MAX, "%04x:%02x:%02x.%x", a.domain, a.bus, a.slot, a.function);
+        return buf;
+}
+
+int pci_address_compare(PciAddress a, PciAddress b) {
+        if (a.domain != b.domain)
+                return a.domain < b.domain ? -1 : 1;
+        if (a.bus != b.bus)
+                return a.bus < b.bus ? -1 : 1;
+        if (a.slot != b.slot)
+                return a.slot < b.slot ? -1 : 1;
+        if (a.function != b.function)
+                return a.function < b.function ? -1 : 1;
+        return 0;
+}
+
+bool pci_address_same_slot(PciAddress a, PciAddress b) {
+        return a.domain == b.domain && a.bus == b.bus && a.slot == b.slot;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pools and eligibility. */
+
+#include "core/policy.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "core/allocation.h"
+#include "util/strings.h"
+
+static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret);
+
+static int policy_add_problem(Policy *p, unsigned line, const char *format, ...) _printf_(3, 4);
+static int policy_add_problem(Policy *p, unsigned line, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+        int r;
+
+        if (p->n_problems >= CONFIG_PROBLEMS_MAX)
+                return 0;
+        va_start(ap, format);
+        r = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (r < 0)
+                return -ENOMEM;
+        if (ARRAY_RESERVE(p->problems, p->n_problems) < 0)
+                return -ENOMEM;
+        p->problems[p->n_problems] = NULL;
+        r = string_replace(&p->problems[p->n_problems], "%s:%u: %s", p->config->file ?: "(built in)", line, text);
+        if (r < 0)
+                return r;
+        p->n_problems++;
+        return 0;
+}
+
+/* The first pool that matches has the device; a second one is told so. */
+static int assign_pool(Policy *p, size_t index) {
+        const PciDevice *dev = &p->inventory->devices[index];
+        int r;
+
+        p->pools[index] = -1;
+        if (dev->is_bridge)
+                return 0;
+        for (size_t i = 0; i < p->config->n_pools; i++) {
+                const Pool *pool = &p->config->pools[i];
+                const Match *m = match_any(pool->matches, pool->n_matches, dev);
+
+                if (!m)
+                        continue;
+                if (p->pools[index] < 0) {
+                        p->pools[index] = (int16_t) i;
+                        continue;
+                }
+                const Pool *first = &p->config->pools[p->pools[index]];
+                r = policy_add_problem(p, m->line, "Pool '%s' also matches %s, which pool '%s' (line %u) has; it stays there.",
+                                       pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->line);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool is_excluded(const Policy *p, const PciDevice *dev) {
+        return match_any(p->config->excludes, p->config->n_excludes, dev);
+}
+
+const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
+        int pool = p->pools[inventory_device_index(p->inventory, dev)];
+
+        return pool < 0 ? NULL : &p->config->pools[pool];
+}
+
+/* A PF on offer whose VFs are, or are about to be, on offer as well. */
+static void find_conflict(Policy *p) {
+        const Inventory *inv = p->inventory;
+
+        for (size_t i = 0; i < inv->n_devices && p->conflict.verdict == VERDICT_NONE; i++) {
+                const PciDevice *pf = &inv->devices[i];
+                const Pool *pool = policy_pool(p, pf), *vf_pool;
+
+                if (!pool || pf->type != PCI_TYPE_PF)
+                        continue;
+                for (size_t v = 0; v < pf->n_vfs; v++) {
+                        const PciDevice *vf = inventory_find(inv, pf->vfs[v]);
+
+                        vf_pool = vf ? policy_pool(p, vf) : NULL;
+                        if (!vf_pool)
+                                continue;
+                        refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
+                               "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
+                               "%s: pool '%s' (line %u) offers the PF %s and pool '%s' (line %u) its own VF %s: the same hardware "
+                               "twice.",
+                               p->config->file ?: "(built in)", pool->name, pool->line, PCI_ADDRESS_STR(pf->address),
+                               vf_pool->name, vf_pool->line, PCI_ADDRESS_STR(vf->address));
+                        return;
+                }
+                vf_pool = policy_vf_pool(p, pf);
+                if (vf_pool)
+                        refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
+                               "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
+                               "%s: pool '%s' (line %u) offers the PF %s and VirtualFunctions= of pool '%s' (line %u) would create "
+                               "VFs on it: the same hardware twice.",
+                               p->config->file ?: "(built in)", pool->name, pool->line, PCI_ADDRESS_STR(pf->address),
+                               vf_pool->name, vf_pool->line);
+        }
+}
+
+int policy_new(const Config *config, const Inventory *inv, Policy **ret) {
+        _cleanup_(cleanup_policy_free) Policy *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->config = config;
+        p->inventory = inv;
+        p->pools = calloc(inv->n_devices + 1, sizeof(*p->pools));
+        p->verdicts = calloc(inv->n_devices + 1, sizeof(*p->verdicts));
+        if (!p->pools || !p->verdicts)
+                return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                r = assign_pool(p, i);
+                if (r < 0)
+                        return r;
+        }
+        /* After all pools are known: viability asks for the pools of group members. */
+        for (size_t i = 0; i < inv->n_devices; i++)
+                p->verdicts[i] = (uint8_t) check_uncached(p, &inv->devices[i], NULL);
+        find_conflict(p);
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+Policy *policy_free(Policy *p) {
+        if (!p)
+                return NULL;
+        for (size_t i = 0; i < p->n_problems; i++)
+                free(p->problems[i]);
+        free(p->problems);
+        free(p->pools);
+        free(p->verdicts);
+        refusal_done(&p->conflict);
+        free(p);
+        return NULL;
+}
+
+/* The host needs it, or the admin said never: it stays with its driver whatever group it is in. */
+static bool is_untouchable(const Policy *p, const PciDevice *dev) {
+        return dev->boot_vga || dev->critical || is_excluded(p, dev);
+}
+
+GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
+        bool harmless = pci_device_driver_is_harmless(member);
+
+        if (member->critical || member->boot_vga)
+                return GROUP_ROLE_BLOCK;
+        if (member->is_bridge || is_excluded(p, member))
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        /* Its own PF serves all its siblings, so it cannot leave the host for the sake of one VF. */
+        if (dev->type == PCI_TYPE_VF && pci_address_equal(dev->physfn, member->address))
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        /* vfio-pci refuses a PF with VFs (domain.md B13). */
+        if (member->n_vfs > 0)
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        if (!member->has_override)
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        if (pci_device_is_companion(dev, member))
+                return GROUP_ROLE_COMPANION;
+        if (policy_pool(p, member) || harmless)
+                return GROUP_ROLE_HOLD;
+        return GROUP_ROLE_BLOCK;
+}
+
+static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        const IommuGroup *group = inventory_find_group(p->inventory, dev->iommu_group);
+
+        if (!group)
+                return VERDICT_NONE;
+        if (group->direct)
+                return refuse(ret, VERDICT_RESERVED_REGION, &dev->address,
+                              "Ask the vendor for firmware that does not reserve memory for this device (RMRR).",
+                              "The firmware demands a direct memory mapping for IOMMU group %d, so VFIO refuses it.", group->number);
+        for (size_t i = 0; i < group->n_members; i++) {
+                const PciDevice *m = &p->inventory->devices[group->members[i]];
+
+                if (m == dev || policy_group_role(p, dev, m) != GROUP_ROLE_BLOCK)
+                        continue;
+                if (m->critical)
+                        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
+                                      "Move the device to a slot with a group of its own.",
+                                      "IOMMU group %d also holds %s, which the host needs: %s", group->number,
+                                      PCI_ADDRESS_STR(m->address), m->critical);
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
+                              dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)
+                                      ? "Enable ACS on the port above (firmware setting), so that VFs get groups of their own."
+                                      : "Put the blocking device into a pool too, unbind its driver, or move the card to another slot.",
+                              "IOMMU group %d also holds %s, bound to %s%s.", group->number, PCI_ADDRESS_STR(m->address),
+                              m->driver ?: "no driver",
+                              dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn) ? ", its own PF"
+                                                                                                      : ", which no pool offers");
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        if (dev->is_bridge)
+                return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL, "It is a bridge: only endpoints can be given to a guest.");
+        if (dev->boot_vga)
+                return refuse(ret, VERDICT_BOOT_VGA, &dev->address, "Use another card for the console.",
+                              "It is the boot VGA: the firmware's console is on it.");
+        if (dev->critical)
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s", dev->critical);
+        if (is_excluded(p, dev))
+                return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Take the line out of [Exclude] to offer it.",
+                              "The configuration excludes it (%s:%u).", p->config->file ?: "(built in)",
+                              match_any(p->config->excludes, p->config->n_excludes, dev)->line);
+        if (!policy_pool(p, dev))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Add a Match= line for it to a [Pool NAME] section.",
+                              "No pool offers it.");
+        if (dev->iommu_group < 0)
+                return p->inventory->iommu
+                               ? refuse(ret, VERDICT_NO_IOMMU, &dev->address, NULL,
+                                        "It has no IOMMU group, so its memory access cannot be confined to a guest.")
+                               : refuse(ret, VERDICT_NO_IOMMU, &dev->address,
+                                        "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
+                                        "This node has no IOMMU groups: the IOMMU is off.");
+        if (!dev->has_override)
+                return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, NULL,
+                              "The kernel shows no driver_override for it, so it cannot be bound on its own.");
+        if (dev->n_vfs > 0)
+                return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
+                              "It is a PF with %zu VFs, and vfio-pci takes no PF with VFs.", dev->n_vfs);
+        return check_group(p, dev, ret);
+}
+
+Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
+        return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
+}
+
+Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        if (policy_verdict(p, dev) == VERDICT_NONE)
+                return VERDICT_NONE;
+        return check_uncached(p, dev, ret);
+}
+
+/* A VF that is not there yet, as far as it can be foretold from its PF. */
+const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
+        PciDevice vf = *pf;
+
+        if (pf->type != PCI_TYPE_PF || is_untouchable(p, pf))
+                return NULL;
+        vf.type = PCI_TYPE_VF;
+        vf.physfn = pf->address;
+        vf.device = pf->vf_device;
+        vf.is_bridge = false;
+        for (size_t i = 0; i < p->config->n_pools; i++) {
+                const Pool *pool = &p->config->pools[i];
+
+                if (pool->virtual_functions > 0 && match_any(pool->matches, pool->n_matches, &vf))
+                        return pool;
+        }
+        return NULL;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "core/config.h"
+#include "core/request.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+#define SMALLEST_PAGE 4096U
+
+static const char *const numa_policy_table[_NUMA_POLICY_MAX] = {
+        [NUMA_POLICY_LEGACY] = "legacy",
+        [NUMA_POLICY_PREFERRED] = "preferred",
+        [NUMA_POLICY_SOCKET] = "socket",
+        [NUMA_POLICY_REQUIRED] = "required",
+};
+
+DEFINE_STRING_TABLE(numa_policy, NumaPolicy, _NUMA_POLICY_MAX)
+
+void request_init(Request *r) {
+        *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY };
+}
+
+void request_done(Request *r) {
+        for (size_t i = 0; i < r->n_pools; i++)
+                free(r->pools[i].pool);
+        request_init(r);
+}
+
+int request_add_pool(Request *r, const char *pool, unsigned count) {
+        char *copy;
+
+        for (size_t i = 0; i < r->n_pools; i++)
+                if (streq(r->pools[i].pool, pool))
+                        return -EEXIST;
+        if (r->n_pools >= REQUEST_POOLS_MAX)
+                return -E2BIG;
+
+        copy = strdup(pool);
+        if (!copy)
+                return -ENOMEM;
+        r->pools[r->n_pools++] = (RequestPool){ .pool = copy, .count = count };
+        return 0;
+}
+
+#define invalid(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
+
+static Verdict check_devices(const Request *r, Refusal *ret) {
+        uint64_t total = 0;
+
+        for (size_t i = 0; i < r->n_pools; i++) {
+                const RequestPool *p = &r->pools[i];
+
+                /* Not repeated in the sentence: it may be of any length and content. */
+                if (!pool_name_is_valid(p->pool))
+                        return invalid(ret, "Name a pool of the configuration; passthroughctl list shows them.",
+                                       "Pool %zu of the request has a name that no pool can have.", i + 1);
+                if (p->count == 0)
+                        return invalid(ret, "Ask for at least 1, or leave the pool out.",
+                                       "The request wants 0 devices of pool '%s'.", p->pool);
+                total += p->count;
+        }
+        if (total > REQUEST_DEVICES_MAX)
+                return invalid(ret, "Split it into several allocations.",
+                               "The request wants %" PRIu64 " devices; the limit is %u.", total, REQUEST_DEVICES_MAX);
+        if (total == 0 && r->cpus == 0)
+                return invalid(ret, "Ask for devices of a pool, for vCPUs with memory, or both.",
+                               "The request wants neither devices nor CPUs.");
+        return VERDICT_NONE;
+}
+
+static Verdict check_cpus(const Request *r, Refusal *ret) {
+        if (r->cpus > REQUEST_CPUS_MAX)
+                return invalid(ret, NULL, "The request wants %u vCPUs; the limit is %u.", r->cpus, REQUEST_CPUS_MAX);
+        if (r->cpus > 0 && r->memory == 0)
+                return invalid(ret, "Say how much memory the guest gets.", "The request wants %u vCPUs but no memory.",
+                               r->cpus);
+        if (r->cpus == 0 && r->memory > 0)
+                return invalid(ret, "Say how many vCPUs the guest gets.",
+                               "The request wants %s of memory but no vCPUs.", FORMAT_SIZE(r->memory));
+        return VERDICT_NONE;
+}
+
+static Verdict check_memory(const Request *r, Refusal *ret) {
+        uint64_t page = r->page_size > 0 ? r->page_size : SMALLEST_PAGE;
+
+        if (page < SMALLEST_PAGE || (page & (page - 1)) != 0)
+                return invalid(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
+                               "A page size of %s is not possible: it must be a power of two of at least %s.",
+                               FORMAT_SIZE(page), FORMAT_SIZE(SMALLEST_PAGE));
+        if (r->memory > REQUEST_MEMORY_MAX)
+                return invalid(ret, NULL, "The request wants %s of memory; the limit is %s.", FORMAT_SIZE(r->memory),
+                               FORMAT_SIZE(REQUEST_MEMORY_MAX));
+        if (r->memory % page != 0)
+                return invalid(ret, "Round the memory up to whole pages.",
+                               "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),
+                               FORMAT_SIZE(page));
+        return VERDICT_NONE;
+}
+
+static Verdict check_cells(const Request *r, Refusal *ret) {
+        if (r->cells > REQUEST_CELLS_MAX)
+                return invalid(ret, NULL, "The request wants %u guest NUMA cells; the limit is %u.", r->cells,
+                               REQUEST_CELLS_MAX);
+        if (r->cells > r->cpus)
+                return invalid(ret, "Ask for fewer cells; each needs a vCPU.",
+                               "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
+        return VERDICT_NONE;
+}
+
+Verdict request_check(const Request *r, Refusal *ret) {
+        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_cpus, check_memory,
+                                                                  check_cells };
+
+        for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
+                Verdict v = checks[i](r, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return VERDICT_NONE;
+}
+
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+bool allocation_name_is_valid(const char *name) {
+        size_t len = strnlen(name, ALLOCATION_NAME_MAX + 1);
+
+        return len > 0 && len <= ALLOCATION_NAME_MAX && strchr(LETTERS_AND_DIGITS, name[0]) &&
+               strspn(name, LETTERS_AND_DIGITS "_.-") == len;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl allocations: who has what. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/table.h"
+#include "ctl/verbs.h"
+#include "ctl/view.h"
+#include "util/strings.h"
+
+static const Column columns[] = {
+        { "NAME" }, { "STATE" }, { "GENERATION", .right = true }, { "OWNER", .right = true },
+        { "CPUS" }, { "NODES" }, { "MEMORY", .right = true },     { "DEVICES", .cut = true },
+};
+
+static const char *or_dash(const char *s) {
+        return s && *s ? s : "-";
+}
+
+static int add_allocation(struct libscols_table *table, json_object *a) {
+        _cleanup_free_ char *nodes = view_join(a, "numa_nodes", ","), *devices = view_addresses(a, ",");
+        uint64_t memory = view_memory_total(a);
+        const char *cells[ELEMENTSOF(columns)] = {
+                reply_cell(a, "name"),
+                reply_cell(a, "state"),
+                reply_cell(a, "generation"),
+                reply_cell(a, "owner"),
+                or_dash(reply_text(a, "cpus")),
+                or_dash(nodes),
+                memory > 0 ? FORMAT_SIZE(memory) : "-",
+                or_dash(devices),
+        };
+
+        return table_add(table, cells);
+}
+
+static int print_table(const Args *args, json_object *node) {
+        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
+        size_t n = reply_length(node, "allocations");
+
+        if (!table)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; i < n; i++)
+                if (add_allocation(table, reply_element(node, "allocations", i)) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+        if (n == 0)
+                fputs("There are no allocations.\n", stderr);
+        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+int verb_allocations(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        const char *text;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = reply_ask(c, "Describe", NULL, &reply, &text, &node);
+        if (r < 0)
+                return r;
+        if (!args_has(args, OPTION_JSON))
+                return print_table(args, node);
+        puts(text);
+        return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The connection to the daemon: calls that keep the whole error reply, and errors turned into sentences. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "bus/names.h"
+#include "ctl/client.h"
+#include "ctl/report.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig) {
+        interrupted = 1;
+}
+
+void client_catch_interrupt(void) {
+        struct sigaction action = { .sa_handler = on_interrupt };
+        sigset_t set;
+
+        /* Blocked but while client_turn() polls: otherwise a signal just before the poll would be noticed only after
+         * it. */
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        (void) sigprocmask(SIG_BLOCK, &set, NULL);
+        (void) sigaction(SIGINT, &action, NULL);
+}
+
+int client_new(const Args *args, Client **ret) {
+        const char *host = args->text[OPTION_HOST];
+        _cleanup_(cleanup_client_free) Client *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return report_errno(args, -ENOMEM, "Cannot connect");
+        c->args = args;
+        r = host ? sd_bus_open_system_remote(&c->bus, host) : sd_bus_open_system(&c->bus);
+        if (r < 0)
+                return report_errno(args, r, host ? "Cannot reach the other node" : "Cannot reach the system bus");
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Client *client_free(Client *c) {
+        if (!c)
+                return NULL;
+        sd_bus_flush_close_unref(c->bus);
+        free(c);
+        return NULL;
+}
+
+int client_lost(const Client *c, int error) {
+        return report_errno(c->args, error,
+                            args_has(c->args, OPTION_HOST) ? "No connection to the other node"
+                                                           : "No connection to the bus");
+}
+
+int client_bad_reply(const Client *c, int error) {
+        return report_errno(c->args, error, "passthroughd's answer makes no sense, it may be of another version");
+}
+
+int client_method(Client *c, const char *member, sd_bus_message **ret) {
+        int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, member);
+
+        return r < 0 ? report_errno(c->args, r, "Cannot make a call") : 0;
+}
+
+/* Microseconds of the bus's own clock to what ppoll() wants; NULL: no limit. */
+static struct timespec *time_left(Client *c, struct timespec *buf) {
+        struct timespec now;
+        uint64_t until, usec;
+
+        if (sd_bus_get_timeout(c->bus, &until) < 0 || until == UINT64_MAX)
+                return NULL;
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        usec = (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+        usec = until > usec ? until - usec : 0;
+        *buf = (struct timespec){ .tv_sec = (time_t) (usec / 1000000), .tv_nsec = (long) (usec % 1000000) * 1000 };
+        return buf;
+}
+
+int client_turn(Client *c) {
+        struct pollfd pfd;
+        struct timespec buf;
+        sigset_t set;
+        int r;
+
+        /* Waiting first: sd_bus_process() says 0 also after it called back for a timeout, and the caller has to look then. */
+        r = sd_bus_get_events(c->bus);
+        if (r < 0)
+                return r;
+        pfd = (struct pollfd){ .fd = sd_bus_get_fd(c->bus), .events = (short) r };
+        (void) sigprocmask(SIG_BLOCK, NULL, &set);
+        sigdelset(&set, SIGINT);
+        r = ppoll(&pfd, 1, time_left(c, &buf), &set) < 0 && errno != EINTR ? -errno : 0;
+        if (interrupted)
+                return -EINTR;
+        if (r >= 0)
+                r = sd_bus_process(c->bus, NULL);
+        return MIN(r, 0);
+}
+
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        sd_bus_message **reply = userdata;
+
+        *reply = sd_bus_message_ref(m);
+        return 0;
+}
+
+/* Errors of the bus rather than of the daemon, as sentences. */
+static int report_bus_error(const Client *c, const sd_bus_error *error) {
+        const char *host = c->args->text[OPTION_HOST];
+
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return report_failure(c->args, error->name,
+                                      "passthroughd is not running on %s: systemctl start passthroughd",
+                                      host ? host : "this node");
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
+                return report_failure(c->args, error->name, "Changing %s needs root.",
+                                      host ? "that node" : "this node");
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT, SD_BUS_ERROR_DISCONNECTED))
+                return report_failure(c->args, error->name,
+                                      "passthroughd went away or did not answer within %u s; see 'journalctl -u "
+                                      "passthroughd'.",
+                                      (unsigned) (CLIENT_TIMEOUT_USEC / 1000000));
+        if (sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_METHOD, SD_BUS_ERROR_UNKNOWN_OBJECT,
+                                   SD_BUS_ERROR_UNKNOWN_INTERFACE, SD_BUS_ERROR_INVALID_ARGS))
+                return report_failure(c->args, error->name,
+                                      "passthroughd does not know this call, is it of another "
+                                      "version? %s",
+                                      error->message ? error->message : error->name);
+        return report_failure(c->args, error->name, "%s",
+                              error->message && *error->message ? error->message : error->name);
+}
+
+/* The reply is an error: its second string, where there is one, is the refusal as JSON. */
+static int report_error_reply(const Client *c, sd_bus_message *reply) {
+        const char *sentence, *refusal;
+
+        if (args_has(c->args, OPTION_JSON) && sd_bus_message_has_signature(reply, "ss") > 0 &&
+            sd_bus_message_read(reply, "ss", &sentence, &refusal) > 0) {
+                puts(refusal);
+                return EXIT_FAILURE;
+        }
+        return report_bus_error(c, sd_bus_message_get_error(reply));
+}
+
+int client_call(Client *c, sd_bus_message *call, sd_bus_message **ret_reply) {
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r;
+
+        r = sd_bus_call_async(c->bus, &slot, call, on_reply, &reply, CLIENT_TIMEOUT_USEC);
+        while (r >= 0 && !reply)
+                r = client_turn(c);
+        if (r == -EINTR)
+                return r;
+        if (r < 0 || sd_bus_is_ready(c->bus) <= 0)
+                return client_lost(c, r < 0 ? r : -ECONNRESET);
+        if (sd_bus_message_is_method_error(reply, NULL)) {
+                (void) report_error_reply(c, reply);
+                return -EREMOTEIO;
+        }
+        if (ret_reply)
+                *ret_reply = TAKE_PTR(reply);
+        return 0;
+}
+
+int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        va_list ap;
+        int r;
+
+        r = client_method(c, member, &call);
+        if (r < 0)
+                return r;
+        va_start(ap, types);
+        r = sd_bus_message_appendv(call, types, ap);
+        va_end(ap);
+        if (r < 0)
+                return report_errno(c->args, r, "Cannot make a call");
+        return client_call(c, call, ret_reply);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl explain: is a device on offer, if not why, and what to do. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/table.h"
+#include "ctl/verbs.h"
+
+static const Column columns[] = { { "ADDRESS" }, { "DRIVER" }, { "ROLE" } };
+
+static void print_verdict(json_object *d) {
+        const char *address = reply_cell(d, "address"), *name = reply_text(d, "name");
+        const char *reason = reply_text(d, "reason"), *remedy = reply_text(d, "remedy");
+        const char *allocation = reply_text(d, "allocation");
+
+        printf("%s%s%s%s ", address, name ? " (" : "", name ? name : "", name ? ")" : "");
+        if (streq_ptr(reply_text(d, "state"), "available"))
+                printf("is on offer in pool '%s'.\n", reply_cell(d, "pool"));
+        else if (allocation)
+                printf("is not on offer: allocation '%s' has it.\n", allocation);
+        else
+                printf("is not on offer.\n");
+        if (reason)
+                puts(reason);
+        if (remedy)
+                puts(remedy);
+}
+
+static int print_group(const Args *args, json_object *d) {
+        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
+        size_t n = reply_length(d, "group");
+
+        if (n == 0)
+                return 0;
+        if (!table)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; i < n; i++) {
+                json_object *m = reply_element(d, "group", i);
+                const char *cells[] = { reply_cell(m, "address"), reply_cell(m, "driver"), reply_cell(m, "role") };
+                if (table_add(table, cells) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        printf("\nIOMMU group %s, which goes to one allocation as a whole:\n", reply_cell(d, "iommu_group"));
+        return table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+int verb_explain(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_json_ json_object *device = NULL;
+        const char *text;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = reply_ask(c, "Explain", args->operands[0], &reply, &text, &device);
+        if (r < 0)
+                return r;
+        if (args_has(args, OPTION_JSON)) {
+                puts(text);
+                return 0;
+        }
+        print_verdict(device);
+        return print_group(args, device);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Following a job: its steps as they happen, its end, and what else may end the waiting. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "ctl/job.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "util/strings.h"
+
+/* Signals kept until the reply names the job. When there are more, others' jobs are flooding the bus: the oldest stay. */
+#define BACKLOG_MAX 4096U
+
+#define MATCH_STEPS                                                                                                    \
+        "type='signal',sender='" BUS_NAME "',interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',"  \
+        "path_namespace='" BUS_JOB_PREFIX "'"
+#define MATCH_REMOVED                                                                                                  \
+        "type='signal',sender='" BUS_NAME "',interface='" BUS_MANAGER_INTERFACE "',member='JobRemoved',"               \
+        "path='" BUS_PATH "'"
+#define MATCH_OWNER                                                                                                    \
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
+        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
+
+struct Watch {
+        Client *client; /* not owned */
+        const char *verb, *subject;
+        sd_bus_slot *slots[3];
+        sd_bus_message **backlog;
+        size_t n_backlog;
+        const char *job;    /* object path, NULL until known; not owned */
+        const char *daemon; /* unique name; what others send is not heard; not owned */
+        char *step, *message, *result;
+        uint32_t done, total;
+        bool lost; /* the daemon went away */
+};
+
+static void watch_forget(Watch *w) {
+        for (size_t i = 0; i < w->n_backlog; i++)
+                sd_bus_message_unref(w->backlog[i]);
+        free(w->backlog);
+        w->backlog = NULL;
+        w->n_backlog = 0;
+}
+
+Watch *watch_free(Watch *w) {
+        if (!w)
+                return NULL;
+        for (size_t i = 0; i < ELEMENTSOF(w->slots); i++)
+                sd_bus_slot_unref(w->slots[i]);
+        watch_forget(w);
+        free(w->step);
+        free(w->message);
+        free(w->result);
+        free(w);
+        return NULL;
+}
+
+static int read_property(Watch *w, sd_bus_message *m, const char *name) {
+        const char *s;
+        int r;
+
+        if (streq(name, "Step") || streq(name, "Message")) {
+                r = sd_bus_message_read(m, "v", "s", &s);
+                return r < 0 ? r : string_copy(*name == 'S' ? &w->step : &w->message, s);
+        }
+        if (streq(name, "StepsDone"))
+                return sd_bus_message_read(m, "v", "u", &w->done);
+        if (streq(name, "StepsTotal"))
+                return sd_bus_message_read(m, "v", "u", &w->total);
+        return sd_bus_message_skip(m, "v");
+}
+
+static int read_properties(Watch *w, sd_bus_message *m) {
+        const char *interface, *name;
+        int r;
+
+        r = sd_bus_message_read(m, "s", &interface);
+        if (r < 0 || !streq(interface, BUS_JOB_INTERFACE))
+                return r;
+        r = sd_bus_message_enter_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
+                r = sd_bus_message_read(m, "s", &name);
+                if (r >= 0)
+                        r = read_property(w, m, name);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        return r;
+}
+
+/* Step is what runs now, StepsDone how many are behind it. */
+static void print_step(const Watch *w) {
+        if (args_has(w->client->args, OPTION_JSON) || !w->step || !*w->step)
+                return;
+        printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total, w->step);
+        (void) fflush(stdout);
+}
+
+static int handle_step(Watch *w, sd_bus_message *m) {
+        _cleanup_free_ char *before = NULL;
+        int r;
+
+        if (!streq_ptr(sd_bus_message_get_path(m), w->job))
+                return 0;
+        r = string_copy(&before, w->step);
+        if (r >= 0)
+                r = read_properties(w, m);
+        if (r >= 0 && !streq_ptr(before, w->step))
+                print_step(w);
+        return r;
+}
+
+static int handle_removed(Watch *w, sd_bus_message *m) {
+        const char *job, *result;
+        uint32_t id;
+        int r;
+
+        r = sd_bus_message_read(m, "uos", &id, &job, &result);
+        return r < 0 || !streq(job, w->job) ? r : string_copy(&w->result, result);
+}
+
+static int handle_owner(Watch *w, sd_bus_message *m) {
+        const char *name, *before, *after;
+        int r;
+
+        r = sd_bus_message_read(m, "sss", &name, &before, &after);
+        if (r >= 0 && streq_ptr(before, w->daemon))
+                w->lost = true;
+        return r;
+}
+
+static int handle(Watch *w, sd_bus_message *m) {
+        /* Anybody may send anybody a signal: the name in the match is not checked by the library. */
+        if (sd_bus_message_is_signal(m, "org.freedesktop.DBus", "NameOwnerChanged"))
+                return streq_ptr(sd_bus_message_get_sender(m), "org.freedesktop.DBus") ? handle_owner(w, m) : 0;
+        if (!streq_ptr(sd_bus_message_get_sender(m), w->daemon))
+                return 0;
+        return sd_bus_message_is_signal(m, BUS_MANAGER_INTERFACE, "JobRemoved") ? handle_removed(w, m)
+                                                                                : handle_step(w, m);
+}
+
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        Watch *w = userdata;
+        int r;
+
+        /* A signal that cannot be read is skipped: the result of the job, not the tale of it, decides. */
+        if (w->job) {
+                (void) handle(w, m);
+                return 0;
+        }
+        if (w->n_backlog >= BACKLOG_MAX)
+                return 0;
+        r = ARRAY_RESERVE(w->backlog, w->n_backlog);
+        if (r < 0)
+                return r;
+        w->backlog[w->n_backlog++] = sd_bus_message_ref(m);
+        return 0;
+}
+
+int watch_new(Client *c, const char *verb, const char *subject, Watch **ret) {
+        static const char *const matches[] = { MATCH_STEPS, MATCH_REMOVED, MATCH_OWNER };
+        _cleanup_(cleanup_watch_free) Watch *w = calloc(1, sizeof(*w));
+
+        if (!w)
+                return report_errno(c->args, -ENOMEM, "Cannot wait");
+        w->client = c;
+        w->verb = verb;
+        w->subject = subject;
+        for (size_t i = 0; i < ELEMENTSOF(matches); i++) {
+                int r = sd_bus_add_match(c->bus, &w->slots[i], matches[i], on_signal, w);
+                if (r < 0)
+                        return client_lost(c, r);
+        }
+        client_catch_interrupt();
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+int watch_interrupted(const Watch *w) {
+        (void) report_failure(w->client->args, NULL,
+                              "Stopped waiting; passthroughd goes on to %s '%s'. Look with 'passthroughctl show %s'.",
+                              w->verb, w->subject, w->subject);
+        return EXIT_INTERRUPTED;
+}
+
+static int report_lost(const Watch *w) {
+        return report_failure(w->client->args, SD_BUS_ERROR_NO_REPLY,
+                              "%s before the job to %s '%s' was over. Later, look with 'passthroughctl show %s'.",
+                              w->lost ? "passthroughd went away" : "The connection was lost", w->verb, w->subject,
+                              w->subject);
+}
+
+static int report_result(const Watch *w) {
+        const Args *args = w->client->args;
+
+        if (streq(w->result, JOB_RESULT_DONE))
+                return EXIT_SUCCESS;
+        if (args_has(args, OPTION_JSON))
+                return EXIT_FAILURE;
+        if (w->message && *w->message)
+                return report_failure(args, NULL, "%s", w->message);
+        return report_failure(
+                args, NULL,
+                "The job to %s '%s' ended: %s. See 'passthroughctl show %s' and 'journalctl -u passthroughd'.", w->verb,
+                w->subject, w->result, w->subject);
+}
+
+int watch_wait(Watch *w, sd_bus_message *reply, const char *job) {
+        int r = 0;
+
+        w->job = job;
+        w->daemon = sd_bus_message_get_sender(reply);
+        for (size_t i = 0; i < w->n_backlog; i++)
+                (void) handle(w, w->backlog[i]);
+        watch_forget(w);
+        while (r >= 0 && !w->result && !w->lost)
+                r = client_turn(w->client);
+        if (w->result)
+                return report_result(w);
+        if (r == -EINTR)
+                return watch_interrupted(w);
+        return report_lost(w);
+}
+
+const char *watch_result(const Watch *w) {
+        return w->result;
+}
+
+int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job) {
+        json_object *o = json_object_new_object();
+        bool done = !w || streq_ptr(w->result, JOB_RESULT_DONE);
+
+        if (!o || !reply_add(o, "name", name) || (allocation && !reply_add(o, "allocation", allocation)) ||
+            !reply_add(o, "job", job) || !reply_add(o, "result", w ? w->result : NULL) ||
+            (!done && !reply_add(o, "message", w->message))) {
+                json_object_put(o);
+                return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        (void) reply_print(args, o);
+        return done ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl list: the devices, by default those an agent may ask for or holds. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/table.h"
+#include "ctl/verbs.h"
+
+static const Column columns[] = {
+        { "ADDRESS" },
+        { "POOL" },
+        { "STATE" },
+        { "NODE", .right = true },
+        { "GROUP", .right = true },
+        { "DRIVER" },
+        { "ALLOCATION" },
+        { "NAME", .cut = true },
+};
+static const char *const keys[ELEMENTSOF(columns)] = {
+        "address", "pool", "state", "numa_node", "iommu_group", "driver", "allocation", "name",
+};
+
+/* Without an option: in a pool, held by an allocation, or in a state that an administrator should see. */
+static bool is_wanted(const Args *args, json_object *device) {
+        const char *pool = reply_text(device, "pool");
+
+        if (args_has(args, OPTION_POOL))
+                return streq_ptr(pool, args->text[OPTION_POOL]);
+        return args_has(args, OPTION_ALL) || pool || reply_text(device, "allocation") ||
+               !streq_ptr(reply_text(device, "state"), "host");
+}
+
+static int add_device(struct libscols_table *table, json_object *device) {
+        const char *cells[ELEMENTSOF(columns)];
+
+        for (size_t i = 0; i < ELEMENTSOF(columns); i++)
+                cells[i] = reply_cell(device, keys[i]);
+        return table_add(table, cells);
+}
+
+static int print_table(const Args *args, json_object *node) {
+        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
+        size_t n = 0;
+
+        if (!table)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
+                json_object *device = reply_element(node, "devices", i);
+                if (!is_wanted(args, device))
+                        continue;
+                if (add_device(table, device) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+                n++;
+        }
+        if (n == 0)
+                fputs(args_has(args, OPTION_ALL)    ? "This node has no PCI devices.\n"
+                      : args_has(args, OPTION_POOL) ? "No device is in this pool.\n"
+                                                    : "No device is in a pool: make pools in passthroughd.conf(5), "
+                                                      "'passthroughctl list --all' shows what there is.\n",
+                      stderr);
+        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+/* With --pool the document keeps its shape, and only the devices of the pool. */
+static int print_json(const Args *args, const char *text, json_object *node) {
+        json_object *devices;
+
+        if (!args_has(args, OPTION_POOL)) {
+                puts(text);
+                return 0;
+        }
+        devices = json_object_new_array();
+        if (!devices)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
+                json_object *device = reply_element(node, "devices", i);
+                if (is_wanted(args, device))
+                        json_object_array_add(devices, json_object_get(device));
+        }
+        json_object_object_add(node, "devices", devices);
+        return reply_print(args, json_object_get(node));
+}
+
+int verb_list(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        const char *text, *pool = args->text[OPTION_POOL];
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = reply_ask(c, "Describe", NULL, &reply, &text, &node);
+        if (r < 0)
+                return r;
+        if (pool && !reply_find(node, "pools", pool))
+                return report_failure(args, BUS_ERROR_NO_SUCH_POOL, "There is no pool '%s'.", pool);
+        return args_has(args, OPTION_JSON) ? print_json(args, text, node) : print_table(args, node);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl: the table of verbs, usage printed from it, and the way into a verb and out of the program. */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+
+#include "ctl/report.h"
+#include "ctl/verbs.h"
+
+#define BIT OPTION_BIT
+
+static const Verb verbs[] = {
+        { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL), "List the devices in pools" },
+        { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, 0, "Show all about a device or an allocation" },
+        { "explain", verb_explain, "DEVICE", 1, 1, 0, "Say whether a device is on offer, and why not" },
+        { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, OPTIONS_REQUEST, "Show what allocate would choose" },
+        { "allocate", verb_allocate, "NAME [POOL=COUNT...]", 1, SIZE_MAX, OPTIONS_REQUEST | BIT(OPTION_NO_WAIT),
+          "Reserve and prepare devices, CPUs and memory" },
+        { "allocations", verb_allocations, "", 0, 0, 0, "List the allocations" },
+        { "release", verb_release, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
+          "Take an allocation back" },
+        { "xml", verb_xml, "NAME", 1, 1, BIT(OPTION_TEMPLATE), "Print the libvirt domain of an allocation" },
+        { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
+        { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
+};
+
+static const Verb *verb_find(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (streq(verbs[i].name, name))
+                        return &verbs[i];
+        return NULL;
+}
+
+static int print_usage(void) {
+        puts("Usage: passthroughctl [OPTION...] VERB [ARGUMENT...]\n"
+             "Hand out this node's PCI devices, CPUs and memory to virtual machines.\n\nVerbs:");
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                char left[48];
+
+                snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].arguments);
+                printf("  %-29s %s\n", left, verbs[i].help);
+        }
+        puts("\nOptions:");
+        options_print(OPTIONS_GLOBAL);
+        puts("\n'passthroughctl VERB --help' shows the options of a verb; see passthroughctl(1).");
+        return EXIT_SUCCESS;
+}
+
+static int print_verb_usage(const Verb *verb) {
+        printf("Usage: passthroughctl %s [OPTION...]%s%s\n%s.\n\nOptions:\n", verb->name, *verb->arguments ? " " : "",
+               verb->arguments, verb->help);
+        options_print(verb->options);
+        options_print(OPTIONS_GLOBAL);
+        return EXIT_SUCCESS;
+}
+
+static int check_args(const Args *args, const Verb *verb) {
+        unsigned foreign = args->given & ~(verb->options | OPTIONS_GLOBAL);
+
+        if (foreign)
+                return report_usage(args, "%s does not take %s", verb->name,
+                                    option_name((Option) __builtin_ctz(foreign)));
+        if (args->n_operands < verb->min)
+                return report_usage(args, "%s needs %s", verb->name, verb->arguments);
+        if (args->n_operands > verb->max)
+                return report_usage(args, "%s has no use for '%s'", verb->name, args->operands[verb->max]);
+        return 0;
+}
+
+static int run_verb(const Args *args) {
+        const Verb *verb = NULL;
+        int r;
+
+        if (args->verb) {
+                verb = verb_find(args->verb);
+                if (!verb)
+                        return report_usage(&(Args){ 0 }, "there is no verb '%s'", args->verb);
+        }
+        if (args_has(args, OPTION_HELP))
+                return verb ? print_verb_usage(verb) : print_usage();
+        if (args_has(args, OPTION_VERSION)) {
+                puts("passthroughctl " VERSION);
+                return EXIT_SUCCESS;
+        }
+        if (!verb)
+                return report_usage(args, "a verb is missing");
+        r = check_args(args, verb);
+        return r != 0 ? r : verb->run(args);
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(args_done) Args args = { 0 };
+        int r;
+
+        (void) setlocale(LC_CTYPE, "");
+        r = args_parse(&args, argc, argv);
+        if (r == -ENOMEM)
+                (void) report_errno(&args, r, "Cannot read the arguments");
+        if (r == 0)
+                r = run_verb(&args);
+        if (fflush(stdout) != 0 || ferror(stdout)) {
+                fprintf(stderr, "passthroughctl: Cannot write: %s\n", strerror(errno));
+                return EXIT_FAILURE;
+        }
+        return r < 0 ? EXIT_FAILURE : r;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The option table, and the one pass over the command line that fills an Args. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#include "ctl/options.h"
+#include "ctl/report.h"
+#include "util/strings.h"
+
+typedef enum OptionType {
+        OPTION_TYPE_FLAG,
+        OPTION_TYPE_TEXT,
+        OPTION_TYPE_FILE, /* any bytes: never reaches the bus */
+        OPTION_TYPE_NUMBER,
+        OPTION_TYPE_SIZE,
+} OptionType;
+
+typedef struct OptionInfo {
+        const char *name;
+        char letter;
+        OptionType type;
+        const char *value; /* as usage shows it */
+        uint64_t max;      /* of a number: what its D-Bus type holds */
+        const char *help;
+} OptionInfo;
+
+static const OptionInfo options[_OPTION_MAX] = {
+        [OPTION_HELP] = { "--help", 'h', OPTION_TYPE_FLAG, NULL, 0, "Show this help" },
+        [OPTION_VERSION] = { "--version", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the version" },
+        [OPTION_HOST] = { "--host", 'H', OPTION_TYPE_FILE, "USER@HOST", 0, "Talk to another node, over SSH" },
+        [OPTION_JSON] = { "--json", 0, OPTION_TYPE_FLAG, NULL, 0, "Print one JSON document" },
+        [OPTION_POOL] = { "--pool", 0, OPTION_TYPE_TEXT, "POOL", 0, "Only devices of this pool" },
+        [OPTION_ALL] = { "--all", 0, OPTION_TYPE_FLAG, NULL, 0, "All devices, bridges too" },
+        [OPTION_CPUS] = { "--cpus", 0, OPTION_TYPE_NUMBER, "N", UINT32_MAX, "vCPUs, each pinned to a host CPU" },
+        [OPTION_MEMORY] = { "--memory", 0, OPTION_TYPE_SIZE, "SIZE", 0, "Guest memory: 20G, 512M" },
+        [OPTION_PAGE_SIZE] = { "--page-size", 0, OPTION_TYPE_SIZE, "SIZE", 0, "Hugepages of this size: 2M, 1G" },
+        [OPTION_CELLS] = { "--cells", 0, OPTION_TYPE_NUMBER, "N", UINT32_MAX, "Guest NUMA cells, else as few as fit" },
+        [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0, "legacy, preferred, socket or required" },
+        [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_TEXT, "LIMIT", 0,
+                               "GPU to NIC: switch, root-complex, node, any" },
+        [OPTION_GENERATION] = { "--generation", 0, OPTION_TYPE_NUMBER, "N", UINT64_MAX,
+                                "Only if it still is of this generation" },
+        [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in, - for stdin" },
+        [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Leave the hardware work to run by itself" },
+};
+
+/* getopt_long()'s view of the table. Values are above all letters. */
+#define LONG_BASE 256
+typedef struct GetoptTables {
+        struct option longs[_OPTION_MAX + 1];
+        char shorts[2 + 2 * _OPTION_MAX + 1];
+} GetoptTables;
+
+static void getopt_tables_init(GetoptTables *t) {
+        /* "-": operands come in order, so that the verb is known when an option after it is wrong; ":": tells a missing value. */
+        size_t n = 0;
+
+        *t = (GetoptTables){ 0 };
+        t->shorts[n++] = '-';
+        t->shorts[n++] = ':';
+        for (int i = 0; i < _OPTION_MAX; i++) {
+                bool value = options[i].type != OPTION_TYPE_FLAG;
+                t->longs[i] = (struct option){ options[i].name + 2, value ? required_argument : no_argument, NULL,
+                                               LONG_BASE + i };
+                if (!options[i].letter)
+                        continue;
+                t->shorts[n++] = options[i].letter;
+                if (value)
+                        t->shorts[n++] = ':';
+        }
+}
+
+static int option_find(int c) {
+        for (int i = 0; i < _OPTION_MAX; i++)
+                if (c == LONG_BASE + i || (options[i].letter && c == options[i].letter))
+                        return i;
+        return -ENOENT;
+}
+
+static int take_number(Args *args, Option option, const char *value) {
+        const OptionInfo *info = &options[option];
+        bool size = info->type == OPTION_TYPE_SIZE;
+        int r = size ? parse_size(value, &args->number[option])
+                     : parse_unsigned(value, info->max, &args->number[option]);
+
+        if (r == -ERANGE)
+                return report_usage(args, "'%s %s' is too large", info->name, value);
+        if (r < 0)
+                return report_usage(args, "'%s %s' is not a %s", info->name, value,
+                                    size ? "size: give a number with K, M, G or T, such as 20G" : "whole number");
+        return 0;
+}
+
+static int take_option(Args *args, Option option, const char *value) {
+        const OptionInfo *info = &options[option];
+
+        args->given |= OPTION_BIT(option);
+        args->text[option] = value;
+        if (info->type == OPTION_TYPE_NUMBER || info->type == OPTION_TYPE_SIZE)
+                return take_number(args, option, value);
+        if (info->type == OPTION_TYPE_TEXT && !text_is_clean(value))
+                return report_usage(args, "the value of %s is not clean UTF-8 text", info->name);
+        return 0;
+}
+
+static int take_operand(Args *args, const char *value) {
+        if (!text_is_clean(value))
+                return report_usage(args, "an argument is not clean UTF-8 text");
+        if (!args->verb)
+                args->verb = value;
+        else
+                args->operands[args->n_operands++] = value;
+        return 0;
+}
+
+/* What getopt could not take: word is the one it looked at, optopt the option when it knows it. */
+static int refuse_option(const Args *args, int c, const char *word) {
+        int option = option_find(optopt);
+
+        if (c == ':')
+                return report_usage(args, "%s needs a value, %s", option_name(option), options[option].value);
+        if (option >= 0)
+                return report_usage(args, "%s takes no value", option_name(option));
+        if (optopt > 0)
+                return report_usage(args, "there is no option '-%c'", optopt);
+        return report_usage(args, "there is no option '%s', or it is not unique", word);
+}
+
+int args_parse(Args *args, int argc, char **argv) {
+        GetoptTables tables;
+        int c, r = 0;
+
+        getopt_tables_init(&tables);
+        args->operands = calloc((size_t) argc + 1, sizeof(*args->operands));
+        if (!args->operands)
+                return -ENOMEM;
+        opterr = 0;
+        while (r == 0 && (c = getopt_long(argc, argv, tables.shorts, tables.longs, NULL)) >= 0)
+                if (c == 1)
+                        r = take_operand(args, optarg);
+                else if (c == '?' || c == ':')
+                        r = refuse_option(args, c, argv[optind - 1]);
+                else
+                        r = take_option(args, (Option) option_find(c), optarg);
+        while (r == 0 && optind < argc)
+                r = take_operand(args, argv[optind++]);
+        return r;
+}
+
+void args_done(Args *args) {
+        free(args->operands);
+        args->operands = NULL;
+}
+
+const char *option_name(Option option) {
+        return options[option].name;
+}
+
+void options_print(unsigned set) {
+        for (int i = 0; i < _OPTION_MAX; i++) {
+                const OptionInfo *info = &options[i];
+                char left[40];
+
+                if (!(set & OPTION_BIT(i)))
+                        continue;
+                snprintf(left, sizeof(left), "%c%c%c %s%s%s", info->letter ? '-' : ' ',
+                         info->letter ? info->letter : ' ', info->letter ? ',' : ' ', info->name,
+                         info->value ? " " : "", info->value ? info->value : "");
+                printf("  %-25s %s\n", left, info->help);
+        }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl plan: what allocate would choose, and what it would do. */
+#include <stdio.h>
+
+#include "ctl/reply.h"
+#include "ctl/request.h"
+#include "ctl/verbs.h"
+#include "ctl/view.h"
+
+static void print_plan(json_object *plan) {
+        view_allocation(plan);
+        for (size_t i = 0; i < reply_length(plan, "pairs"); i++) {
+                json_object *pair = reply_element(plan, "pairs", i);
+                view_field(i ? "" : "Distances", "%s to %s: %s", reply_cell(pair, "gpu"), reply_cell(pair, "nic"),
+                           reply_cell(pair, "distance"));
+        }
+        for (size_t i = 0; i < reply_length(plan, "steps"); i++)
+                view_field(i ? "" : "Steps", "%zu. %s", i + 1, json_object_get_string(reply_element(plan, "steps", i)));
+}
+
+int verb_plan(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
+        _cleanup_pool_counts_ PoolCounts pools = { 0 };
+        _cleanup_json_ json_object *plan = NULL;
+        const char *text;
+        int r;
+
+        r = pool_counts_parse(args, 0, &pools);
+        if (r != 0)
+                return r;
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = client_method(c, "Plan", &call);
+        if (r >= 0)
+                r = request_append(args, NULL, &pools, call);
+        if (r >= 0)
+                r = client_call(c, call, &reply);
+        if (r >= 0)
+                r = reply_parse(c, reply, &text, &plan);
+        if (r < 0)
+                return r;
+        if (args_has(args, OPTION_JSON))
+                puts(text);
+        else
+                print_plan(plan);
+        return 0;
+}

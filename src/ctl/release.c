@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl release: takes an allocation back, and follows the job that does it. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/job.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/verbs.h"
+
+/* The generation the allocation has now; 0, which none has, when it does not exist: the daemon will say so. */
+static int current_generation(Client *c, const char *name, uint64_t *ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *found, *state, *path;
+        uint64_t generation;
+        uint32_t owner;
+        int r;
+
+        r = client_ask(c, "ListAllocations", &reply, "");
+        if (r < 0)
+                return r;
+        *ret = 0;
+        r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
+        while (r >= 0 && (r = sd_bus_message_read(reply, "(sstuo)", &found, &state, &generation, &owner, &path)) > 0)
+                if (streq(found, name))
+                        *ret = generation;
+        return r < 0 ? client_bad_reply(c, r) : 0;
+}
+
+static int follow(Client *c, Watch *w, const char *name, sd_bus_message *reply) {
+        const Args *args = c->args;
+        const char *job;
+        int r;
+
+        r = sd_bus_message_read(reply, "o", &job);
+        if (r < 0)
+                return client_bad_reply(c, r);
+        r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
+        if (args_has(args, OPTION_JSON))
+                return !w || watch_result(w) ? watch_print_json(args, w, name, NULL, job) : r;
+        if (r == EXIT_SUCCESS)
+                printf(w ? "%s is released.\n" : "%s is being released.\n", name);
+        return r;
+}
+
+int verb_release(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(cleanup_watch_free) Watch *w = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *name = args->operands[0];
+        uint64_t generation = args->number[OPTION_GENERATION];
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0 && !args_has(args, OPTION_GENERATION))
+                r = current_generation(c, name, &generation);
+        if (r >= 0 && !args_has(args, OPTION_NO_WAIT))
+                r = watch_new(c, "release", name, &w);
+        if (r >= 0)
+                r = client_ask(c, "Release", &reply, "st", name, generation);
+        if (r == -EINTR && w)
+                return watch_interrupted(w);
+        return r < 0 ? r : follow(c, w, name, reply);
+}

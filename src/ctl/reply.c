@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading the daemon's JSON, and printing small documents of our own. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "util/strings.h"
+
+int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret) {
+        const char *text;
+        json_object *o;
+        int r;
+
+        r = sd_bus_message_read(reply, "s", &text);
+        if (r < 0)
+                return client_bad_reply(c, r);
+        o = json_tokener_parse(text);
+        if (!json_object_is_type(o, json_type_object)) {
+                json_object_put(o);
+                return client_bad_reply(c, -EBADMSG);
+        }
+        if (ret_text)
+                *ret_text = text;
+        *ret = o;
+        return 0;
+}
+
+int reply_ask(Client *c, const char *member, const char *argument, sd_bus_message **ret_reply, const char **ret_text,
+              json_object **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r;
+
+        r = argument ? client_ask(c, member, &reply, "s", argument) : client_ask(c, member, &reply, "");
+        if (r < 0)
+                return r;
+        r = reply_parse(c, reply, ret_text, ret);
+        if (r >= 0 && ret_reply)
+                *ret_reply = TAKE_PTR(reply);
+        return r;
+}
+
+static json_object *member(json_object *o, const char *key) {
+        json_object *value = NULL;
+
+        return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) ? value : NULL;
+}
+
+static const char *clean_text(json_object *value) {
+        const char *s = value ? json_object_get_string(value) : NULL;
+
+        return !s || text_is_clean(s) ? s : "(unprintable)";
+}
+
+const char *reply_text(json_object *o, const char *key) {
+        return clean_text(member(o, key));
+}
+
+const char *reply_cell(json_object *o, const char *key) {
+        const char *s = reply_text(o, key);
+
+        return s ? s : "-";
+}
+
+bool reply_number(json_object *o, const char *key, int64_t *ret) {
+        json_object *value = member(o, key);
+
+        if (!json_object_is_type(value, json_type_int))
+                return false;
+        *ret = json_object_get_int64(value);
+        return true;
+}
+
+size_t reply_length(json_object *o, const char *key) {
+        json_object *array = member(o, key);
+
+        return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+json_object *reply_element(json_object *o, const char *key, size_t i) {
+        return i < reply_length(o, key) ? json_object_array_get_idx(member(o, key), i) : NULL;
+}
+
+json_object *reply_find(json_object *o, const char *key, const char *name) {
+        for (size_t i = 0; i < reply_length(o, key); i++) {
+                json_object *element = reply_element(o, key, i);
+                if (streq_ptr(reply_text(element, "name"), name))
+                        return element;
+        }
+        return NULL;
+}
+
+int reply_print(const Args *args, json_object *o) {
+        const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+        if (text)
+                puts(text);
+        json_object_put(o);
+        return text ? 0 : report_errno(args, -ENOMEM, "Cannot print");
+}
+
+int reply_print_done(const Args *args) {
+        if (args_has(args, OPTION_JSON))
+                puts("{\"result\":\"" JOB_RESULT_DONE "\"}");
+        return 0;
+}
+
+bool reply_add(json_object *o, const char *key, const char *value) {
+        json_object *s = value ? json_object_new_string(value) : NULL;
+
+        if ((value && !s) || json_object_object_add(o, key, s) < 0) {
+                json_object_put(s);
+                return false;
+        }
+        return true;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sentences on stderr, or one JSON document on stdout. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ctl/reply.h"
+#include "ctl/report.h"
+
+#define PROGRAM "passthroughctl: "
+
+static int report_json(const Args *args, const char *error, const char *message) {
+        json_object *o = json_object_new_object();
+
+        if (!o || !reply_add(o, "error", error ? error : SD_BUS_ERROR_FAILED) || !reply_add(o, "message", message)) {
+                json_object_put(o);
+                fputs(PROGRAM "Out of memory.\n", stderr);
+                return EXIT_FAILURE;
+        }
+        (void) reply_print(args, o);
+        return EXIT_FAILURE;
+}
+
+static _printf_(3, 0) int report_va(const Args *args, const char *error, const char *format, va_list ap) {
+        _cleanup_free_ char *message = NULL;
+
+        if (vasprintf(&message, format, ap) < 0)
+                message = NULL;
+        if (args_has(args, OPTION_JSON))
+                return report_json(args, error, message);
+        fprintf(stderr, PROGRAM "%s\n", message ? message : "Out of memory.");
+        return EXIT_FAILURE;
+}
+
+int report_failure(const Args *args, const char *error, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = report_va(args, error, format, ap);
+        va_end(ap);
+        return r;
+}
+
+int report_errno(const Args *args, int error, const char *what) {
+        (void) report_failure(args, SD_BUS_ERROR_FAILED, "%s: %s", what, strerror(-error));
+        return error;
+}
+
+int report_usage(const Args *args, const char *format, ...) {
+        va_list ap;
+
+        fputs(PROGRAM, stderr);
+        va_start(ap, format);
+        vfprintf(stderr, format, ap);
+        va_end(ap);
+        fprintf(stderr, "; try 'passthroughctl %s%s--help'\n", args->verb ? args->verb : "", args->verb ? " " : "");
+        return EXIT_USAGE;
+}

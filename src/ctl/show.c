@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl show: all about one device or one allocation. */
+#include <stdio.h>
+
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/verbs.h"
+#include "ctl/view.h"
+
+static int show_allocation(const Args *args, json_object *allocation) {
+        if (args_has(args, OPTION_JSON))
+                return reply_print(args, json_object_get(allocation));
+        view_allocation(allocation);
+        return 0;
+}
+
+static int show_device(Client *c, const char *name) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_json_ json_object *device = NULL;
+        const char *text;
+        int r;
+
+        r = reply_ask(c, "Explain", name, &reply, &text, &device);
+        if (r < 0)
+                return r;
+        if (args_has(c->args, OPTION_JSON))
+                puts(text);
+        else
+                view_device(device);
+        return 0;
+}
+
+int verb_show(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        json_object *allocation;
+        const char *name = args->operands[0];
+        int r;
+
+        r = client_new(args, &c);
+        if (r < 0)
+                return r;
+        /* An allocation's name has no colon, a PCI address has. */
+        if (strchr(name, ':'))
+                return show_device(c, name);
+        r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        allocation = reply_find(node, "allocations", name);
+        if (allocation)
+                return show_allocation(args, allocation);
+        /* The daemon says it best. */
+        r = client_ask(c, "GetAllocation", NULL, "s", name);
+        return r < 0 ? r : report_failure(args, NULL, "'%s' appeared just now, ask again.", name);
+}

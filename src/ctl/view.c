@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* "Key: value" views of devices, allocations and plans. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "ctl/view.h"
+#include "util/strings.h"
+
+void view_field(const char *key, const char *format, ...) {
+        char left[32];
+        va_list ap;
+
+        snprintf(left, sizeof(left), "%s%s", key, *key ? ":" : "");
+        printf("%-17s ", left);
+        va_start(ap, format);
+        vprintf(format, ap);
+        va_end(ap);
+        putchar('\n');
+}
+
+void view_member(const char *key, json_object *o, const char *member) {
+        const char *s = reply_text(o, member);
+
+        if (s)
+                view_field(key, "%s", s);
+}
+
+/* Text built in memory: fclose() it, then *text is whole or NULL. */
+static FILE *memory_open(char **text, size_t *size) {
+        *text = NULL;
+        return open_memstream(text, size);
+}
+
+static char *memory_close(FILE *f, char **text) {
+        bool failed = ferror(f);
+
+        if (fclose(f) == 0 && !failed)
+                return *text;
+        free(*text);
+        *text = NULL;
+        return NULL;
+}
+
+char *view_join(json_object *o, const char *key, const char *separator) {
+        char *text;
+        size_t size;
+        FILE *f = memory_open(&text, &size);
+
+        if (!f)
+                return NULL;
+        for (size_t i = 0; i < reply_length(o, key); i++) {
+                const char *s = json_object_get_string(reply_element(o, key, i));
+                fprintf(f, "%s%s", i ? separator : "", s && text_is_clean(s) ? s : "-");
+        }
+        return memory_close(f, &text);
+}
+
+char *view_addresses(json_object *allocation, const char *separator) {
+        char *text;
+        size_t size, n = 0;
+        FILE *f = memory_open(&text, &size);
+
+        if (!f)
+                return NULL;
+        for (size_t i = 0; i < reply_length(allocation, "devices"); i++) {
+                json_object *d = reply_element(allocation, "devices", i);
+                if (!streq_ptr(reply_text(d, "role"), "held"))
+                        fprintf(f, "%s%s", n++ ? separator : "", reply_cell(d, "address"));
+        }
+        return memory_close(f, &text);
+}
+
+char *view_memory(json_object *allocation) {
+        char *text;
+        size_t size, n = 0;
+        json_object *nodes;
+        FILE *f = memory_open(&text, &size);
+
+        if (!f)
+                return NULL;
+        if (json_object_object_get_ex(allocation, "memory", &nodes) && json_object_is_type(nodes, json_type_object)) {
+                json_object_object_foreach(nodes, node, bytes) {
+                        uint64_t b = json_object_get_uint64(bytes);
+                        fprintf(f, "%s%s on node %s", n++ ? ", " : "", FORMAT_SIZE(b), node);
+                }
+        }
+        return memory_close(f, &text);
+}
+
+uint64_t view_memory_total(json_object *allocation) {
+        json_object *nodes;
+        uint64_t total = 0;
+
+        if (json_object_object_get_ex(allocation, "memory", &nodes) && json_object_is_type(nodes, json_type_object)) {
+                json_object_object_foreach(nodes, node, bytes) {
+                        (void) node;
+                        total += json_object_get_uint64(bytes);
+                }
+        }
+        return total;
+}
+
+static void view_list(const char *key, json_object *o, const char *member) {
+        _cleanup_free_ char *text = view_join(o, member, " ");
+
+        if (text && *text)
+                view_field(key, "%s", text);
+}
+
+static void view_bars(json_object *device) {
+        for (size_t i = 0; i < reply_length(device, "bars"); i++) {
+                uint64_t size = json_object_get_uint64(reply_element(device, "bars", i));
+                if (size > 0)
+                        view_field("BAR", "%zu, %s", i, FORMAT_SIZE(size));
+        }
+}
+
+void view_device(json_object *d) {
+        view_field("Address", "%s", reply_cell(d, "address"));
+        view_member("Name", d, "name");
+        view_field("Id", "%s:%s, subsystem %s:%s, class %s", reply_cell(d, "vendor"), reply_cell(d, "device"),
+                   reply_cell(d, "subsystem_vendor"), reply_cell(d, "subsystem_device"), reply_cell(d, "class"));
+        view_field("Type", "%s", reply_cell(d, "type"));
+        view_field("Pool", "%s", reply_cell(d, "pool"));
+        view_field("State", "%s", reply_cell(d, "state"));
+        view_member("Reason", d, "reason");
+        view_member("Remedy", d, "remedy");
+        view_member("Allocation", d, "allocation");
+        view_field("Driver", "%s", reply_cell(d, "driver"));
+        view_member("Driver override", d, "driver_override");
+        view_field("NUMA node", "%s", reply_text(d, "numa_node") ? reply_text(d, "numa_node") : "unknown");
+        view_field("IOMMU group", "%s", reply_cell(d, "iommu_group"));
+        view_member("PF", d, "physical_function");
+        if (streq_ptr(reply_text(d, "type"), "pf"))
+                view_field("VFs", "%zu of %s", reply_length(d, "virtual_functions"), reply_cell(d, "total_vfs"));
+        view_list("", d, "virtual_functions");
+        view_list("Reset", d, "reset_methods");
+        view_member("Power", d, "power_state");
+        view_bars(d);
+        view_field("ACS", "%s, %s", reply_cell(d, "acs"),
+                   streq_ptr(reply_text(d, "isolated"), "true") ? "isolated from its peers" : "peers can reach it");
+        view_member("Fault", d, "fault");
+}
+
+static void view_devices(json_object *a) {
+        for (size_t i = 0; i < reply_length(a, "devices"); i++) {
+                json_object *d = reply_element(a, "devices", i);
+                const char *role = reply_text(d, "role"), *guest = reply_text(d, "guest_address");
+                const char *slot = reply_text(d, "slot"), *pf = reply_text(d, "physical_function");
+
+                view_field(i ? "" : "Devices", "%-8s %s%s%s%s%s%s",
+                           slot   ? slot
+                           : role ? role
+                                  : "-",
+                           reply_cell(d, "address"), guest ? ", in the guest " : "", guest ? guest : "",
+                           pf ? ", VF of " : "", pf ? pf : "", streq_ptr(role, "companion") ? ", companion" : "");
+        }
+}
+
+static void view_pins(json_object *a) {
+        _cleanup_free_ char *text = NULL;
+        size_t size, n = reply_length(a, "pins");
+        FILE *f = n ? memory_open(&text, &size) : NULL;
+
+        if (!f)
+                return;
+        for (size_t i = 0; i < n; i++) {
+                json_object *pin = reply_element(a, "pins", i);
+                fprintf(f, "%s%s:%s", i ? " " : "", reply_cell(pin, "vcpu"), reply_cell(pin, "cpu"));
+        }
+        if (memory_close(f, &text))
+                view_field("Pins", "%s", text);
+}
+
+static void view_cells(json_object *a) {
+        for (size_t i = 0; i < reply_length(a, "cells"); i++) {
+                json_object *cell = reply_element(a, "cells", i);
+                int64_t memory = 0;
+
+                (void) reply_number(cell, "memory", &memory);
+                view_field(i ? "" : "Guest cells", "%s: vCPUs %s and %s on node %s", reply_cell(cell, "id"),
+                           reply_cell(cell, "vcpus"), FORMAT_SIZE((uint64_t) memory), reply_cell(cell, "node"));
+        }
+}
+
+void view_allocation(json_object *a) {
+        _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " ");
+        const char *cpus = reply_text(a, "cpus");
+        int64_t page_size;
+
+        view_member("Name", a, "name");
+        view_member("Id", a, "id");
+        view_field("State", "%s", reply_cell(a, "state"));
+        view_member("Reason", a, "reason");
+        view_member("Generation", a, "generation");
+        view_member("Owner", a, "owner");
+        view_devices(a);
+        if (cpus && *cpus)
+                view_field("CPUs", "%s", cpus);
+        view_pins(a);
+        if (nodes && *nodes)
+                view_field("NUMA nodes", "%s", nodes);
+        if (memory && *memory)
+                view_field("Memory", "%s", memory);
+        if (reply_number(a, "page_size", &page_size))
+                view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));
+        view_cells(a);
+}

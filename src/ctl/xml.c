@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/verbs.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define TEMPLATE_MAX ((size_t) 256 * 1024)
+
+static int read_stdin(char **ret, size_t *ret_size) {
+        _cleanup_free_ char *data = malloc(TEMPLATE_MAX + 2);
+        size_t n;
+
+        if (!data)
+                return -ENOMEM;
+        n = fread(data, 1, TEMPLATE_MAX + 1, stdin);
+        if (ferror(stdin))
+                return -EIO;
+        if (n > TEMPLATE_MAX)
+                return -E2BIG;
+        data[n] = '\0';
+        *ret = TAKE_PTR(data);
+        *ret_size = n;
+        return 0;
+}
+
+/* As the bus wants strings. Spaces of all kinds are fine in a document. */
+static bool is_utf8(const char *text) {
+        _cleanup_free_ char *copy = strdup(text);
+
+        for (char *p = copy; p && *p; p++)
+                if (strchr("\t\r\n", *p))
+                        *p = ' ';
+        return copy && text_is_clean(copy);
+}
+
+static int read_template(const Args *args, char **ret) {
+        const char *file = args->text[OPTION_TEMPLATE];
+        _cleanup_free_ char *data = NULL;
+        size_t size;
+        int r;
+
+        r = streq(file, "-") ? read_stdin(&data, &size) : read_file_at(AT_FDCWD, file, TEMPLATE_MAX, &data, &size);
+        if (r == -E2BIG)
+                return report_failure(args, BUS_ERROR_INVALID_TEMPLATE, "Template %s is longer than %zu KiB.", file,
+                                      TEMPLATE_MAX / 1024);
+        if (r < 0)
+                return report_failure(args, BUS_ERROR_INVALID_TEMPLATE, "Cannot read template %s: %s.", file,
+                                      strerror(-r));
+        if (strlen(data) != size || !is_utf8(data))
+                return report_failure(args, BUS_ERROR_INVALID_TEMPLATE, "Template %s is not UTF-8 text.", file);
+        *ret = TAKE_PTR(data);
+        return 0;
+}
+
+static int ask(Client *c, const char *name, const char *template, sd_bus_message **ret_reply) {
+        return template
+                       ? client_ask(c, "GetDomainXML", ret_reply, "sa{sv}", name, 1, OPTION_KEY_TEMPLATE, "s", template)
+                       : client_ask(c, "GetDomainXML", ret_reply, "sa{sv}", name, 0);
+}
+
+static int print_json(const Args *args, const char *name, const char *xml) {
+        json_object *o = json_object_new_object();
+
+        if (!o || !reply_add(o, "name", name) || !reply_add(o, "xml", xml)) {
+                json_object_put(o);
+                return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        return reply_print(args, o);
+}
+
+int verb_xml(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ char *template = NULL;
+        const char *xml, *name = args->operands[0];
+        int r;
+
+        if (args_has(args, OPTION_TEMPLATE)) {
+                r = read_template(args, &template);
+                if (r != 0)
+                        return r;
+        }
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = ask(c, name, template, &reply);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(reply, "s", &xml);
+        if (r < 0)
+                return client_bad_reply(c, r);
+        if (args_has(args, OPTION_JSON))
+                return print_json(args, name, xml);
+        printf("%s%s", xml, *xml && xml[strlen(xml) - 1] == '\n' ? "" : "\n");
+        return 0;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Jobs as child processes. */
+
+#include "daemon/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "bus/names.h"
+#include "host/executor.h"
+#include "util/log.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+/* Exit status of the child; anything else means it did not get to the end. */
+enum {
+        CHILD_DONE = 0,
+        CHILD_FAILED = 10,
+        CHILD_FAILED_DIRTY = 11,
+};
+
+struct Job {
+        uint32_t id;
+        const char *verb;
+        char *subject;
+        StepList *steps;
+        char *step, *message;
+        size_t current; /* index of the step it is at; steps->n before the first */
+        unsigned n_begun;
+        bool has_result;
+        bool gone;
+        bool killed_late;
+        pid_t pid; /* 0: none */
+        int fd;
+        sd_event_source *io, *child, *timer, *defer;
+        const JobCallbacks *callbacks;
+        void *userdata;
+};
+
+static const char *const job_result_table[_JOB_RESULT_MAX] = {
+        [JOB_DONE] = JOB_RESULT_DONE,
+        [JOB_FAILED] = JOB_RESULT_FAILED,
+        [JOB_FAILED_DIRTY] = JOB_RESULT_FAILED,
+        [JOB_TIMEOUT] = JOB_RESULT_TIMEOUT,
+};
+DEFINE_STRING_TABLE_TO_STRING(job_result, JobResult, _JOB_RESULT_MAX)
+
+int job_new(uint32_t id, const char *verb, const char *subject, StepList *steps, Job **ret) {
+        _cleanup_(cleanup_job_free) Job *job = calloc(1, sizeof(*job));
+
+        if (!job) {
+                step_list_free(steps);
+                return -ENOMEM;
+        }
+        job->id = id;
+        job->verb = verb;
+        job->steps = steps;
+        job->current = steps->n;
+        job->fd = -1;
+        if (string_copy(&job->subject, subject) < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(job);
+        return 0;
+}
+
+Job *job_free(Job *job) {
+        if (!job)
+                return NULL;
+        if (job->pid > 0)
+                (void) kill(job->pid, SIGKILL);
+        sd_event_source_disable_unref(job->io);
+        sd_event_source_disable_unref(job->child);
+        sd_event_source_disable_unref(job->timer);
+        sd_event_source_disable_unref(job->defer);
+        cleanup_close(&job->fd);
+        step_list_free(job->steps);
+        free(job->subject);
+        free(job->step);
+        free(job->message);
+        free(job);
+        return NULL;
+}
+
+uint32_t job_id(const Job *job) {
+        return job->id;
+}
+
+const char *job_verb(const Job *job) {
+        return job->verb;
+}
+
+const char *job_subject(const Job *job) {
+        return job->subject;
+}
+
+const char *job_step(const Job *job) {
+        return job->step ?: "";
+}
+
+const char *job_message(const Job *job) {
+        return job->message ?: "";
+}
+
+unsigned job_steps_done(const Job *job) {
+        return job->has_result && job->n_begun == job->steps->n ? job->n_begun : job->n_begun - (job->n_begun > 0);
+}
+
+unsigned job_steps_total(const Job *job) {
+        return (unsigned) job->steps->n;
+}
+
+bool job_device(const Job *job, PciAddress *ret) {
+        if (job->current >= job->steps->n)
+                return false;
+        *ret = job->steps->steps[job->current].device;
+        return true;
+}
+
+bool job_is_stuck(const Job *job) {
+        return job->has_result && job->pid > 0;
+}
+
+static void set_result(Job *job, JobResult result) {
+        if (job->has_result)
+                return;
+        job->has_result = true;
+        job->timer = sd_event_source_disable_unref(job->timer);
+        job->callbacks->on_result(job, result, job->userdata);
+}
+
+static void on_report(Job *job, const Report *report) {
+        const Step *step;
+
+        if (report->step >= job->steps->n)
+                return;
+        step = &job->steps->steps[report->step];
+        switch (report->kind) {
+        case REPORT_STEP:
+                job->current = report->step;
+                job->n_begun = report->step + 1;
+                free(job->step);
+                job->step = step_describe(step);
+                if (!job->has_result)
+                        job->callbacks->on_step(job, job->userdata);
+                break;
+        case REPORT_FAILED:
+                free(job->message);
+                job->message = step_failure(step, report->error);
+                break;
+        case REPORT_UNDO_FAILED:
+                (void) string_replace(&job->message, "%s Undoing it failed too: %s is not as it was (%s).", job->message ?: "",
+                                      PCI_ADDRESS_STR(step->device), strerror(-report->error));
+                break;
+        default:
+                break;
+        }
+}
+
+/* Takes what is in the pipe. Records are smaller than PIPE_BUF, so they come whole. */
+static void drain(Job *job) {
+        Report report;
+
+        while (job->fd >= 0 && read(job->fd, &report, sizeof(report)) == (ssize_t) sizeof(report))
+                on_report(job, &report);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Job *job = userdata;
+
+        drain(job);
+        /* The end is told by the child's exit; a closed pipe would only wake us for ever. */
+        if (!(events & EPOLLIN))
+                job->io = sd_event_source_disable_unref(job->io);
+        return 0;
+}
+
+static void gone(Job *job) {
+        job->pid = 0;
+        job->gone = true;
+        job->callbacks->on_gone(job, job->userdata);
+}
+
+static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        Job *job = userdata;
+        JobResult result = JOB_FAILED_DIRTY;
+
+        drain(job);
+        job->pid = 0;
+        if (si->si_code == CLD_EXITED && si->si_status == CHILD_DONE)
+                result = JOB_DONE;
+        else if (si->si_code == CLD_EXITED && si->si_status == CHILD_FAILED)
+                result = JOB_FAILED;
+        else if (!job->message)
+                (void) string_replace(&job->message, "The process that did the work died while it was to %s.", job->step ?: "begin");
+        set_result(job, result);
+        gone(job);
+        return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Job *job = userdata;
+
+        (void) string_replace(&job->message, "It did not come to an end in time while it was to %s; the kernel may still be at it.",
+                              job->step ?: "begin");
+        (void) kill(job->pid, SIGKILL);
+        set_result(job, JOB_TIMEOUT);
+        return 0;
+}
+
+static int on_nothing_to_do(sd_event_source *source, void *userdata) {
+        Job *job = userdata;
+
+        set_result(job, JOB_DONE);
+        gone(job);
+        return 0;
+}
+
+static void send_report(const Report *report, void *userdata) {
+        const int *fd = userdata;
+
+        /* The parent is gone when this fails; so are we, by PR_SET_PDEATHSIG. */
+        (void) !write(*fd, report, sizeof(*report));
+}
+
+/* The first descriptor after stdio. */
+#define REPORT_FD 3
+
+_Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, int fd) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        sigset_t none;
+        int r;
+
+        /* A restarted daemon takes the work up again; two writers must not meet. */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(CHILD_FAILED_DIRTY);
+        (void) prctl(PR_SET_NAME, "passthroughd-job");
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        /*
+         * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for ever would keep the
+         * daemon's bus name from its successor.
+         */
+        if (fd != REPORT_FD && dup2(fd, REPORT_FD) < 0)
+                _exit(CHILD_FAILED_DIRTY);
+        (void) close_range(REPORT_FD + 1, ~0U, 0);
+        fd = REPORT_FD;
+        r = sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs);
+        if (r == 0)
+                r = executor_run(fs, job->steps, send_report, &fd);
+        _exit(r == 0 ? CHILD_DONE : r > 0 ? CHILD_FAILED : CHILD_FAILED_DIRTY);
+}
+
+static int watch(Job *job, sd_event *event, unsigned timeout_sec) {
+        int r = sd_event_add_child(event, &job->child, job->pid, WEXITED, on_child, job);
+
+        if (r >= 0)
+                r = sd_event_add_io(event, &job->io, job->fd, EPOLLIN, on_io, job);
+        /* Reports before the exit that follows them. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(job->io, SD_EVENT_PRIORITY_NORMAL - 1);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &job->timer, CLOCK_MONOTONIC, timeout_sec * 1000000ULL, 0, on_timeout, job);
+        return r;
+}
+
+int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks, void *userdata) {
+        pid_t parent = getpid();
+        int fds[2], r;
+
+        job->callbacks = callbacks;
+        job->userdata = userdata;
+        if (job->steps->n == 0)
+                return sd_event_add_defer(event, &job->defer, on_nothing_to_do, job);
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        job->pid = fork();
+        if (job->pid == 0)
+                run_child(job, fs, parent, fds[1]);
+        r = -errno;
+        (void) close(fds[1]);
+        job->fd = fds[0];
+        if (job->pid < 0) {
+                job->pid = 0;
+                return r;
+        }
+        (void) fcntl(job->fd, F_SETFL, O_NONBLOCK);
+        return watch(job, event, timeout_sec);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughd: arguments and environment. */
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "daemon/manager.h"
+#include "util/log.h"
+
+static const char *arg_sysroot = "/";
+static const char *arg_config = "/etc/passthroughd/passthroughd.conf";
+
+static void help(void) {
+        puts("passthroughd [OPTION...]\n"
+             "\n"
+             "Hands out the PCI devices, CPUs and memory of this node to KVM guests.\n"
+             "\n"
+             "  --sysroot=DIR   read and write below DIR, which holds sys/, proc/ and dev/\n"
+             "  --config=FILE   instead of /etc/passthroughd/passthroughd.conf\n"
+             "  --debug         log every write to sysfs\n"
+             "  -h, --help      show this help\n"
+             "  --version       show the version\n"
+             "\n"
+             "See passthroughd(8).");
+}
+
+/* 1: go on. 0: done. -1: usage error. */
+static int parse_arguments(int argc, char *argv[]) {
+        enum { ARG_SYSROOT = 0x100, ARG_CONFIG, ARG_DEBUG, ARG_VERSION };
+        static const struct option options[] = {
+                { "sysroot", required_argument, NULL, ARG_SYSROOT }, { "config", required_argument, NULL, ARG_CONFIG },
+                { "debug", no_argument, NULL, ARG_DEBUG },           { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, ARG_VERSION },       { NULL, 0, NULL, 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case ARG_SYSROOT:
+                        arg_sysroot = optarg;
+                        break;
+                case ARG_CONFIG:
+                        arg_config = optarg;
+                        break;
+                case ARG_DEBUG:
+                        log_set_max_level(LOG_DEBUG);
+                        break;
+                case ARG_VERSION:
+                        puts("passthroughd " VERSION);
+                        return 0;
+                case 'h':
+                        help();
+                        return 0;
+                default:
+                        return -1;
+                }
+        if (optind == argc)
+                return 1;
+        (void) fprintf(stderr, "passthroughd: '%s' is not an option.\n", argv[optind]);
+        return -1;
+}
+
+int main(int argc, char *argv[]) {
+        _cleanup_(cleanup_manager_free) Manager *m = NULL;
+        const char *state_dir = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd";
+        int r = parse_arguments(argc, argv);
+
+        if (r < 0) {
+                (void) fprintf(stderr, "Try 'passthroughd --help'.\n");
+                return 2;
+        }
+        if (r == 0)
+                return EXIT_SUCCESS;
+        r = manager_new(arg_sysroot, arg_config, state_dir, &m);
+        if (r != 0)
+                return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;
+        return manager_run(m) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Promises: made, kept and taken back. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <systemd/sd-id128.h>
+
+#include "daemon/manager.h"
+#include "host/holders.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* Plans made before the node is called too restless to plan on. */
+#define PLAN_ATTEMPTS_MAX 4
+
+static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static void release_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind prepare_kind = { .verb = "prepare", .finished = prepare_finished };
+static const JobKind release_kind = { .verb = "release", .finished = release_finished };
+
+static Verdict check_may_change(const Manager *m, Refusal *ret) {
+        if (m->ledger->read_only)
+                return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", m->ledger->read_only);
+        if (m->stopping)
+                return refuse(ret, VERDICT_BUSY, NULL, "Try again when it is back.", "The daemon is stopping.");
+        return VERDICT_NONE;
+}
+
+static void signal_devices(Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                server_device_changed(m->server, a->devices[i].address);
+}
+
+/* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
+static int refresh_groups(Manager *m, const Allocation *a) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+                const IommuGroup *g = dev ? inventory_find_group(m->inventory, dev->iommu_group) : NULL;
+
+                for (size_t j = 0; g && r >= 0 && j < g->n_members; j++) {
+                        int k = manager_refresh(m, &m->inventory->devices[g->members[j]].address, 1);
+
+                        r = k < 0 ? k : r | k;
+                }
+        }
+        return r;
+}
+
+/* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
+static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                PlanContext c = manager_context(m);
+                Verdict v = plan_make(&c, request, &plan, ret_refusal);
+                int r;
+
+                if (v != VERDICT_NONE)
+                        return v;
+                r = refresh_groups(m, plan->allocation);
+                if (r < 0)
+                        return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                if (r == 0) {
+                        *ret = TAKE_PTR(plan);
+                        return VERDICT_NONE;
+                }
+        }
+        return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
+                      "Drivers change faster than a plan can be made.");
+}
+
+/* A guest of somebody else's may sit on a device that was on VFIO before it was allocated, or that we are asked to take back. */
+static Verdict check_holders(const Manager *m, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+                Holder holder;
+
+                if (!dev || !dev->vfio || holders_of_group(m->fs, dev->iommu_group, &holder) <= 0)
+                        continue;
+                return refuse(ret, VERDICT_BUSY, &dev->address, "Stop the guest first.", "%s is in use by process %d (%s).",
+                              PCI_ADDRESS_STR(dev->address), holder.pid, holder.command);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_storage(Refusal *ret, int error) {
+        return refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
+                      "The ledger could not be written: %s.", strerror(-error));
+}
+
+/* Name, identity and generation; then into the ledger and onto disk. On VERDICT_NONE the ledger owns *a, which is NULL then. */
+static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
+        Allocation *claimed = *a;
+        sd_id128_t id;
+        Verdict v;
+        int r = string_copy(&claimed->name, name);
+
+        if (r >= 0)
+                r = sd_id128_randomize(&id);
+        if (r >= 0)
+                r = store_next_generation(m->store, &claimed->generation);
+        if (r < 0)
+                return refuse_storage(ret, r);
+        (void) sd_id128_to_uuid_string(id, claimed->id);
+        claimed->owner = owner;
+        claimed->state = ALLOCATION_PREPARING;
+        v = ledger_claim(m->ledger, m->inventory, m->config, claimed, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        r = store_save(m->store, claimed);
+        if (r < 0) {
+                /* A file whose directory could not be synced may be there all the same. */
+                (void) store_remove(m->store, name);
+                (void) ledger_remove(m->ledger, name);
+                return refuse_storage(ret, r);
+        }
+        *a = NULL;
+        return VERDICT_NONE;
+}
+
+/* Takes an allocation out of ledger and disk. When the disk refuses, it stays where it is: failed, to be released again. */
+static void forget(Manager *m, Allocation *a) {
+        int r = store_remove(m->store, a->name);
+
+        if (r < 0) {
+                log_error_errno(r, "Failed to remove '%s' from the ledger on disk: %m", a->name);
+                a->state = ALLOCATION_FAILED;
+                (void) string_replace(&a->reason, "Its devices are back, but its file could not be removed from the ledger. Release it again.");
+                server_allocation_changed(m->server, a->name);
+                return;
+        }
+        a = ledger_remove(m->ledger, a->name);
+        server_allocation_removed(m->server, a->name);
+        signal_devices(m, a);
+        allocation_free(a);
+}
+
+static void set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
+        int r;
+
+        a->state = state;
+        if (string_copy(&a->reason, reason) < 0)
+                a->reason = NULL;
+        /* Not fatal: the file then says what was true before, and a restart does the missing part again. */
+        r = store_save(m->store, a);
+        if (r < 0)
+                log_error_errno(r, "Failed to write the state of '%s' to the ledger: %m", a->name);
+        server_allocation_changed(m->server, a->name);
+}
+
+static Verdict start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        StepList *steps;
+
+        if (steps_prepare(a, m->config->vfio_driver, &steps) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return manager_start_job(m, &prepare_kind, a->name, steps, NULL, 0, ret_job, ret);
+}
+
+Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Allocation *reserved;
+        Verdict v;
+
+        if (!allocation_name_is_valid(name))
+                return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
+                              "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
+                              "'%.64s' cannot be the name of an allocation.", name);
+        v = check_may_change(m, ret);
+        if (v == VERDICT_NONE && ledger_find(m->ledger, name))
+                v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.", "There is already an allocation '%s'.", name);
+        if (v == VERDICT_NONE && m->n_jobs >= MANAGER_JOBS_MAX)
+                v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.", "%u jobs are at work, the most there can be.",
+                           MANAGER_JOBS_MAX);
+        if (v == VERDICT_NONE)
+                v = plan_on_fresh_facts(m, request, &plan, ret);
+        if (v == VERDICT_NONE)
+                v = check_holders(m, plan->allocation, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        a = TAKE_PTR(plan->allocation);
+        reserved = a;
+        v = reserve(m, name, owner, &a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        server_allocation_new(m->server, name);
+        signal_devices(m, reserved);
+        v = start_prepare(m, reserved, ret_job, ret);
+        if (v != VERDICT_NONE) {
+                forget(m, reserved);
+                return v;
+        }
+        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = name }), "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", name, owner,
+                 reserved->n_devices, reserved->n_pins, FORMAT_SIZE(allocation_memory(reserved)));
+        return VERDICT_NONE;
+}
+
+static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
+
+        (void) refresh_groups(m, a);
+        switch (result) {
+        case JOB_DONE:
+                set_state(m, a, ALLOCATION_READY, NULL);
+                signal_devices(m, a);
+                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
+                break;
+        case JOB_FAILED:
+                forget(m, a);
+                break;
+        default:
+                set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                signal_devices(m, a);
+                break;
+        }
+}
+
+static Verdict start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        AllocationState before = a->state;
+        StepList *steps;
+        Verdict v;
+        int r;
+
+        if (steps_release(a, m->inventory, m->config->vfio_driver, m->config->after_release, &steps) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        /* Intent first: from the first write on a crash must lead to the release being finished. */
+        a->state = ALLOCATION_RELEASING;
+        r = store_save(m->store, a);
+        if (r < 0) {
+                a->state = before;
+                step_list_free(steps);
+                return refuse_storage(ret, r);
+        }
+        v = manager_start_job(m, &release_kind, a->name, steps, NULL, 0, ret_job, ret);
+        if (v != VERDICT_NONE) {
+                set_state(m, a, before, a->reason);
+                return v;
+        }
+        manager_find_job(m, *ret_job)->before = before;
+        server_allocation_changed(m->server, a->name);
+        return VERDICT_NONE;
+}
+
+static Verdict check_release(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
+        Verdict v = check_may_change(m, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!a)
+                return refuse(ret, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
+                              "There is no allocation '%.64s'.", name);
+        if (a->generation != generation)
+                return refuse(ret, VERDICT_STALE_GENERATION, NULL, "If you mean the present one, use its generation.",
+                              "'%s' has generation %" PRIu64 ", not %" PRIu64 ": what you had was released and given out again.", name,
+                              a->generation, generation);
+        if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
+                return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
+                              allocation_state_to_string(a->state));
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+
+                if (dev && ledger_check_device(m->ledger, m->inventory, dev, a, ret) == VERDICT_STUCK)
+                        return VERDICT_STUCK;
+        }
+        return VERDICT_NONE;
+}
+
+Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        Allocation *a = ledger_find(m->ledger, name);
+        Verdict v = check_release(m, a, name, generation, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (refresh_groups(m, a) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        v = check_holders(m, a, ret);
+        return v != VERDICT_NONE ? v : start_release(m, a, ret_job, ret);
+}
+
+static void release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
+
+        (void) refresh_groups(m, a);
+        switch (result) {
+        case JOB_DONE:
+                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);
+                forget(m, a);
+                break;
+        case JOB_FAILED:
+                set_state(m, a, mj->before, a->reason);
+                break;
+        default:
+                set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                signal_devices(m, a);
+                break;
+        }
+}
+
+/* The same card at the same place? An address may mean another one after a boot. */
+static bool is_same_hardware(const Manager *m, const Allocation *a, PciAddress *ret_device) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const PciDevice *dev = inventory_find(m->inventory, d->address);
+
+                *ret_device = d->address;
+                if (dev && (dev->vendor != d->vendor || dev->device != d->device || dev->subsystem_vendor != d->subsystem_vendor ||
+                            dev->subsystem_device != d->subsystem_device || !streq_ptr(dev->path, d->path)))
+                        return false;
+        }
+        return true;
+}
+
+static void resume(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        PciAddress changed;
+        uint32_t job;
+        Verdict v = VERDICT_NONE;
+
+        if (!is_same_hardware(m, a, &changed)) {
+                (void) refuse(&refusal, VERDICT_HARDWARE_CHANGED, &changed, NULL, "%s is not the device that was allocated.",
+                              PCI_ADDRESS_STR(changed));
+                log_full(LOG_ERR, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(changed), .allocation = a->name }), "'%s': %s", a->name,
+                         refusal.message);
+                a->state = ALLOCATION_FAILED;
+                (void) string_copy(&a->reason, refusal.message);
+                return;
+        }
+        if (a->state == ALLOCATION_PREPARING)
+                v = start_prepare(m, a, &job, &refusal);
+        else if (a->state == ALLOCATION_RELEASING) {
+                a->state = ALLOCATION_READY;
+                v = start_release(m, a, &job, &refusal);
+        }
+        if (v != VERDICT_NONE)
+                log_error("Failed to take '%s' up again: %s", a->name, refusal.message);
+}
+
+void manager_resume(Manager *m) {
+        size_t n = m->ledger->n_allocations;
+
+        if (m->ledger->read_only)
+                return;
+        for (size_t i = 0; i < n; i++)
+                resume(m, m->ledger->allocations[i]);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the manager knows of the node and of the admin's wishes. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/manager.h"
+#include "host/critical.h"
+#include "host/scan.h"
+#include "util/fileio.h"
+#include "util/log.h"
+
+static void log_problems(const Config *config) {
+        for (size_t i = 0; i < config->n_problems; i++) {
+                const ConfigProblem *p = &config->problems[i];
+
+                if (p->line > 0)
+                        log_warning("%s:%u: %s", p->file, p->line, p->message);
+                else
+                        log_warning("%s: %s", p->file, p->message);
+        }
+}
+
+int manager_load_config(Manager *m, Config **ret) {
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+        _cleanup_free_ char *text = NULL;
+        int r = read_file_at(AT_FDCWD, m->config_path, CONFIG_TEXT_MAX, &text, NULL);
+
+        if (r == -ENOENT)
+                log_notice("There is no %s: no device is on offer.", m->config_path);
+        else if (r < 0)
+                return log_error_errno(r, "Failed to read %s: %m", m->config_path);
+        r = config_parse(m->config_path, text ?: "", &config);
+        if (r < 0)
+                return r;
+        log_problems(config);
+        *ret = TAKE_PTR(config);
+        return 0;
+}
+
+/* Devices are in the same order in both inventories. */
+static void signal_differences(Manager *m, const Inventory *old, const Inventory *new) {
+        size_t i = 0, j = 0;
+
+        while (m->server && (i < old->n_devices || j < new->n_devices)) {
+                int c = i == old->n_devices   ? 1
+                        : j == new->n_devices ? -1
+                                              : pci_address_compare(old->devices[i].address, new->devices[j].address);
+
+                if (c < 0)
+                        server_device_removed(m->server, old->devices[i++].address);
+                else if (c > 0)
+                        server_device_added(m->server, new->devices[j++].address);
+                else {
+                        if (!streq_ptr(old->devices[i].driver, new->devices[j].driver) ||
+                            old->devices[i].iommu_group != new->devices[j].iommu_group || old->devices[i].n_vfs != new->devices[j].n_vfs)
+                                server_device_changed(m->server, new->devices[j].address);
+                        i++;
+                        j++;
+                }
+        }
+}
+
+static void log_policy(const Policy *policy) {
+        for (size_t i = 0; i < policy->n_problems; i++)
+                log_warning("%s", policy->problems[i]);
+}
+
+int manager_scan(Manager *m) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL, *old = NULL;
+        _cleanup_(cleanup_locality_free) Locality *locality = NULL;
+        _cleanup_(cleanup_policy_free) Policy *policy = NULL;
+        int r = scan_inventory(m->fs, &inv);
+
+        if (r >= 0)
+                r = critical_mark(m->fs, inv);
+        if (r >= 0)
+                r = locality_new(inv, &locality);
+        if (r >= 0)
+                r = policy_new(m->config, inv, &policy);
+        if (r < 0)
+                return log_error_errno(r, "Failed to read the node: %m");
+        if (!m->inventory)
+                log_policy(policy);
+        if (m->announced && policy->conflict.verdict != VERDICT_NONE && m->policy->conflict.verdict == VERDICT_NONE)
+                log_warning("%s %s", policy->conflict.message, policy->conflict.remedy);
+        policy_free(m->policy);
+        locality_free(m->locality);
+        old = m->inventory;
+        m->inventory = TAKE_PTR(inv);
+        m->locality = TAKE_PTR(locality);
+        m->policy = TAKE_PTR(policy);
+        if (old)
+                signal_differences(m, old, m->inventory);
+        return 0;
+}
+
+static int remake_policy(Manager *m) {
+        Policy *policy;
+        int r = policy_new(m->config, m->inventory, &policy);
+
+        if (r < 0)
+                return r;
+        policy_free(m->policy);
+        m->policy = policy;
+        return 0;
+}
+
+int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
+        bool differs = false;
+        int r;
+
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *found = inventory_find(m->inventory, devices[i]);
+                _cleanup_free_ char *driver = NULL, *override = NULL;
+                PciDevice *dev;
+
+                if (!found)
+                        continue;
+                dev = &m->inventory->devices[inventory_device_index(m->inventory, found)];
+                driver = dev->driver ? strdup(dev->driver) : NULL;
+                override = dev->driver_override ? strdup(dev->driver_override) : NULL;
+                if (scan_refresh_driver(m->fs, dev) < 0)
+                        continue;
+                differs = differs || !streq_ptr(driver, dev->driver) || !streq_ptr(override, dev->driver_override);
+        }
+        if (!differs)
+                return 0;
+        /* Whether a group can be given away hangs on its members' drivers. */
+        r = remake_policy(m);
+        return r < 0 ? r : 1;
+}
+
+Verdict manager_reload(Manager *m, Refusal *ret) {
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+        _cleanup_(cleanup_policy_free) Policy *policy = NULL;
+
+        (void) sd_notify(false, "RELOADING=1");
+        if (manager_load_config(m, &config) < 0 || policy_new(config, m->inventory, &policy) < 0) {
+                (void) sd_notify(false, "READY=1");
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.", "%s could not be read; the old configuration stays.",
+                              m->config_path);
+        }
+        (void) sd_notify(false, "READY=1");
+        if (policy->conflict.verdict != VERDICT_NONE)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, policy->conflict.remedy, "%s The old configuration stays.",
+                              policy->conflict.message);
+        policy_free(m->policy);
+        config_free(m->config);
+        m->policy = TAKE_PTR(policy);
+        m->config = TAKE_PTR(config);
+        log_policy(m->policy);
+        log_info("Took the configuration %s.", m->config_path);
+        return VERDICT_NONE;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The jobs of the manager: from start to the last of a child. */
+
+#include <errno.h>
+
+#include "daemon/manager.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+static ManagerJob *find(Manager *m, const Job *job) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (m->jobs[i].job == job)
+                        return &m->jobs[i];
+        return NULL;
+}
+
+ManagerJob *manager_find_job(Manager *m, uint32_t id) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (job_id(m->jobs[i].job) == id)
+                        return &m->jobs[i];
+        return NULL;
+}
+
+size_t manager_active_jobs(const Manager *m) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < m->n_jobs; i++)
+                n += !job_is_stuck(m->jobs[i].job);
+        return n;
+}
+
+static void unwithhold(Manager *m, ManagerJob *mj) {
+        for (size_t i = 0; i < mj->n_devices; i++) {
+                ledger_unwithhold(m->ledger, mj->devices[i]);
+                server_device_changed(m->server, mj->devices[i]);
+        }
+}
+
+static void on_step(Job *job, void *userdata) {
+        Manager *m = userdata;
+
+        log_full(LOG_DEBUG, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u: %s", job_id(job), job_step(job));
+        server_job_changed(m->server, job_id(job));
+}
+
+/* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */
+static void mark_stuck(Manager *m, const Job *job) {
+        _cleanup_free_ char *message = NULL;
+        PciAddress address;
+
+        if (!job_device(job, &address) ||
+            string_replace(&message, "%s is stuck: the kernel has not returned from what should %s.", PCI_ADDRESS_STR(address), job_step(job)) < 0)
+                return;
+        log_full(LOG_ERR, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(address), .allocation = job_subject(job) }), "%s", message);
+        if (ledger_withhold(m->ledger, address, VERDICT_STUCK, message) >= 0)
+                server_device_changed(m->server, address);
+}
+
+static void on_result(Job *job, JobResult result, void *userdata) {
+        Manager *m = userdata;
+        ManagerJob *mj = find(m, job);
+
+        if (result != JOB_DONE)
+                log_full(LOG_ERR, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u, %s %s: %s", job_id(job),
+                         job_verb(job), job_subject(job), job_message(job));
+        unwithhold(m, mj);
+        if (result == JOB_TIMEOUT)
+                mark_stuck(m, job);
+        mj->kind->finished(m, mj, result);
+        /* finished() may have started another job and so moved the array. */
+        mj = find(m, job);
+        mj->starting = false;
+        server_job_changed(m->server, job_id(job));
+        server_job_removed(m->server, job_id(job), job_result_to_string(result));
+        manager_check_started(m);
+}
+
+static void on_gone(Job *job, void *userdata) {
+        Manager *m = userdata;
+        ManagerJob *mj = find(m, job);
+        PciAddress address;
+
+        /* A write that came back after all, or a child that could be killed: look what is true now. */
+        if (job_device(job, &address)) {
+                ledger_unwithhold(m->ledger, address);
+                (void) manager_refresh(m, &address, 1);
+                server_device_changed(m->server, address);
+        }
+        job_free(job);
+        free(mj->devices);
+        *mj = m->jobs[--m->n_jobs];
+        if (m->stopping && manager_active_jobs(m) == 0)
+                (void) sd_event_exit(m->event, 0);
+}
+
+static const JobCallbacks job_callbacks = { .on_step = on_step, .on_result = on_result, .on_gone = on_gone };
+
+static int withhold(Manager *m, ManagerJob *mj, const char *subject, const PciAddress *devices, size_t n) {
+        _cleanup_free_ char *message = NULL;
+
+        if (n == 0)
+                return 0;
+        mj->devices = calloc(n, sizeof(*mj->devices));
+        if (!mj->devices || string_replace(&message, "A job is at work on %s.", subject) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                if (ledger_withhold(m->ledger, devices[i], VERDICT_BUSY, message) < 0)
+                        return -ENOMEM;
+                mj->devices[mj->n_devices++] = devices[i];
+        }
+        return 0;
+}
+
+Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps, const PciAddress *devices, size_t n_devices,
+                          uint32_t *ret_id, Refusal *ret) {
+        ManagerJob mj = { .kind = kind };
+        int r;
+
+        if (m->n_jobs >= MANAGER_JOBS_MAX) {
+                step_list_free(steps);
+                return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.", "%u jobs are at work, the most there can be.",
+                              MANAGER_JOBS_MAX);
+        }
+        r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);
+        if (r >= 0 && ARRAY_RESERVE(m->jobs, m->n_jobs) < 0)
+                r = -ENOMEM;
+        if (r >= 0)
+                r = withhold(m, &mj, subject, devices, n_devices);
+        if (r >= 0)
+                r = job_start(mj.job, m->event, m->fs, m->config->job_timeout, &job_callbacks, m);
+        if (r < 0) {
+                unwithhold(m, &mj);
+                free(mj.devices);
+                job_free(mj.job);
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "The job could not be started: %s.", strerror(-r));
+        }
+        *ret_id = ++m->last_job;
+        m->jobs[m->n_jobs++] = mj;
+        server_job_new(m->server, *ret_id);
+        return VERDICT_NONE;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The manager as an object, its loop and its end. */
+
+#include "daemon/manager.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+
+#include "util/log.h"
+
+PlanContext manager_context(const Manager *m) {
+        return (PlanContext){
+                .inventory = m->inventory,
+                .locality = m->locality,
+                .config = m->config,
+                .policy = m->policy,
+                .ledger = m->ledger,
+        };
+}
+
+int manager_new(const char *sysroot, const char *config_path, const char *state_dir, Manager **ret) {
+        _cleanup_(cleanup_manager_free) Manager *m = calloc(1, sizeof(*m));
+        int r;
+
+        if (!m)
+                return -ENOMEM;
+        m->config_path = config_path;
+        r = sysfs_new(sysroot, &m->fs);
+        if (r < 0)
+                return log_error_errno(r, "Failed to open the root %s: %m", sysroot);
+        r = manager_load_config(m, &m->config);
+        if (r < 0)
+                return r;
+        m->ledger = ledger_new();
+        if (!m->ledger)
+                return -ENOMEM;
+        r = store_open(state_dir, &m->store);
+        if (r >= 0)
+                r = store_load(m->store, m->ledger);
+        if (r >= 0)
+                r = manager_scan(m);
+        if (r < 0)
+                return r;
+        if (m->policy->conflict.verdict != VERDICT_NONE) {
+                log_error("%s %s", m->policy->conflict.message, m->policy->conflict.remedy);
+                return EXIT_CONFIG;
+        }
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+        for (size_t i = 0; i < m->n_jobs; i++) {
+                job_free(m->jobs[i].job);
+                free(m->jobs[i].devices);
+        }
+        free(m->jobs);
+        free(m->to_bind);
+        server_free(m->server);
+        sd_event_unref(m->event);
+        store_close(m->store);
+        ledger_free(m->ledger);
+        policy_free(m->policy);
+        locality_free(m->locality);
+        inventory_free(m->inventory);
+        config_free(m->config);
+        sysfs_free(m->fs);
+        free(m);
+        return NULL;
+}
+
+/* The callbacks of the D-Bus face. */
+
+static PlanContext on_context(void *userdata) {
+        return manager_context(userdata);
+}
+
+static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job, Refusal *ret) {
+        return manager_allocate(userdata, name, r, owner, ret_job, ret);
+}
+
+static Verdict on_release(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        return manager_release(userdata, name, generation, ret_job, ret);
+}
+
+static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        return manager_set_virtual_functions(userdata, pf, count, ret_job, ret);
+}
+
+static Verdict on_rescan(void *userdata, Refusal *ret) {
+        int r = manager_scan(userdata);
+
+        return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r)) : VERDICT_NONE;
+}
+
+static Verdict on_reload(void *userdata, Refusal *ret) {
+        return manager_reload(userdata, ret);
+}
+
+static JobView view(const Job *job) {
+        return (JobView){
+                .id = job_id(job),
+                .verb = job_verb(job),
+                .subject = job_subject(job),
+                .step = job_step(job),
+                .message = job_message(job),
+                .steps_done = job_steps_done(job),
+                .steps_total = job_steps_total(job),
+        };
+}
+
+static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
+        ManagerJob *mj = manager_find_job(userdata, id);
+
+        if (!mj)
+                return false;
+        *ret = view(mj->job);
+        return true;
+}
+
+static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
+        Manager *m = userdata;
+        size_t n = MIN(m->n_jobs, max);
+
+        for (size_t i = 0; i < n; i++)
+                ret_ids[i] = job_id(m->jobs[i].job);
+        return n;
+}
+
+static const ServerCallbacks server_callbacks = {
+        .context = on_context,
+        .allocate = on_allocate,
+        .release = on_release,
+        .set_virtual_functions = on_set_virtual_functions,
+        .rescan = on_rescan,
+        .reload = on_reload,
+        .find_job = on_find_job,
+        .list_jobs = on_list_jobs,
+};
+
+/* The first SIGTERM lets running jobs end, the second does not: what it cuts short is taken up at the next start. */
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        Manager *m = userdata;
+
+        (void) sd_notify(false, "STOPPING=1");
+        if (m->stopping || manager_active_jobs(m) == 0)
+                return sd_event_exit(m->event, 0);
+        log_info("Stopping when %zu running jobs have ended; once more stops at once.", manager_active_jobs(m));
+        m->stopping = true;
+        return 0;
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (manager_reload(userdata, &refusal) != VERDICT_NONE)
+                log_error("%s", refusal.message ?: "Reload failed.");
+        return 0;
+}
+
+static int add_signals(Manager *m) {
+        sigset_t mask;
+        int r;
+
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGTERM);
+        (void) sigaddset(&mask, SIGINT);
+        (void) sigaddset(&mask, SIGHUP);
+        (void) sigaddset(&mask, SIGCHLD);
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+                return -errno;
+        r = sd_event_add_signal(m->event, NULL, SIGTERM, on_stop, m);
+        if (r >= 0)
+                r = sd_event_add_signal(m->event, NULL, SIGINT, on_stop, m);
+        return r < 0 ? r : sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m);
+}
+
+int manager_run(Manager *m) {
+        int r = sd_event_default(&m->event);
+
+        if (r >= 0)
+                r = add_signals(m);
+        if (r >= 0)
+                r = sd_event_set_watchdog(m->event, true);
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the event loop: %m");
+        r = server_new(m->event, &server_callbacks, m, &m->server);
+        if (r < 0)
+                return r;
+        /* 1. Promises first: a VF job must not find a PF half-way through an interrupted one. */
+        manager_resume(m);
+        /* 2. VFs, then the devices that are bound from start, VFs among them; then the announcement. */
+        manager_start_vfs(m);
+        manager_check_started(m);
+        r = sd_event_loop(m->event);
+        return r < 0 ? log_error_errno(r, "The event loop failed: %m") : 0;
+}

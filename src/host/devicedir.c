@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Reading the attributes of one PCI function, each on its own: what is damaged is named in the device's fault. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "host/devicedir.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+#define VIRTFN_PREFIX "virtfn"
+#define QUOTE_MAX     40U
+
+static const char *const attribute_table[_ATTRIBUTE_MAX] = {
+        [ATTRIBUTE_BOOT_VGA] = "boot_vga",
+        [ATTRIBUTE_CLASS] = "class",
+        [ATTRIBUTE_CONFIG] = "config",
+        [ATTRIBUTE_DEVICE] = "device",
+        [ATTRIBUTE_DRIVER] = "driver",
+        [ATTRIBUTE_DRIVER_OVERRIDE] = "driver_override",
+        [ATTRIBUTE_IOMMU_GROUP] = "iommu_group",
+        [ATTRIBUTE_NUMA_NODE] = "numa_node",
+        [ATTRIBUTE_PHYSFN] = "physfn",
+        [ATTRIBUTE_POWER_STATE] = "power_state",
+        [ATTRIBUTE_RESET_METHOD] = "reset_method",
+        [ATTRIBUTE_RESOURCE] = "resource",
+        [ATTRIBUTE_SECONDARY_BUS_NUMBER] = "secondary_bus_number",
+        [ATTRIBUTE_SRIOV_TOTALVFS] = "sriov_totalvfs",
+        [ATTRIBUTE_SRIOV_VF_DEVICE] = "sriov_vf_device",
+        [ATTRIBUTE_SUBSYSTEM_DEVICE] = "subsystem_device",
+        [ATTRIBUTE_SUBSYSTEM_VENDOR] = "subsystem_vendor",
+        [ATTRIBUTE_VENDOR] = "vendor",
+        [ATTRIBUTE_VFIO_DEV] = "vfio-dev",
+};
+DEFINE_STRING_TABLE_TO_STRING(attribute, Attribute, _ATTRIBUTE_MAX)
+
+struct DeviceDir {
+        DIR *dir;
+        uint32_t present; /* one bit per Attribute */
+        bool locked;
+        unsigned *virtfns;
+        size_t n_virtfns;
+};
+
+static int name_compare(const void *key, const void *element) {
+        return strcmp(key, *(const char *const *) element);
+}
+
+static int unsigned_compare(const void *a, const void *b) {
+        unsigned x = *(const unsigned *) a, y = *(const unsigned *) b;
+
+        return (x > y) - (x < y);
+}
+
+static int note_virtfn(DeviceDir *d, const char *number) {
+        uint64_t n;
+        int r;
+
+        if (parse_unsigned(number, UINT16_MAX, &n) < 0)
+                return 0;
+        r = ARRAY_RESERVE(d->virtfns, d->n_virtfns);
+        if (r < 0)
+                return r;
+        d->virtfns[d->n_virtfns++] = (unsigned) n;
+        return 0;
+}
+
+static int note_entry(DeviceDir *d, const char *name) {
+        const char *const *found;
+
+        if (strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
+                return note_virtfn(d, name + strlen(VIRTFN_PREFIX));
+        found = bsearch(name, attribute_table, _ATTRIBUTE_MAX, sizeof(*attribute_table), name_compare);
+        if (found)
+                d->present |= UINT32_C(1) << (found - attribute_table);
+        return 0;
+}
+
+static int list_entries(DeviceDir *d) {
+        const struct dirent *entry;
+        int r;
+
+        errno = 0;
+        while ((entry = readdir(d->dir))) {
+                r = note_entry(d, entry->d_name);
+                if (r < 0)
+                        return r;
+                errno = 0;
+        }
+        if (errno != 0)
+                return -errno;
+        if (d->n_virtfns > 0)
+                qsort(d->virtfns, d->n_virtfns, sizeof(*d->virtfns), unsigned_compare);
+        return 0;
+}
+
+int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret) {
+        _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
+        char path[sizeof("sys/bus/pci/devices/") + PCI_ADDRESS_STRING_MAX];
+        int fd, r;
+
+        if ((size_t) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", name) >= sizeof(path))
+                return -EINVAL;
+        d = calloc(1, sizeof(*d));
+        if (!d)
+                return -ENOMEM;
+        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        d->dir = fdopendir(fd);
+        if (!d->dir) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+        r = list_entries(d);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(d);
+        return 0;
+}
+
+DeviceDir *device_dir_free(DeviceDir *d) {
+        if (!d)
+                return NULL;
+        if (d->dir)
+                (void) closedir(d->dir);
+        free(d->virtfns);
+        free(d);
+        return NULL;
+}
+
+void device_dir_set_locked(DeviceDir *d) {
+        d->locked = true;
+}
+
+bool device_dir_has(const DeviceDir *d, Attribute a) {
+        return d->present & (UINT32_C(1) << a);
+}
+
+bool device_dir_is_gone(const DeviceDir *d) {
+        static const Attribute ids[] = { ATTRIBUTE_VENDOR, ATTRIBUTE_DEVICE, ATTRIBUTE_CLASS };
+        char buf[SYSFS_ATTRIBUTE_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
+                int r;
+
+                if (!device_dir_has(d, ids[i]))
+                        continue;
+                r = sysfs_read_at(dirfd(d->dir), attribute_table[ids[i]], buf, sizeof(buf));
+                return r == -ENOENT || r == -ENODEV;
+        }
+        return false;
+}
+
+const unsigned *device_dir_virtfns(const DeviceDir *d, size_t *ret_n) {
+        *ret_n = d->n_virtfns;
+        return d->virtfns;
+}
+
+static int fault_errno(PciDevice *dev, const char *name, int error) {
+        return pci_device_add_fault(dev, "%s cannot be read (%s)", name, strerror(-error));
+}
+
+int device_fault_value(PciDevice *dev, const char *name, const char *value) {
+        if (strlen(value) > QUOTE_MAX || !text_is_clean(value))
+                return pci_device_add_fault(dev, "%s makes no sense", name);
+        return pci_device_add_fault(dev, "%s makes no sense: '%s'", name, value);
+}
+
+int device_dir_read_text(const DeviceDir *d, Attribute a, PciDevice *dev, char *ret) {
+        int r;
+
+        if (!device_dir_has(d, a) || (d->locked && a == ATTRIBUTE_DRIVER_OVERRIDE))
+                return 0;
+        r = sysfs_read_at(dirfd(d->dir), attribute_table[a], ret, SYSFS_ATTRIBUTE_MAX);
+        if (r < 0)
+                return fault_errno(dev, attribute_table[a], r);
+        return 1;
+}
+
+int device_dir_read_hex(const DeviceDir *d, Attribute a, PciDevice *dev, uint64_t max, uint64_t *ret) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        r = device_dir_read_text(d, a, dev, buf);
+        if (r <= 0)
+                return r;
+        if (parse_hex(buf, max, ret) < 0)
+                return device_fault_value(dev, attribute_table[a], buf);
+        return 1;
+}
+
+int device_dir_read_unsigned(const DeviceDir *d, Attribute a, PciDevice *dev, uint64_t max, uint64_t *ret) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        r = device_dir_read_text(d, a, dev, buf);
+        if (r <= 0)
+                return r;
+        if (parse_unsigned(buf, max, ret) < 0)
+                return device_fault_value(dev, attribute_table[a], buf);
+        return 1;
+}
+
+static int read_link(const DeviceDir *d, const char *name, PciDevice *dev, char *ret) {
+        int r = sysfs_link_name_at(dirfd(d->dir), name, ret, SYSFS_ATTRIBUTE_MAX);
+
+        if (r == -ENOENT)
+                return 0; /* unbound meanwhile */
+        if (r == -EINVAL)
+                return pci_device_add_fault(dev, "%s is not a link", name);
+        if (r < 0)
+                return fault_errno(dev, name, r);
+        return 1;
+}
+
+int device_dir_read_link(const DeviceDir *d, Attribute a, PciDevice *dev, char *ret) {
+        return device_dir_has(d, a) ? read_link(d, attribute_table[a], dev, ret) : 0;
+}
+
+int device_dir_read_address(const DeviceDir *d, const char *link, PciDevice *dev, PciAddress *ret) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        r = read_link(d, link, dev, buf);
+        if (r <= 0)
+                return r;
+        if (pci_address_parse(buf, ret) < 0)
+                return device_fault_value(dev, link, buf);
+        return 1;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What the attributes of one PCI function mean. */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "host/devicefacts.h"
+#include "util/strings.h"
+
+int device_facts_read_ids(const DeviceDir *d, PciDevice *dev) {
+        static const Attribute needed[] = { ATTRIBUTE_VENDOR, ATTRIBUTE_DEVICE, ATTRIBUTE_CLASS };
+        const struct {
+                Attribute attribute;
+                uint16_t *target;
+        } ids[] = {
+                { ATTRIBUTE_VENDOR, &dev->vendor },
+                { ATTRIBUTE_DEVICE, &dev->device },
+                { ATTRIBUTE_SUBSYSTEM_VENDOR, &dev->subsystem_vendor },
+                { ATTRIBUTE_SUBSYSTEM_DEVICE, &dev->subsystem_device },
+        };
+        uint64_t value;
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(needed); i++) {
+                r = device_dir_has(d, needed[i])
+                            ? 0
+                            : pci_device_add_fault(dev, "%s is missing", attribute_to_string(needed[i]));
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
+                r = device_dir_read_hex(d, ids[i].attribute, dev, UINT16_MAX, &value);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        *ids[i].target = (uint16_t) value;
+        }
+        r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &value);
+        if (r > 0)
+                dev->class = (uint32_t) value;
+        return r;
+}
+
+static int read_numa_node(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        uint64_t node;
+        int r;
+
+        if (!device_dir_has(d, ATTRIBUTE_NUMA_NODE))
+                return 0;
+        dev->numa_node = DEVICE_NODE_DAMAGED;
+        r = device_dir_read_text(d, ATTRIBUTE_NUMA_NODE, dev, buf);
+        if (r <= 0)
+                return r;
+        if (streq(buf, "-1"))
+                dev->numa_node = -1;
+        else if (parse_unsigned(buf, CPUSET_MAX - 1, &node) >= 0)
+                dev->numa_node = (int) node;
+        else
+                return device_fault_value(dev, attribute_to_string(ATTRIBUTE_NUMA_NODE), buf);
+        return 0;
+}
+
+static int read_group(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        uint64_t number;
+        int r;
+
+        r = device_dir_read_link(d, ATTRIBUTE_IOMMU_GROUP, dev, buf);
+        if (r <= 0)
+                return r;
+        if (parse_unsigned(buf, INT_MAX, &number) < 0)
+                return device_fault_value(dev, attribute_to_string(ATTRIBUTE_IOMMU_GROUP), buf);
+        dev->iommu_group = (int) number;
+        return 0;
+}
+
+int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        dev->vfio = device_dir_has(d, ATTRIBUTE_VFIO_DEV);
+        r = device_dir_read_link(d, ATTRIBUTE_DRIVER, dev, buf);
+        if (r >= 0)
+                r = string_copy(&dev->driver, r > 0 ? buf : NULL);
+        if (r < 0)
+                return r;
+
+        dev->has_override = device_dir_has(d, ATTRIBUTE_DRIVER_OVERRIDE);
+        r = device_dir_read_text(d, ATTRIBUTE_DRIVER_OVERRIDE, dev, buf);
+        if (r < 0)
+                return r;
+        /* The kernel's ways of saying that it is not set. */
+        return string_copy(&dev->driver_override, r > 0 && *buf && !streq(buf, "(null)") ? buf : NULL);
+}
+
+/* VFs are counted by their links: sriov_numvfs can block. */
+static int read_virtfns(const DeviceDir *d, PciDevice *dev) {
+        size_t n;
+        const unsigned *indices = device_dir_virtfns(d, &n);
+
+        if (n == 0)
+                return 0;
+        dev->vfs = calloc(n, sizeof(*dev->vfs));
+        if (!dev->vfs)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                char name[32];
+                int r;
+
+                (void) snprintf(name, sizeof(name), "virtfn%u", indices[i]);
+                r = device_dir_read_address(d, name, dev, dev->vfs + dev->n_vfs);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        dev->n_vfs++;
+        }
+        return 0;
+}
+
+static int read_sriov(const DeviceDir *d, PciDevice *dev) {
+        uint64_t value;
+        int r;
+
+        if (device_dir_has(d, ATTRIBUTE_PHYSFN)) {
+                r = device_dir_read_address(d, attribute_to_string(ATTRIBUTE_PHYSFN), dev, &dev->physfn);
+                if (r > 0)
+                        dev->type = PCI_TYPE_VF;
+                return r;
+        }
+        r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_TOTALVFS, dev, UINT16_MAX, &value);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                dev->total_vfs = (unsigned) value;
+        r = device_dir_read_hex(d, ATTRIBUTE_SRIOV_VF_DEVICE, dev, UINT16_MAX, &value);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                dev->vf_device = (uint16_t) value;
+        return read_virtfns(d, dev);
+}
+
+/* Lines of "start end flags"; all zero when the BAR is not there. */
+static int read_bars(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX], *line, *rest = buf;
+        int r;
+
+        r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
+        if (r <= 0)
+                return r;
+        for (size_t i = 0; i < PCI_BARS_MAX && (line = strsep(&rest, "\n")); i++) {
+                char *start_end, *end_end;
+                unsigned long long start = strtoull(line, &start_end, 16);
+                unsigned long long end = strtoull(start_end, &end_end, 16);
+
+                if (start_end == line || end_end == start_end || *end_end != ' ' || end < start)
+                        return device_fault_value(dev, attribute_to_string(ATTRIBUTE_RESOURCE), line);
+                dev->bar_size[i] = start == 0 && end == 0 ? 0 : end - start + 1;
+        }
+        return 0;
+}
+
+static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        r = device_dir_read_text(d, ATTRIBUTE_POWER_STATE, dev, buf);
+        if (r > 0)
+                r = string_copy(&dev->power_state, buf);
+        if (r < 0)
+                return r;
+        r = device_dir_read_text(d, ATTRIBUTE_RESET_METHOD, dev, buf);
+        if (r > 0 && *buf)
+                r = string_copy(&dev->reset_methods, buf);
+        if (r < 0)
+                return r;
+        r = device_dir_read_text(d, ATTRIBUTE_BOOT_VGA, dev, buf);
+        if (r > 0)
+                dev->boot_vga = streq(buf, "1");
+        return MIN(r, 0);
+}
+
+int device_facts_read(const DeviceDir *d, PciDevice *dev) {
+        static int (*const readers[])(const DeviceDir *, PciDevice *) = {
+                read_numa_node, read_group, device_facts_read_driver, read_sriov, read_bars, read_power_and_reset,
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(readers); i++) {
+                int r = readers[i](d, dev);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* sys/devices/system/{node,cpu} into NumaNode and Cpu. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "host/numa.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define NODES         "sys/devices/system/node"
+#define CPUS          "sys/devices/system/cpu"
+#define HUGEPAGES_MAX 64U
+#define PROC_FILE_MAX (64U * 1024U)
+#define KIB           1024U
+
+/* Reads a CPU or node list. 0 also when it cannot be: then *ret is empty and there is a note. */
+static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *ret) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        *ret = (CpuSet){ 0 };
+        r = sysfs_read(fs, path, buf, sizeof(buf));
+        if (r >= 0)
+                r = cpuset_parse(buf, ret);
+        if (r < 0)
+                return inventory_add_note(inv, "%s cannot be used (%s).", path, strerror(-r));
+        return 0;
+}
+
+/* "Node 0 MemTotal:  65843180 kB", of a node, or "MemTotal:  65843180 kB", of the machine. */
+static int parse_mem_total(const char *text, uint64_t *ret) {
+        static const char key[] = "MemTotal:";
+        const char *at = strstr(text, key);
+        char number[32];
+        uint64_t kib;
+        size_t n;
+
+        if (!at)
+                return -EINVAL;
+        at += strlen(key);
+        at += strspn(at, " ");
+        n = strspn(at, "0123456789");
+        if (n == 0 || n >= sizeof(number))
+                return -EINVAL;
+        memcpy(number, at, n);
+        number[n] = '\0';
+        if (parse_unsigned(number, UINT64_MAX / KIB, &kib) < 0)
+                return -EINVAL;
+        *ret = kib * KIB;
+        return 0;
+}
+
+static int read_memory(const Sysfs *fs, Inventory *inv, const char *dir, uint64_t *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
+        _cleanup_free_ char *text = NULL;
+        int r = fd;
+
+        if (r >= 0)
+                r = read_file_at(fd, "meminfo", PROC_FILE_MAX, &text, NULL);
+        if (r >= 0)
+                r = parse_mem_total(text, ret);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return inventory_add_note(inv, "%s/meminfo cannot be used (%s).", dir, strerror(-r));
+        return 0;
+}
+
+static int read_count(int dir_fd, const char *pool, const char *attribute, uint64_t *ret) {
+        char path[128], buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/%s", pool, attribute) >= sizeof(path))
+                return -EINVAL;
+        r = sysfs_read_at(dir_fd, path, buf, sizeof(buf));
+        return r < 0 ? r : parse_unsigned(buf, UINT64_MAX, ret);
+}
+
+/* "hugepages-2048kB". */
+static int parse_pool_size(const char *name, uint64_t *ret) {
+        static const char prefix[] = "hugepages-";
+        char number[32];
+        const char *at;
+        size_t n;
+
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+                return -EINVAL;
+        at = name + strlen(prefix);
+        n = strspn(at, "0123456789");
+        if (n == 0 || n >= sizeof(number) || !streq(at + n, "kB"))
+                return -EINVAL;
+        memcpy(number, at, n);
+        number[n] = '\0';
+        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0)
+                return -EINVAL;
+        *ret *= KIB;
+        return 0;
+}
+
+static int pool_compare(const void *a, const void *b) {
+        const PagePool *x = a, *y = b;
+
+        return (x->size > y->size) - (x->size < y->size);
+}
+
+static int read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node) {
+        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
+        char **names;
+        size_t n;
+        int r = fd;
+
+        if (r == -ENOENT)
+                return 0; /* a node without memory, or a kernel without hugepages */
+        if (r >= 0)
+                r = list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return inventory_add_note(inv, "%s cannot be read (%s).", dir, strerror(-r));
+
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                PagePool pool;
+
+                if (parse_pool_size(names[i], &pool.size) < 0 || node->n_pages >= PAGE_SIZES_MAX)
+                        continue;
+                if (read_count(fd, names[i], "nr_hugepages", &pool.total) < 0 ||
+                    read_count(fd, names[i], "free_hugepages", &pool.free) < 0)
+                        r = inventory_add_note(inv, "The counts in %s/%s cannot be used.", dir, names[i]);
+                else
+                        node->pages[node->n_pages++] = pool;
+        }
+        (void) free_names(names, n);
+        qsort(node->pages, node->n_pages, sizeof(*node->pages), pool_compare);
+        return MIN(r, 0);
+}
+
+/* One number per online node, in their order. */
+static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX], *word, *rest = buf;
+        size_t n = 0;
+        int r;
+
+        (void) snprintf(path, sizeof(path), NODES "/node%d/distance", node->id);
+        r = sysfs_read(fs, path, buf, sizeof(buf));
+        if (r < 0)
+                return inventory_add_note(inv, "%s cannot be read (%s).", path, strerror(-r));
+        while (n < inv->n_nodes && (word = strsep(&rest, " "))) {
+                uint64_t distance;
+
+                if (!*word)
+                        continue;
+                if (parse_unsigned(word, UINT16_MAX, &distance) < 0)
+                        return inventory_add_note(inv, "%s makes no sense.", path);
+                node->distance[n++] = (unsigned) distance;
+        }
+        return 0;
+}
+
+static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuSet *online) {
+        char path[64];
+        CpuSet offline;
+        int r;
+
+        (void) snprintf(path, sizeof(path), NODES "/node%d/cpulist", node->id);
+        r = read_list(fs, inv, path, &node->cpus);
+        if (r < 0)
+                return r;
+        offline = node->cpus;
+        cpuset_subtract(&offline, online);
+        cpuset_subtract(&node->cpus, &offline);
+
+        (void) snprintf(path, sizeof(path), NODES "/node%d", node->id);
+        r = read_memory(fs, inv, path, &node->memory);
+        if (r < 0)
+                return r;
+        (void) snprintf(path, sizeof(path), NODES "/node%d/hugepages", node->id);
+        r = read_pools(fs, inv, path, node);
+        if (r < 0)
+                return r;
+        return read_distances(fs, inv, node);
+}
+
+static int add_node(Inventory *inv, int id) {
+        int r = ARRAY_RESERVE(inv->nodes, inv->n_nodes);
+
+        if (r < 0)
+                return r;
+        inv->nodes[inv->n_nodes++] = (NumaNode){ .id = id, .package = -1 };
+        return 0;
+}
+
+/* A kernel without NUMA: the machine is node 0. */
+static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
+        NumaNode *node;
+        int r;
+
+        r = add_node(inv, 0);
+        if (r < 0)
+                return r;
+        node = inv->nodes;
+        node->cpus = *online;
+        node->distance[0] = 10;
+        r = read_memory(fs, inv, "proc", &node->memory);
+        if (r < 0)
+                return r;
+        return read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
+}
+
+static int read_nodes(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
+        _cleanup_close_ int fd = sysfs_open(fs, NODES, O_PATH | O_DIRECTORY);
+        CpuSet nodes;
+        int r;
+
+        if (fd == -ENOENT)
+                return read_single_node(fs, inv, online);
+        r = read_list(fs, inv, NODES "/online", &nodes);
+        if (r < 0)
+                return r;
+        for (int id = cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
+                if (inv->n_nodes >= INVENTORY_NODES_MAX)
+                        return inventory_add_note(inv, "Only the first %u NUMA nodes are used.", INVENTORY_NODES_MAX);
+                r = add_node(inv, id);
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                r = read_node(fs, inv, inv->nodes + i, online);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int read_siblings(int cpu_fd, unsigned id, CpuSet *ret) {
+        static const char *const names[] = { "core_cpus_list", "thread_siblings_list" };
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+        int r = -ENOENT;
+
+        for (size_t i = 0; i < ELEMENTSOF(names) && r == -ENOENT; i++) {
+                (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, names[i]);
+                r = sysfs_read_at(cpu_fd, path, buf, sizeof(buf));
+        }
+        if (r < 0)
+                return r;
+        r = cpuset_parse(buf, ret);
+        if (r < 0)
+                return r;
+        return cpuset_has(ret, id) ? 0 : -EINVAL;
+}
+
+static int read_package(int cpu_fd, unsigned id) {
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+        uint64_t package;
+
+        (void) snprintf(path, sizeof(path), "cpu%u/topology/physical_package_id", id);
+        if (sysfs_read_at(cpu_fd, path, buf, sizeof(buf)) < 0 || parse_unsigned(buf, INT32_MAX, &package) < 0)
+                return -1; /* the kernel itself says -1 where it does not know */
+        return (int) package;
+}
+
+static int add_cpu(Inventory *inv, int cpu_fd, unsigned id, const CpuSet *online) {
+        CpuSet siblings = { 0 };
+        Cpu cpu = { .id = id, .node = -1, .core = id };
+        int r, first;
+
+        r = read_siblings(cpu_fd, id, &siblings);
+        if (r < 0) {
+                r = inventory_add_note(inv, "The siblings of CPU %u are not known (%s): it counts as a core.", id,
+                                       strerror(-r));
+                if (r < 0)
+                        return r;
+        }
+        for (first = cpuset_next(&siblings, 0); first >= 0; first = cpuset_next(&siblings, (unsigned) first + 1))
+                if (cpuset_has(online, (unsigned) first)) {
+                        cpu.core = (unsigned) first;
+                        break;
+                }
+        cpu.package = read_package(cpu_fd, id);
+        r = ARRAY_RESERVE(inv->cpus, inv->n_cpus);
+        if (r < 0)
+                return r;
+        inv->cpus[inv->n_cpus++] = cpu;
+        return 0;
+}
+
+static void relate_cpus(Inventory *inv) {
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                NumaNode *node = inv->nodes + i;
+
+                for (size_t j = 0; j < inv->n_cpus; j++) {
+                        if (!cpuset_has(&node->cpus, inv->cpus[j].id))
+                                continue;
+                        inv->cpus[j].node = node->id;
+                        if (node->package < 0)
+                                node->package = inv->cpus[j].package;
+                }
+        }
+}
+
+int numa_scan(const Sysfs *fs, Inventory *inv) {
+        _cleanup_close_ int cpu_fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
+        CpuSet online;
+        int r;
+
+        r = read_list(fs, inv, CPUS "/online", &online);
+        if (r < 0)
+                return r;
+        for (int id = cpuset_next(&online, 0); id >= 0; id = cpuset_next(&online, (unsigned) id + 1)) {
+                r = add_cpu(inv, cpu_fd, (unsigned) id, &online);
+                if (r < 0)
+                        return r;
+        }
+        r = read_nodes(fs, inv, &online);
+        if (r < 0)
+                return r;
+        relate_cpus(inv);
+        return 0;
+}

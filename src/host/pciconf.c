@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* libpci: header type and ACS from config space, names from pci.ids. */
+
+#include <errno.h>
+#include <pci/pci.h>
+#include <setjmp.h>
+#include <stdio.h>
+
+#include "host/pciconf.h"
+#include "util/strings.h"
+
+#define CONFIG_HEADER_SIZE 64
+#define CONFIG_PCI_SIZE    256
+#define NAME_MAX_LENGTH    256
+
+/* What isolation takes. */
+#define ACS_REQUIRED (PCI_ACS_CAP_VALID | PCI_ACS_CAP_REQ_RED | PCI_ACS_CAP_CMPLT_RED | PCI_ACS_CAP_FORWARD)
+
+struct PciConf {
+        struct pci_access *access;
+};
+
+/* libpci ends the process when its error callback returns; we leave the call. It has no context to keep this in. */
+static jmp_buf escape;
+
+static void PCI_NONRET on_error(char *message, ...) {
+        longjmp(escape, 1);
+}
+
+/* An unreadable config space is an answer here, no news. */
+static void on_warning(char *message, ...) {
+}
+
+static int guarded(int (*function)(void *), void *data) {
+        if (setjmp(escape) != 0)
+                return -EIO;
+        return function(data);
+}
+
+typedef struct NewCall {
+        const char *path;
+        struct pci_access *access;
+} NewCall;
+
+static int call_new(void *data) {
+        NewCall *call = data;
+
+        call->access = pci_alloc();
+        call->access->error = on_error;
+        call->access->warning = on_warning;
+        call->access->debug = on_warning;
+        call->access->method = PCI_ACCESS_SYS_BUS_PCI;
+        call->access->id_lookup_mode = 0; /* no cache in somebody's home directory, no network */
+        if (pci_set_param(call->access, (char *) "sysfs.path", (char *) call->path) < 0)
+                return -EOPNOTSUPP;
+        pci_init(call->access);
+        return 0;
+}
+
+int pciconf_new(const Sysfs *fs, PciConf **ret) {
+        _cleanup_(cleanup_pciconf_free) PciConf *conf = calloc(1, sizeof(*conf));
+        _cleanup_free_ char *path = NULL;
+        NewCall call;
+        int r;
+
+        if (!conf || asprintf(&path, "%s/sys/bus/pci", sysfs_root(fs)) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        call = (NewCall){ .path = path };
+        r = guarded(call_new, &call);
+        conf->access = call.access;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(conf);
+        return 0;
+}
+
+static int call_free(void *data) {
+        pci_cleanup(data);
+        return 0;
+}
+
+PciConf *pciconf_free(PciConf *conf) {
+        if (conf && conf->access)
+                (void) guarded(call_free, conf->access);
+        free(conf);
+        return NULL;
+}
+
+typedef struct ReadCall {
+        struct pci_access *access;
+        PciAddress address;
+        uint8_t config[CONFIG_PCI_SIZE];
+        PciConfFacts facts;
+} ReadCall;
+
+/*
+ * The first part in one system call, where libpci would make one per register. Not the 4096 bytes of all of it: real
+ * hardware takes a millisecond for these. Returns how much there is.
+ */
+static int read_config(struct pci_dev *dev, uint8_t *config) {
+        static const int sizes[] = { CONFIG_PCI_SIZE, CONFIG_HEADER_SIZE };
+
+        for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
+                if (pci_read_block(dev, 0, config, sizes[i]))
+                        return sizes[i];
+        return 0;
+}
+
+static PciAcs acs_of_capability(struct pci_dev *dev) {
+        const struct pci_cap *cap;
+        uint8_t header[4];
+        uint16_t can, does;
+
+        if (!pci_read_block(dev, CONFIG_PCI_SIZE, header, sizeof(header)))
+                return PCI_ACS_UNKNOWN;
+        cap = pci_find_cap(dev, PCI_EXT_CAP_ID_ACS, PCI_CAP_EXTENDED);
+        if (!cap)
+                return PCI_ACS_OPEN;
+        can = pci_read_word(dev, (int) cap->addr + PCI_ACS_CAP);
+        does = pci_read_word(dev, (int) cap->addr + PCI_ACS_CTRL);
+        /* As the kernel has it: what the port cannot control needs no control. */
+        return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
+}
+
+/* The kernel's pci_acs_enabled(), so that its groups and our answer agree. */
+static PciAcs acs_of(struct pci_dev *dev, int size, bool bridge, bool multifunction) {
+        const struct pci_cap *express;
+
+        if (!bridge && !multifunction)
+                return PCI_ACS_CLEAN;
+        if (size < CONFIG_PCI_SIZE)
+                return PCI_ACS_UNKNOWN;
+        express = pci_find_cap(dev, PCI_CAP_ID_EXP, PCI_CAP_NORMAL);
+        if (!express)
+                return PCI_ACS_OPEN;
+
+        switch ((pci_read_word(dev, (int) express->addr + PCI_EXP_FLAGS) & PCI_EXP_FLAGS_TYPE) >> 4) {
+        case PCI_EXP_TYPE_ROOT_PORT:
+        case PCI_EXP_TYPE_DOWNSTREAM:
+                return acs_of_capability(dev);
+        case PCI_EXP_TYPE_UPSTREAM:
+        case PCI_EXP_TYPE_ENDPOINT:
+        case PCI_EXP_TYPE_LEG_END:
+        case PCI_EXP_TYPE_ROOT_INT_EP:
+                return multifunction ? acs_of_capability(dev) : PCI_ACS_CLEAN;
+        default:
+                return PCI_ACS_OPEN;
+        }
+}
+
+static int call_read(void *data) {
+        ReadCall *call = data;
+        PciAddress a = call->address;
+        struct pci_dev *dev = pci_get_dev(call->access, (int) a.domain, a.bus, a.slot, a.function);
+        int size = read_config(dev, call->config), type;
+
+        if (size == 0) {
+                pci_free_dev(dev);
+                return -EIO;
+        }
+        pci_setup_cache(dev, call->config, size);
+        type = call->config[PCI_HEADER_TYPE];
+        call->facts.is_bridge = (type & 0x7f) == PCI_HEADER_TYPE_BRIDGE || (type & 0x7f) == PCI_HEADER_TYPE_CARDBUS;
+        call->facts.acs = acs_of(dev, size, call->facts.is_bridge, (type & 0x80) || a.function > 0);
+        pci_free_dev(dev);
+        return 0;
+}
+
+int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret) {
+        ReadCall call = { .access = conf->access, .address = address };
+        int r;
+
+        r = guarded(call_read, &call);
+        if (r < 0)
+                return r;
+        *ret = call.facts;
+        return 0;
+}
+
+typedef struct Named {
+        uint32_t id; /* vendor, device */
+        uint32_t index;
+} Named;
+
+static int named_compare(const void *a, const void *b) {
+        const Named *x = a, *y = b;
+
+        if (x->id != y->id)
+                return x->id > y->id ? 1 : -1;
+        return (x->index > y->index) - (x->index < y->index);
+}
+
+typedef struct NameCall {
+        struct pci_access *access;
+        Inventory *inv;
+        Named *sorted; /* same ids side by side: each is looked up once */
+} NameCall;
+
+static int call_name(void *data) {
+        const int flags = PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB;
+        NameCall *call = data;
+        char buf[NAME_MAX_LENGTH];
+        const char *name = NULL;
+
+        for (size_t i = 0; i < call->inv->n_devices; i++) {
+                PciDevice *dev = call->inv->devices + call->sorted[i].index;
+                int r;
+
+                if (i == 0 || call->sorted[i].id != call->sorted[i - 1].id)
+                        name = pci_lookup_name(call->access, buf, sizeof(buf), flags, dev->vendor, dev->device);
+                r = string_copy(&dev->name, name && text_is_clean(name) ? name : NULL);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int pciconf_name_devices(PciConf *conf, Inventory *inv) {
+        _cleanup_free_ Named *sorted = calloc(inv->n_devices + 1, sizeof(*sorted));
+
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++)
+                sorted[i] = (Named){ (uint32_t) inv->devices[i].vendor << 16 | inv->devices[i].device, (uint32_t) i };
+        qsort(sorted, inv->n_devices, sizeof(*sorted), named_compare);
+        return guarded(call_name, &(NameCall){ conf->access, inv, sorted });
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "util/cleanup.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+static void cleanup_dir(DIR **d) {
+        if (*d)
+                (void) closedir(*d);
+}
+
+/* A buffer for at most max bytes is grown as they come: files in proc say that their size is 0. */
+static int read_all(int fd, size_t max, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *buf = NULL;
+        size_t capacity = MIN(max, (size_t) 4096), used = 0;
+
+        for (;;) {
+                char *bigger = realloc(buf, capacity + 2); /* a byte to see that there is more, and the NUL */
+                ssize_t n;
+
+                if (!bigger)
+                        return -ENOMEM;
+                buf = bigger;
+
+                n = read(fd, buf + used, capacity + 1 - used);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                used += (size_t) n;
+                if (used > max)
+                        return -E2BIG;
+                if (used > capacity)
+                        capacity = MIN(max, capacity * 2);
+        }
+
+        buf[used] = 0;
+        *ret = TAKE_PTR(buf);
+        if (ret_size)
+                *ret_size = used;
+        return 0;
+}
+
+int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+        if (fd < 0)
+                return -errno;
+        return read_all(fd, max, ret, ret_size);
+}
+
+static int write_all(int fd, const char *data, size_t size) {
+        while (size > 0) {
+                ssize_t n = write(fd, data, size);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                size -= (size_t) n;
+        }
+        return 0;
+}
+
+/* dir_fd may be O_PATH or AT_FDCWD, which fsync() does not take. */
+static int open_dir(int dir_fd) {
+        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static int write_temporary(int dir_fd, const char *temporary, const char *data, size_t size) {
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        /* A crash may have left one; O_EXCL, so that nobody's link is written through. */
+        if (unlinkat(dir_fd, temporary, 0) < 0 && errno != ENOENT)
+                return -errno;
+        fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return -errno;
+
+        r = write_all(fd, data, size);
+        if (r < 0)
+                return r;
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size) {
+        _cleanup_free_ char *temporary = NULL;
+        _cleanup_close_ int dir = -1;
+        int r;
+
+        if (!*name || strchr(name, '/'))
+                return -EINVAL;
+        if (asprintf(&temporary, ".%s.tmp", name) < 0) {
+                temporary = NULL;
+                return -ENOMEM;
+        }
+
+        /* Opened first, so that after the rename only fsync() itself can fail. */
+        dir = open_dir(dir_fd);
+        if (dir < 0)
+                return dir;
+
+        r = write_temporary(dir, temporary, data, size);
+        if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void) unlinkat(dir, temporary, 0);
+                return r;
+        }
+        return fsync(dir) < 0 ? -errno : 0;
+}
+
+int remove_file_at(int dir_fd, const char *name) {
+        _cleanup_close_ int dir = open_dir(dir_fd);
+
+        if (dir < 0)
+                return dir;
+        if (unlinkat(dir, name, 0) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return fsync(dir) < 0 ? -errno : 0;
+}
+
+char **free_names(char **names, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(names[i]);
+        free(names);
+        return NULL;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static int collect_names(DIR *d, size_t max, char ***names, size_t *n) {
+        struct dirent *entry;
+
+        for (;;) {
+                errno = 0;
+                entry = readdir(d);
+                if (!entry)
+                        return -errno;
+                if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+                        continue;
+
+                if (*n >= max)
+                        return -E2BIG;
+                if (ARRAY_RESERVE(*names, *n) < 0)
+                        return -ENOMEM;
+                (*names)[*n] = strdup(entry->d_name);
+                if (!(*names)[*n])
+                        return -ENOMEM;
+                (*n)++;
+        }
+}
+
+int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *ret_n) {
+        _cleanup_(cleanup_dir) DIR *d = NULL;
+        char **names = NULL;
+        size_t n = 0;
+        int fd, r;
+
+        fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        d = fdopendir(fd);
+        if (!d) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+
+        r = collect_names(d, max, &names, &n);
+        if (r < 0) {
+                (void) free_names(names, n);
+                return r;
+        }
+        /* The kernel's order differs from boot to boot. */
+        if (n > 0)
+                qsort(names, n, sizeof(*names), compare_names);
+
+        *ret = names;
+        *ret_n = n;
+        return 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+/* Our callers' file and line, not this file's, would be worth sending; so none. */
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
+
+#include "util/log.h"
+
+#define LOG_LINE_MAX 2048
+
+static int max_level = LOG_INFO;
+
+void log_set_max_level(int level) {
+        max_level = level;
+}
+
+int log_get_max_level(void) {
+        return max_level;
+}
+
+/* systemd tells what it connected stderr to; a later redirection leaves the variable behind, hence the fstat
+ * (systemd.exec(5)). */
+static bool stderr_is_journal(void) {
+        static int known = -1;
+        const char *stream;
+        uint64_t dev, ino;
+        struct stat st;
+
+        if (known < 0) {
+                stream = secure_getenv("JOURNAL_STREAM");
+                known = stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &dev, &ino) == 2 &&
+                        fstat(STDERR_FILENO, &st) == 0 && st.st_dev == (dev_t) dev && st.st_ino == (ino_t) ino;
+        }
+        return known;
+}
+
+static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *key, const char *value) {
+        if (!value)
+                return;
+        (void) snprintf(buf, size, "%s=%s", key, value);
+        iov[(*n)++] = (struct iovec){ .iov_base = buf, .iov_len = strlen(buf) };
+}
+
+static int log_to_journal(int level, const char *message, const LogFields *fields) {
+        char priority[2] = { (char) ('0' + level), 0 };
+        char buf[4][128], text[LOG_LINE_MAX + sizeof("MESSAGE=")];
+        struct iovec iov[5];
+        int n = 0;
+
+        add_field(iov, &n, text, sizeof(text), "MESSAGE", message);
+        add_field(iov, &n, buf[0], sizeof(buf[0]), "PRIORITY", priority);
+        if (fields) {
+                add_field(iov, &n, buf[1], sizeof(buf[1]), "PASSTHROUGH_DEVICE", fields->device);
+                add_field(iov, &n, buf[2], sizeof(buf[2]), "PASSTHROUGH_ALLOCATION", fields->allocation);
+                add_field(iov, &n, buf[3], sizeof(buf[3]), "PASSTHROUGH_STEP", fields->step);
+        }
+        return sd_journal_sendv(iov, n);
+}
+
+static void log_to_stderr(const char *message) {
+        char line[LOG_LINE_MAX + 1];
+        int n = snprintf(line, sizeof(line), "%s\n", message);
+
+        /* One write, so that lines of the daemon and its jobs do not mix. There is nowhere to report a failure. */
+        if (n > 0 && write(STDERR_FILENO, line, (size_t) n) < 0)
+                return;
+}
+
+int log_internal(int level, int error, const LogFields *fields, const char *format, ...) {
+        char message[LOG_LINE_MAX];
+        int saved = errno;
+        va_list ap;
+
+        if (level > max_level)
+                return error;
+
+        errno = error < 0 ? -error : 0; /* for %m */
+        va_start(ap, format);
+        (void) vsnprintf(message, sizeof(message), format, ap);
+        va_end(ap);
+
+        if (!stderr_is_journal() || log_to_journal(level, message, fields) < 0)
+                log_to_stderr(message);
+
+        errno = saved;
+        return error;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "util/strings.h"
+
+/* The value of a digit in bases up to 16; 16 for what is no digit. */
+static unsigned digit_value(char c) {
+        if (c >= '0' && c <= '9')
+                return (unsigned) (c - '0');
+        if (c >= 'a' && c <= 'f')
+                return (unsigned) (c - 'a') + 10;
+        if (c >= 'A' && c <= 'F')
+                return (unsigned) (c - 'A') + 10;
+        return 16;
+}
+
+/* strtoull() would take signs, spaces and, in base 0, octal. */
+static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, uint64_t *ret) {
+        uint64_t value = 0;
+        bool over = false;
+
+        if (len == 0)
+                return -EINVAL;
+
+        /* To the end even after an overflow: what is no number is -EINVAL however long it is. */
+        for (size_t i = 0; i < len; i++) {
+                unsigned digit = digit_value(s[i]);
+
+                if (digit >= base)
+                        return -EINVAL;
+                if (__builtin_mul_overflow(value, (uint64_t) base, &value) ||
+                    __builtin_add_overflow(value, (uint64_t) digit, &value))
+                        over = true;
+        }
+        if (over || value > max)
+                return -ERANGE;
+
+        *ret = value;
+        return 0;
+}
+
+int parse_unsigned(const char *s, uint64_t max, uint64_t *ret) {
+        return parse_digits(s, strlen(s), 10, max, ret);
+}
+
+int parse_hex(const char *s, uint64_t max, uint64_t *ret) {
+        if (s[0] == '0' && (s[1] == 'x' || s[1] == 'X'))
+                s += 2;
+        return parse_digits(s, strlen(s), 16, max, ret);
+}
+
+static const char size_units[] = { 'K', 'M', 'G', 'T' };
+
+/* "", "G", "GB", "GiB": how far to shift, or -EINVAL. */
+static int parse_size_unit(const char *unit) {
+        if (!*unit)
+                return 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(size_units); i++)
+                if (unit[0] == size_units[i])
+                        return !unit[1] || streq(unit + 1, "B") || streq(unit + 1, "iB") ? (int) (10 * (i + 1))
+                                                                                         : -EINVAL;
+        return -EINVAL;
+}
+
+int parse_size(const char *s, uint64_t *ret) {
+        size_t digits = strspn(s, "0123456789");
+        uint64_t value;
+        int shift, r;
+
+        shift = parse_size_unit(s + digits);
+        if (shift < 0)
+                return shift;
+
+        r = parse_digits(s, digits, 10, UINT64_MAX >> shift, &value);
+        if (r < 0)
+                return r;
+
+        *ret = value << shift;
+        return 0;
+}
+
+const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]) {
+        size_t units = 0;
+
+        while (units < ELEMENTSOF(size_units) && bytes > 0 && bytes % 1024 == 0) {
+                bytes /= 1024;
+                units++;
+        }
+
+        if (units == 0)
+                (void) snprintf(buf, SIZE_STRING_MAX, "%" PRIu64 " B", bytes);
+        else
+                (void) snprintf(buf, SIZE_STRING_MAX, "%" PRIu64 " %ciB", bytes, size_units[units - 1]);
+        return buf;
+}
+
+int string_replace(char **s, const char *format, ...) {
+        char *fresh;
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&fresh, format, ap);
+        va_end(ap);
+        if (r < 0)
+                return -ENOMEM;
+
+        /* Only now: the arguments may point into the old text. */
+        free(*s);
+        *s = fresh;
+        return 0;
+}
+
+int string_copy(char **target, const char *s) {
+        char *copy = NULL;
+
+        if (s) {
+                copy = strdup(s);
+                if (!copy)
+                        return -ENOMEM;
+        }
+        free(*target);
+        *target = copy;
+        return 0;
+}
+
+/* The capacity follows from n alone, 4, 8, 16, ..., so that nobody has to keep it. */
+int array_reserve(void **array, size_t n, size_t element_size) {
+        size_t capacity, bytes;
+        void *p;
+
+        if (n != 0 && (n < 4 || (n & (n - 1)) != 0))
+                return 0;
+        if (__builtin_mul_overflow(n, (size_t) 2, &capacity) ||
+            __builtin_mul_overflow(MAX(capacity, (size_t) 4), element_size, &bytes))
+                return -ENOMEM;
+
+        /* *array is a pointer of some other type in truth, hence copied as bytes. */
+        memcpy(&p, array, sizeof(p));
+        p = realloc(p, bytes);
+        if (!p)
+                return -ENOMEM;
+        memcpy(array, &p, sizeof(p));
+        return 0;
+}
+
+/* Length of the UTF-8 sequence at s with its code point, 0 when it is none (RFC 3629: shortest form, no surrogates). */
+static size_t utf8_decode(const char *s, uint32_t *ret) {
+        static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+        static const uint8_t lead_bits[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+        uint8_t lead = (uint8_t) s[0];
+        uint32_t code;
+        size_t len;
+
+        if (lead < 0x80)
+                len = 1;
+        else if (lead >= 0xc0 && lead < 0xe0)
+                len = 2;
+        else if (lead >= 0xe0 && lead < 0xf0)
+                len = 3;
+        else if (lead >= 0xf0 && lead < 0xf8)
+                len = 4;
+        else
+                return 0;
+
+        code = lead & lead_bits[len];
+        for (size_t i = 1; i < len; i++) {
+                if (((uint8_t) s[i] & 0xc0) != 0x80)
+                        return 0;
+                code = code << 6 | ((uint8_t) s[i] & 0x3f);
+        }
+        if (code < smallest[len] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+                return 0;
+
+        *ret = code;
+        return len;
+}
+
+bool text_is_clean(const char *s) {
+        while (*s) {
+                uint32_t code;
+                size_t len = utf8_decode(s, &code);
+
+                if (len == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0))
+                        return false;
+                s += len;
+        }
+        return true;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Owns the table of writable files. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attr.h"
+#include "device.h"
+#include "driver.h"
+#include "sriov.h"
+
+enum { ATTRIBUTE_SIZE = 4096 };
+
+typedef enum Scope {
+        SCOPE_DEVICE,           /* in the directory of a PCI device */
+        SCOPE_DRIVER,           /* sys/bus/pci/drivers/X */
+        SCOPE_BUS,              /* sys/bus/pci */
+        SCOPE_HUGEPAGES,        /* .../hugepages/hugepages-SIZE */
+        SCOPE_VF_POLICY,        /* sriov/N of an out-of-tree mlx5 */
+        _SCOPE_INVALID = -EINVAL,
+} Scope;
+
+typedef struct Attribute {
+        const char *name;
+        Scope scope;
+        mode_t mode;
+        int (*store)(Sim *sim, Node *dir, const char *value);   /* NULL: just keeps the value */
+} Attribute;
+
+int parse_number(const char *s, unsigned long *ret) {
+        char *end;
+
+        s += *s == '+';
+        if (!isdigit((unsigned char) *s))
+                return -EINVAL;
+        errno = 0;
+        *ret = strtoul(s, &end, 0);
+        if (errno > 0)
+                return -errno;
+        return *end == '\0' || strcmp(end, "\n") == 0 ? 0 : -EINVAL;
+}
+
+static int parse_bool(const char *s) {
+        switch (*s) {
+        case 'y': case 'Y': case 't': case 'T': case '1':
+                return 1;
+        case 'n': case 'N': case 'f': case 'F': case '0':
+                return 0;
+        case 'o': case 'O':
+                return s[1] == 'n' || s[1] == 'N' ? 1 : s[1] == 'f' || s[1] == 'F' ? 0 : -EINVAL;
+        default:
+                return -EINVAL;
+        }
+}
+
+static Node *named_device(const Sim *sim, const char *value) {
+        size_t n = strlen(value);
+        _cleanup_free_ char *name = xstrndup(value, n - (n > 0 && value[n - 1] == '\n'));
+
+        return device_find(sim, name);
+}
+
+/* devices */
+
+static int store_driver_override(Sim *sim, Node *dev, const char *value) {
+        int n = (int) strcspn(value, "\n");
+
+        (void) sim;
+        if (strlen(value) >= ATTRIBUTE_SIZE - 1)
+                return -EINVAL;
+        if (n == 0)
+                node_write(dev, "driver_override", "(null)\n");
+        else
+                node_write(dev, "driver_override", "%.*s\n", n, value);
+        return 0;
+}
+
+static int store_remove(Sim *sim, Node *dev, const char *value) {
+        unsigned long yes;
+
+        if (parse_number(value, &yes) < 0)
+                return -EINVAL;
+        if (yes)
+                device_remove(sim, dev);
+        return 0;
+}
+
+static int rescan(Sim *sim, const Node *below, const char *value) {
+        unsigned long yes;
+
+        if (parse_number(value, &yes) < 0)
+                return -EINVAL;
+        if (yes)
+                devices_rescan(sim, below);
+        return 0;
+}
+
+static int store_device_rescan(Sim *sim, Node *dev, const char *value) {
+        return rescan(sim, dev->parent, value);
+}
+
+static int store_reset(Sim *sim, Node *dev, const char *value) {
+        _cleanup_free_ char *method = node_text(dev, "reset_method");
+        unsigned long one;
+
+        (void) sim;
+        if (parse_number(value, &one) < 0 || one != 1)
+                return -EINVAL;
+        return method && *method ? 0 : -ENOTTY;
+}
+
+static int store_autoprobe(Sim *sim, Node *pf, const char *value) {
+        int on = parse_bool(value);
+
+        (void) sim;
+        if (on < 0)
+                return on;
+        node_write(pf, "sriov_drivers_autoprobe", "%d\n", on);
+        return 0;
+}
+
+/* drivers */
+
+static int store_bind(Sim *sim, Node *dir, const char *value) {
+        Driver *driver = driver_find(sim, dir->name);
+        Node *dev = named_device(sim, value);
+
+        return driver && dev ? driver_attach(sim, driver, dev) : -ENODEV;
+}
+
+static int store_unbind(Sim *sim, Node *dir, const char *value) {
+        Driver *driver = driver_find(sim, dir->name);
+        Node *dev = named_device(sim, value);
+
+        if (!driver || !dev || driver_of(sim, dev) != driver)
+                return -ENODEV;
+        driver_detach(sim, dev);
+        return 0;
+}
+
+static int store_new_id(Sim *sim, Node *dir, const char *value) {
+        Driver *driver = driver_find(sim, dir->name);
+        Node *devices = node_at(sim->root, "sys/bus/pci/devices");
+        unsigned vendor, device;
+        int r;
+
+        if (!driver || sscanf(value, "%x %x", &vendor, &device) != 2)
+                return -EINVAL;
+        _cleanup_free_ char *vendor_text = xasprintf("%04x", vendor), *device_text = xasprintf("%04x", device);
+        r = driver_new_id(driver, vendor_text, device_text);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < devices->n_children; i++) {
+                Node *dev = device_find(sim, devices->children[i]->name);
+
+                if (dev && !node_child(dev, "driver"))
+                        (void) driver_attach(sim, driver, dev);
+        }
+        return 0;
+}
+
+/* the bus */
+
+static int store_drivers_probe(Sim *sim, Node *bus, const char *value) {
+        Node *dev = named_device(sim, value);
+
+        (void) bus;
+        if (!dev)
+                return -ENODEV;
+        driver_probe(sim, dev);
+        return 0;
+}
+
+static int store_bus_autoprobe(Sim *sim, Node *bus, const char *value) {
+        (void) sim;
+        node_write(bus, "drivers_autoprobe", "%d\n", value[0] != '0');
+        return 0;
+}
+
+static int store_bus_rescan(Sim *sim, Node *bus, const char *value) {
+        (void) bus;
+        return rescan(sim, NULL, value);
+}
+
+/* memory */
+
+static int store_hugepages(Sim *sim, Node *dir, const char *value) {
+        unsigned long before = node_number(dir, "nr_hugepages", 0), after, free_pages;
+
+        (void) sim;
+        if (parse_number(value, &after) < 0)
+                return -EINVAL;
+        node_write(dir, "nr_hugepages", "%lu\n", after);
+        free_pages = node_number(dir, "free_hugepages", before) + after;
+        node_write(dir, "free_hugepages", "%lu\n", free_pages > before ? free_pages - before : 0);
+        return 0;
+}
+
+static const Attribute attributes[] = {
+        { "driver_override",         SCOPE_DEVICE,    0664, store_driver_override },
+        { "sriov_numvfs",            SCOPE_DEVICE,    0644, sriov_set             },
+        { "sriov_drivers_autoprobe", SCOPE_DEVICE,    0644, store_autoprobe       },
+        { "reset",                   SCOPE_DEVICE,    0200, store_reset           },
+        { "remove",                  SCOPE_DEVICE,    0200, store_remove          },
+        { "rescan",                  SCOPE_DEVICE,    0200, store_device_rescan   },
+        { "reset_method",            SCOPE_DEVICE,    0644, NULL                  },
+        { "numa_node",               SCOPE_DEVICE,    0644, NULL                  },
+        { "enable",                  SCOPE_DEVICE,    0644, NULL                  },
+        { "config",                  SCOPE_DEVICE,    0644, NULL                  },
+        { "bind",                    SCOPE_DRIVER,    0200, store_bind            },
+        { "unbind",                  SCOPE_DRIVER,    0200, store_unbind          },
+        { "new_id",                  SCOPE_DRIVER,    0200, store_new_id          },
+        { "remove_id",               SCOPE_DRIVER,    0200, NULL                  },
+        { "drivers_probe",           SCOPE_BUS,       0200, store_drivers_probe   },
+        { "drivers_autoprobe",       SCOPE_BUS,       0644, store_bus_autoprobe   },
+        { "rescan",                  SCOPE_BUS,       0200, store_bus_rescan      },
+        { "nr_hugepages",            SCOPE_HUGEPAGES, 0644, store_hugepages       },
+        { "node",                    SCOPE_VF_POLICY, 0644, NULL                  },
+        { "port",                    SCOPE_VF_POLICY, 0644, NULL                  },
+        { "policy",                  SCOPE_VF_POLICY, 0644, NULL                  },
+};
+
+static bool is_named(const Node *node, const char *name) {
+        return node && strcmp(node->name, name) == 0;
+}
+
+static Scope scope_of(const Node *dir) {
+        const Node *parent = dir ? dir->parent : NULL;
+
+        if (node_is_device(dir))
+                return SCOPE_DEVICE;
+        if (is_named(dir, "pci") && is_named(parent, "bus"))
+                return SCOPE_BUS;
+        if (is_named(parent, "drivers") && is_named(parent->parent, "pci"))
+                return SCOPE_DRIVER;
+        if (is_named(parent, "hugepages"))
+                return SCOPE_HUGEPAGES;
+        if (is_named(parent, "sriov"))
+                return SCOPE_VF_POLICY;
+        return _SCOPE_INVALID;
+}
+
+static const Attribute *attribute_of(const Node *file) {
+        for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes); i++)
+                if (strcmp(attributes[i].name, file->name) == 0 && scope_of(file->parent) == attributes[i].scope)
+                        return attributes + i;
+        return NULL;
+}
+
+static const char *top_name(const Node *node) {
+        while (node->parent && node->parent->parent)
+                node = node->parent;
+        return node->name;
+}
+
+bool node_is_sysfs(const Node *node) {
+        return strcmp(top_name(node), "sys") == 0;
+}
+
+mode_t attr_mode(const Node *node) {
+        const Attribute *attribute;
+
+        if (node->type != NODE_FILE)
+                return node->type == NODE_DIR ? 0755 : 0777;
+        if (!node_is_sysfs(node))
+                return is_named(node->parent, "vfio") && !is_named(node, "vfio") ? 0600 : 0644;
+        attribute = attribute_of(node);
+        return attribute ? attribute->mode : 0444;
+}
+
+size_t attr_size(const Node *file) {
+        return node_is_sysfs(file) && !is_named(file, "config") ? ATTRIBUTE_SIZE : file->size;
+}
+
+static int config_write(Node *config, const char *data, size_t size, off_t offset) {
+        if (offset < 0 || (size_t) offset >= config->size || size > config->size - (size_t) offset)
+                return -EFBIG;
+        memcpy(config->data + offset, data, size);
+        return 0;
+}
+
+int attr_write(Sim *sim, Node *file, const char *data, size_t size, off_t offset) {
+        const Attribute *attribute = node_is_sysfs(file) ? attribute_of(file) : NULL;
+        _cleanup_free_ char *value = xstrndup(data, size);
+
+        if (file->dropped || !node_is_in(file, sim->root))
+                return -ENODEV;
+        if (is_named(file, "config") && attribute)
+                return config_write(file, data, size, offset);
+        if (attribute && attribute->store)
+                return attribute->store(sim, file->parent, value);
+        if (!attribute && node_is_sysfs(file))
+                return -EIO;
+        if (attribute)
+                node_write(file->parent, file->name, "%.*s\n", (int) strcspn(value, "\n"), value);
+        else
+                node_set(file, data, size);
+        return 0;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Owns the commands and the reports of .nodesim. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attr.h"
+#include "control.h"
+#include "device.h"
+#include "dump.h"
+#include "expand.h"
+#include "fault.h"
+#include "load.h"
+
+/* Cuts the first word off. */
+static char *next_word(char **rest) {
+        char *word = *rest;
+        size_t n = strcspn(word, " \t");
+
+        *rest = word + n + strspn(word + n, " \t");
+        word[n] = '\0';
+        return *word ? word : NULL;
+}
+
+static int parse_int(const char *s, int *ret) {
+        unsigned long n;
+
+        if (!s || parse_number(s, &n) < 0 || n > INT_MAX)
+                return -EINVAL;
+        *ret = (int) n;
+        return 0;
+}
+
+/* faults: N, then what the fault needs */
+
+static int fault_command(Sim *sim, FaultType type, char *rest) {
+        const char *at = next_word(&rest);
+        int n, number = 0;
+
+        if (parse_int(at, &n) < 0 || n < 1)
+                return -EINVAL;
+        if (type == FAULT_FAIL || type == FAULT_FAIL_AFTER)
+                number = errno_from_name(rest);
+        else if (type == FAULT_DELAY && parse_int(rest, &number) < 0)
+                return -EINVAL;
+        if (number < 0)
+                return number;
+        fault_add(sim, type, (unsigned long) n, number, type == FAULT_REPLACE ? rest : NULL);
+        return 0;
+}
+
+static int command_kill(Sim *sim, char *rest) {
+        char *n = next_word(&rest);
+
+        if (!n || (strcmp(rest, "before") != 0 && strcmp(rest, "after") != 0))
+                return -EINVAL;
+        return fault_command(sim, strcmp(rest, "before") == 0 ? FAULT_KILL_BEFORE : FAULT_KILL_AFTER, n);
+}
+
+static int command_reset(Sim *sim, char *rest) {
+        faults_reset(sim);
+        return *rest ? -EINVAL : 0;
+}
+
+static int command_release(Sim *sim, char *rest) {
+        sim->releases++;
+        return *rest ? -EINVAL : 0;
+}
+
+/* changes by another hand, not counted as writes */
+
+static int command_remove(Sim *sim, char *path) {
+        char *slash = strrchr(path, '/');
+        Node *node = node_at(sim->root, path);
+
+        if (slash && address_is_valid(slash + 1) && node_is_device(node)) {
+                device_remove(sim, node);
+                return 0;
+        }
+        if (slash)
+                *slash = '\0';
+        node = node_child(slash ? node_at(sim->root, path) : sim->root, slash ? slash + 1 : path);
+        if (!node || node == sim->control)
+                return -ENOENT;
+        node_remove(node);
+        return 0;
+}
+
+static int command_set(Sim *sim, char *rest) {
+        const char *path = next_word(&rest);
+        Node *file;
+        int r;
+
+        if (!path)
+                return -EINVAL;
+        r = node_make_at(sim->root, path, NODE_FILE, &file);
+        return r < 0 ? r : tree_value_set(file, rest);
+}
+
+static int command_link(Sim *sim, char *rest) {
+        const char *path = next_word(&rest);
+
+        return path && *rest ? tree_link_set(sim, path, rest) : -EINVAL;
+}
+
+static int command_write(Sim *sim, char *rest) {
+        const char *path = next_word(&rest);
+        Node *file = path ? node_at(sim->root, path) : NULL;
+        size_t size;
+        _cleanup_free_ char *value = unescape(rest, &size);
+
+        if (!file || file->type != NODE_FILE)
+                return -ENOENT;
+        return value ? attr_write(sim, file, value, size, 0) : -EINVAL;
+}
+
+static const struct {
+        const char *name;
+        int (*run)(Sim *sim, char *rest);
+} commands[] = {
+        { "kill",    command_kill    },
+        { "reset",   command_reset   },
+        { "release", command_release },
+        { "remove",  command_remove  },
+        { "set",     command_set     },
+        { "link",    command_link    },
+        { "write",   command_write   },
+};
+
+static const struct {
+        const char *name;
+        FaultType type;
+} faults[] = {
+        { "fail",       FAULT_FAIL       },
+        { "fail-after", FAULT_FAIL_AFTER },
+        { "delay",      FAULT_DELAY      },
+        { "hang",       FAULT_HANG       },
+        { "unkillable", FAULT_UNKILLABLE },
+        { "silent",     FAULT_SILENT     },
+        { "replace",    FAULT_REPLACE    },
+};
+
+static int run_command(Sim *sim, char *line) {
+        const char *verb = next_word(&line);
+
+        if (!verb)
+                return 0;
+        for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+                if (strcmp(commands[i].name, verb) == 0)
+                        return commands[i].run(sim, line);
+        for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+                if (strcmp(faults[i].name, verb) == 0)
+                        return fault_command(sim, faults[i].type, line);
+        return -EINVAL;
+}
+
+int control_write(Sim *sim, const char *data, size_t size) {
+        _cleanup_free_ char *text = xstrndup(data, size);
+        char *state = NULL;
+        int r = 0;
+
+        for (char *line = strtok_r(text, "\n", &state); line && r == 0; line = strtok_r(NULL, "\n", &state))
+                r = run_command(sim, line);
+        return r;
+}
+
+char *control_read(Sim *sim, const Node *file, size_t *ret_size) {
+        char *text = NULL;
+        FILE *f = open_memstream(&text, ret_size);
+
+        if (!f)
+                abort();
+        if (strcmp(file->name, "log") == 0)
+                log_dump(sim, f);
+        else if (strcmp(file->name, "writes") == 0)
+                fprintf(f, "%zu\n", sim->n_log);
+        else if (strcmp(file->name, "tree") == 0)
+                sim_dump(sim, f);
+        fclose(f);
+        return text;
+}
+
+void control_make(Sim *sim) {
+        static const char *const names[] = { "control", "log", "writes", "tree" };
+
+        sim->control = node_make(sim->root, ".nodesim", NODE_DIR);
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                node_write(sim->control, names[i], "%s", "");
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Owns the count and log of writes, and the faults. */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "attr.h"
+#include "expand.h"
+#include "fault.h"
+
+enum { ERRNO_MAX = 133, TICK_MSEC = 5 };
+
+struct Fault {
+        FaultType type;
+        unsigned long at;       /* which write, from 1 */
+        int number;             /* errno or milliseconds */
+        char *value;            /* what is written instead */
+};
+
+struct LoggedWrite {
+        char *path, *value;
+        size_t size;
+        int result;
+        bool done;
+        bool orphan;            /* the log was cleared meanwhile: the writer frees it */
+};
+
+int errno_from_name(const char *name) {
+        for (int e = 1; e <= ERRNO_MAX; e++) {
+                const char *known = strerrorname_np(e);
+                if (known && strcmp(known, name) == 0)
+                        return e;
+        }
+        return strcmp(name, "EWOULDBLOCK") == 0 ? EAGAIN : strcmp(name, "ENOTSUP") == 0 ? EOPNOTSUPP : -EINVAL;
+}
+
+/* log */
+
+static LoggedWrite *log_begin(Sim *sim, const Node *file, const char *data, size_t size) {
+        LoggedWrite *w = xrealloc(NULL, 1, sizeof(LoggedWrite));
+
+        *w = (LoggedWrite) { .path = node_path(file), .value = xrealloc(NULL, size + 1, 1), .size = size };
+        memcpy(w->value, data, size);
+        sim->log = xrealloc(sim->log, sim->n_log + 1, sizeof(LoggedWrite *));
+        return sim->log[sim->n_log++] = w;
+}
+
+static void log_free(LoggedWrite *w) {
+        free(w->path);
+        free(w->value);
+        free(w);
+}
+
+static void log_print(const LoggedWrite *w, size_t number, FILE *f) {
+        fprintf(f, "%zu %s ", number, w->path);
+        escape(f, w->value, w->size);
+        fprintf(f, " -> %s\n", !w->done ? "PENDING" : w->result < 0 ? strerrorname_np(-w->result) : "OK");
+}
+
+void log_dump(const Sim *sim, FILE *f) {
+        for (size_t i = 0; i < sim->n_log; i++)
+                log_print(sim->log[i], i + 1, f);
+}
+
+static int log_end(Sim *sim, LoggedWrite *w, size_t number, int result) {
+        w->result = result;
+        w->done = true;
+        if (sim->log_file) {
+                log_print(w, number, sim->log_file);
+                fflush(sim->log_file);
+        }
+        if (w->orphan)
+                log_free(w);
+        return result;
+}
+
+/* faults */
+
+static void kill_writer(const Writer *writer) {
+        if (writer->pid > 0) /* 0: it is of another process namespace */
+                (void) kill(writer->pid, SIGKILL);
+}
+
+void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value) {
+        sim->faults = xrealloc(sim->faults, sim->n_faults + 1, sizeof(Fault));
+        sim->faults[sim->n_faults++] = (Fault) { type, at, number, value ? xstrdup(value) : NULL };
+}
+
+void faults_reset(Sim *sim) {
+        for (size_t i = 0; i < sim->n_faults; i++)
+                free(sim->faults[i].value);
+        for (size_t i = 0; i < sim->n_log; i++)
+                if (sim->log[i]->done)
+                        log_free(sim->log[i]);
+                else
+                        sim->log[i]->orphan = true;
+        sim->n_faults = sim->n_log = 0;
+}
+
+static long long now_msec(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
+}
+
+/* Returns 0 when the write may go on: after so many milliseconds, or (< 0) when released. */
+static int wait_for(Sim *sim, const Writer *writer, int msec, bool killable) {
+        const struct timespec tick = { .tv_nsec = TICK_MSEC * 1000000L };
+        long long end = now_msec() + msec;
+        unsigned long releases = sim->releases;
+
+        while (msec < 0 ? sim->releases == releases : now_msec() < end) {
+                WriterState state = writer->state(writer->userdata);
+
+                if (state == WRITER_SHUTDOWN || (state == WRITER_INTERRUPTED && killable))
+                        return -EINTR;
+                pthread_mutex_unlock(&sim->lock);
+                (void) nanosleep(&tick, NULL);
+                pthread_mutex_lock(&sim->lock);
+        }
+        return 0;
+}
+
+static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults) {
+        int r = 0;
+
+        if (faults[FAULT_DELAY].at > 0)
+                r = wait_for(sim, writer, faults[FAULT_DELAY].number, false);
+        if (r == 0 && faults[FAULT_HANG].at > 0)
+                r = wait_for(sim, writer, -1, true);
+        if (r == 0 && faults[FAULT_UNKILLABLE].at > 0)
+                r = wait_for(sim, writer, -1, false);
+        return r;
+}
+
+static int write_as_asked(Sim *sim, const Writer *writer, const Fault *faults, Node *file, const char *data,
+                          size_t size, off_t offset) {
+        const char *other = faults[FAULT_REPLACE].value;
+        int r = wait_as_asked(sim, writer, faults);
+
+        if (r < 0)
+                return r;
+        if (faults[FAULT_KILL_BEFORE].at > 0) {
+                kill_writer(writer);
+                return -EINTR;
+        }
+        if (faults[FAULT_FAIL].at > 0)
+                return -faults[FAULT_FAIL].number;
+        if (faults[FAULT_SILENT].at == 0)
+                r = attr_write(sim, file, other ?: data, other ? strlen(other) : size, offset);
+        if (faults[FAULT_KILL_AFTER].at > 0)
+                kill_writer(writer);
+        return faults[FAULT_FAIL_AFTER].at > 0 ? -faults[FAULT_FAIL_AFTER].number : r;
+}
+
+int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, size_t size, off_t offset) {
+        LoggedWrite *w = log_begin(sim, file, data, size);
+        Fault faults[_FAULT_TYPE_MAX] = {};
+        size_t number = sim->n_log;
+
+        /* Copied: the list may be cleared while this write waits. */
+        for (size_t i = 0; i < sim->n_faults; i++)
+                if (sim->faults[i].at == number)
+                        faults[sim->faults[i].type] = sim->faults[i];
+        _cleanup_free_ char *other = faults[FAULT_REPLACE].value ? xstrdup(faults[FAULT_REPLACE].value) : NULL;
+        faults[FAULT_REPLACE].value = other;
+        return log_end(sim, w, number, write_as_asked(sim, writer, faults, file, data, size, offset));
+}

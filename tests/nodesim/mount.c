@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Owns the file system: requests of the kernel into calls of the model. The kernel never caches content. It does cache
+ * names, most of the cost of a read, and is told of each that goes before the write that did it returns: every reader
+ * sees every change at once. */
+#define FUSE_USE_VERSION 312
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <linux/fuse.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attr.h"
+#include "control.h"
+#include "fault.h"
+#include "mount.h"
+
+#ifndef FOPEN_PARALLEL_DIRECT_WRITES
+#define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
+#endif
+
+/* Enough that hung writes never keep other requests from being served. */
+enum { THREADS_MAX = 256, CACHE_SEC = 1 << 30 };
+
+/* What a handle reads when it must not change while it is read: a directory, a report. */
+typedef struct Snapshot {
+        char *data;
+        size_t size;
+} Snapshot;
+
+static Sim *lock(fuse_req_t req) {
+        Sim *sim = fuse_req_userdata(req);
+
+        pthread_mutex_lock(&sim->lock);
+        return sim;
+}
+
+static void unlock(Sim *sim) {
+        pthread_mutex_unlock(&sim->lock);
+}
+
+static Node *node_of(const Sim *sim, fuse_ino_t ino) {
+        return ino == FUSE_ROOT_ID ? sim->root : (Node *) (uintptr_t) ino;
+}
+
+static fuse_ino_t ino_of(const Sim *sim, const Node *node) {
+        return node == sim->root ? FUSE_ROOT_ID : (fuse_ino_t) (uintptr_t) node;
+}
+
+/* Not with the lock held: the kernel lets a lookup that is under way end first. */
+static void unlock_and_tell(Sim *sim) {
+        size_t n;
+        GoneName *gone = nodes_take_gone(&n);
+
+        unlock(sim);
+        for (size_t i = 0; i < n; i++)
+                (void) fuse_lowlevel_notify_inval_entry(sim->session, ino_of(sim, gone[i].dir), gone[i].name,
+                                                        strlen(gone[i].name));
+        pthread_mutex_lock(&sim->lock);
+        for (size_t i = 0; i < n; i++) {
+                node_unref(gone[i].dir, 1);
+                free(gone[i].name);
+        }
+        unlock(sim);
+        free(gone);
+}
+
+static bool is_live(const Sim *sim, const Node *node) {
+        return node_is_in(node, sim->root);
+}
+
+static bool is_report(const Sim *sim, const Node *node) {
+        return node->parent == sim->control;
+}
+
+static mode_t permissions(const Sim *sim, const Node *node) {
+        if (is_report(sim, node))
+                return strcmp(node->name, "control") == 0 ? 0200 : 0444;
+        return attr_mode(node);
+}
+
+static struct stat node_stat(const Sim *sim, const Node *node) {
+        static const mode_t types[] = { [NODE_DIR] = S_IFDIR, [NODE_FILE] = S_IFREG, [NODE_LINK] = S_IFLNK };
+
+        return (struct stat) {
+                .st_ino = node->serial,
+                .st_mode = types[node->type] | permissions(sim, node),
+                .st_nlink = node->type == NODE_DIR ? 2 : 1,
+                .st_uid = getuid(),
+                .st_gid = getgid(),
+                .st_size = (off_t) (node->type == NODE_FILE ? attr_size(node) : node->size),
+                .st_blksize = 4096,
+        };
+}
+
+static void on_init(void *userdata, struct fuse_conn_info *connection) {
+        (void) userdata;
+        connection->want |= connection->capable & FUSE_CAP_CACHE_SYMLINKS;
+}
+
+static void on_lookup(fuse_req_t req, fuse_ino_t parent, const char *name) {
+        Sim *sim = lock(req);
+        const Node *dir = node_of(sim, parent);
+        Node *node = is_live(sim, dir) ? node_child(dir, name) : NULL;
+        struct fuse_entry_param entry = { .attr_timeout = CACHE_SEC, .entry_timeout = CACHE_SEC };
+
+        if (node) {
+                entry.ino = ino_of(sim, node_ref(node));
+                entry.attr = node_stat(sim, node);
+        }
+        unlock(sim);
+        if (node)
+                fuse_reply_entry(req, &entry);
+        else
+                fuse_reply_err(req, ENOENT);
+}
+
+static void on_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n) {
+        Sim *sim = lock(req);
+
+        if (ino != FUSE_ROOT_ID)
+                node_unref(node_of(sim, ino), n);
+        unlock(sim);
+        fuse_reply_none(req);
+}
+
+static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        Sim *sim = lock(req);
+        struct stat st = node_stat(sim, node_of(sim, ino));
+
+        (void) fi;
+        unlock(sim);
+        fuse_reply_attr(req, &st, CACHE_SEC);
+}
+
+/* Only truncation means something, and of sysfs not even that. */
+static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi) {
+        Sim *sim = lock(req);
+        Node *node = node_of(sim, ino);
+
+        (void) fi;
+        if ((to_set & FUSE_SET_ATTR_SIZE) && attr->st_size == 0 && !node_is_sysfs(node) && !is_report(sim, node))
+                node_set(node, "", 0);
+        struct stat st = node_stat(sim, node);
+        unlock(sim);
+        if (to_set & (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID))
+                fuse_reply_err(req, EPERM);
+        else
+                fuse_reply_attr(req, &st, CACHE_SEC);
+}
+
+static void on_readlink(fuse_req_t req, fuse_ino_t ino) {
+        Sim *sim = lock(req);
+        const Node *link = node_of(sim, ino);
+
+        if (is_live(sim, link))
+                fuse_reply_readlink(req, link->data);
+        else
+                fuse_reply_err(req, ENOENT);
+        unlock(sim);
+}
+
+/* files */
+
+static void snapshot_free(struct fuse_file_info *fi) {
+        Snapshot *snapshot = (Snapshot *) (uintptr_t) fi->fh;
+
+        if (snapshot)
+                free(snapshot->data);
+        free(snapshot);
+}
+
+static Snapshot *snapshot_new(struct fuse_file_info *fi) {
+        Snapshot *snapshot = xrealloc(NULL, 1, sizeof(Snapshot));
+
+        *snapshot = (Snapshot) {};
+        fi->fh = (uint64_t) (uintptr_t) snapshot;
+        return snapshot;
+}
+
+static void reply_part(fuse_req_t req, const char *data, size_t size, size_t part, off_t offset) {
+        size_t at = offset < 0 || (size_t) offset > size ? size : (size_t) offset;
+
+        fuse_reply_buf(req, data + at, part < size - at ? part : size - at);
+}
+
+/* Older libfuse has no way to say that writes to one file may go side by side, and without it one write that hangs in
+ * drivers_probe would keep all others out. */
+static int reply_open(fuse_req_t req, const struct fuse_file_info *fi) {
+        const struct fuse_open_out out = {
+                .fh = fi->fh,
+                .open_flags = FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES,
+        };
+
+        return fuse_reply_buf(req, (const char *) &out, sizeof(out));
+}
+
+/* Like kernfs, and unlike a disk, this refuses even root what no mode bit allows. */
+static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        Sim *sim = lock(req);
+        const Node *node = node_of(sim, ino);
+        mode_t mode = permissions(sim, node);
+        int access = fi->flags & O_ACCMODE;
+        bool live = is_live(sim, node);
+        bool ok = live && (access == O_WRONLY || (mode & 0444)) && (access == O_RDONLY || (mode & 0222));
+
+        if (ok && is_report(sim, node)) {
+                Snapshot *snapshot = snapshot_new(fi);
+                snapshot->data = control_read(sim, node, &snapshot->size);
+        }
+        unlock(sim);
+        if (!ok)
+                fuse_reply_err(req, live ? EACCES : ENOENT);
+        else if (reply_open(req, fi) == -ENOENT)
+                snapshot_free(fi);
+}
+
+static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
+        (void) parent, (void) name, (void) mode, (void) fi;
+        fuse_reply_err(req, EACCES);
+}
+
+static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
+        const Snapshot *snapshot = (Snapshot *) (uintptr_t) fi->fh;
+        Sim *sim = lock(req);
+        const Node *node = node_of(sim, ino);
+
+        if (snapshot)
+                reply_part(req, snapshot->data, snapshot->size, size, offset);
+        else if (node->error > 0)
+                fuse_reply_err(req, node->error);
+        else if (!is_live(sim, node))
+                fuse_reply_err(req, ENODEV);
+        else
+                reply_part(req, node->data, node->size, size, offset);
+        unlock(sim);
+}
+
+static WriterState writer_state(void *userdata) {
+        fuse_req_t req = userdata;
+        const Sim *sim = fuse_req_userdata(req);
+
+        if (fuse_session_exited(sim->session))
+                return WRITER_SHUTDOWN;
+        return fuse_req_interrupted(req) ? WRITER_INTERRUPTED : WRITER_WAITS;
+}
+
+static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,
+                     struct fuse_file_info *fi) {
+        Sim *sim = lock(req);
+        const Writer writer = { .pid = fuse_req_ctx(req)->pid, .state = writer_state, .userdata = req };
+        Node *node = node_of(sim, ino);
+        int r;
+
+        (void) fi;
+        if (is_report(sim, node))
+                r = control_write(sim, data, size);
+        else if (node_is_sysfs(node))
+                r = fault_write(sim, &writer, node, data, size, offset);
+        else
+                r = attr_write(sim, node, data, size, offset);
+        unlock_and_tell(sim);
+        if (r < 0)
+                fuse_reply_err(req, -r);
+        else
+                fuse_reply_write(req, size);
+}
+
+static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        Sim *sim = lock(req); /* a reader may have its answer before the reply returns */
+
+        (void) ino;
+        snapshot_free(fi);
+        unlock(sim);
+        fuse_reply_err(req, 0);
+}
+
+/* directories */
+
+static void snapshot_add(fuse_req_t req, Snapshot *s, const Sim *sim, const char *name, const Node *node) {
+        struct stat st = node_stat(sim, node);
+        size_t n = fuse_add_direntry(req, NULL, 0, name, NULL, 0);
+
+        s->data = xrealloc(s->data, s->size + n, 1);
+        fuse_add_direntry(req, s->data + s->size, n, name, &st, (off_t) (s->size + n));
+        s->size += n;
+}
+
+static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
+        Sim *sim = lock(req);
+        const Node *dir = node_of(sim, ino);
+        Snapshot *snapshot = snapshot_new(fi);
+
+        snapshot_add(req, snapshot, sim, ".", dir);
+        snapshot_add(req, snapshot, sim, "..", dir->parent ?: dir);
+        for (size_t i = 0; i < dir->n_children; i++)
+                snapshot_add(req, snapshot, sim, dir->children[i]->name, dir->children[i]);
+        unlock(sim);
+        if (fuse_reply_open(req, fi) == -ENOENT)
+                snapshot_free(fi);
+}
+
+static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
+        const Snapshot *snapshot = (Snapshot *) (uintptr_t) fi->fh;
+        Sim *sim = lock(req);
+
+        (void) ino;
+        reply_part(req, snapshot->data, snapshot->size, size, offset);
+        unlock(sim);
+}
+
+static const struct fuse_lowlevel_ops operations = {
+        .init = on_init,
+        .lookup = on_lookup,
+        .forget = on_forget,
+        .getattr = on_getattr,
+        .setattr = on_setattr,
+        .readlink = on_readlink,
+        .open = on_open,
+        .create = on_create,
+        .read = on_read,
+        .write = on_write,
+        .release = on_release,
+        .opendir = on_opendir,
+        .readdir = on_readdir,
+        .releasedir = on_release,
+};
+
+/* the session */
+
+static int session_loop(struct fuse_session *session) {
+        struct fuse_loop_config *config = fuse_loop_cfg_create();
+        int r;
+
+        if (!config)
+                return -ENOMEM;
+        fuse_loop_cfg_set_max_threads(config, THREADS_MAX);
+        r = fuse_session_loop_mt(session, config);
+        fuse_loop_cfg_destroy(config);
+        return r < 0 ? r : 0; /* > 0: ended by that signal */
+}
+
+static int session_run(struct fuse_session *session, const char *mountpoint, bool foreground) {
+        int r;
+
+        if (fuse_set_signal_handlers(session) < 0)
+                return -EIO;
+        if (fuse_session_mount(session, mountpoint) < 0)
+                return -EIO;
+        r = fuse_daemonize(foreground) < 0 ? -EIO : session_loop(session);
+        fuse_session_unmount(session);
+        fuse_remove_signal_handlers(session);
+        return r;
+}
+
+int mount_serve(Sim *sim, const char *mountpoint, bool foreground, bool allow_other) {
+        _cleanup_free_ char *where = realpath(mountpoint, NULL); /* the background runs in / */
+        char *argv[] = { (char *) "nodesim",
+                         (char *) "-o", (char *) "default_permissions,fsname=nodesim,subtype=nodesim",
+                         (char *) "-o", (char *) "allow_other", NULL };
+        struct fuse_args args = FUSE_ARGS_INIT(allow_other ? 5 : 3, argv);
+        int r;
+
+        if (!where)
+                return -errno;
+        sim->session = fuse_session_new(&args, &operations, sizeof(operations), sim);
+        if (!sim->session)
+                return -EIO;
+        r = session_run(sim->session, where, foreground);
+        fuse_session_destroy(sim->session);
+        fuse_opt_free_args(&args);
+        return r;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The simulated node: its tree, and what its kernel knows that no file shows. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "node.h"
+
+typedef struct DriverId {
+        char *vendor;           /* four hex digits */
+        char *device;           /* the same, or "*" */
+} DriverId;
+
+typedef struct Driver {
+        char *name;
+        DriverId *ids;          /* what it matches by itself */
+        size_t n_ids;
+        DriverId *new_ids;      /* added through new_id */
+        size_t n_new_ids;
+        char *class_prefix;     /* NULL: any class */
+        bool sriov;             /* implements sriov_configure */
+        bool vfio;
+        bool any;               /* by override only, like vfio, but makes nothing */
+        bool declared;          /* by %driver, else inferred from the tree */
+} Driver;
+
+/* What VFs of a PF look like. */
+typedef struct VfTemplate {
+        char *pf;
+        char *device;           /* four hex digits */
+        unsigned long offset, stride;
+        bool group_of_pf;
+} VfTemplate;
+
+/* Something that is out of the tree for now and comes back: a removed device, or what a driver made. */
+typedef struct Parked {
+        Node *node;
+        Node *parent;           /* referenced */
+        Node *device;           /* referenced; NULL: node is a removed device */
+        char *driver;           /* who makes it appear again */
+        uint64_t serial;        /* of the youngest node then */
+} Parked;
+
+typedef struct LoggedWrite LoggedWrite;
+typedef struct Fault Fault;
+
+typedef struct Sim {
+        pthread_mutex_t lock;   /* around everything below */
+        Node *root;
+        Node *control;          /* .nodesim, a child of the root */
+        bool no_iommu;
+
+        Driver **drivers;       /* in the order in which they are asked */
+        size_t n_drivers;
+        VfTemplate *vfs;
+        size_t n_vfs;
+        Parked *parked;
+        size_t n_parked;
+
+        LoggedWrite **log;            /* writes since the last reset, in order of arrival */
+        size_t n_log;
+        Fault *faults;
+        size_t n_faults;
+        unsigned long releases; /* counts the command, hung writes wait for it to change */
+        FILE *log_file;
+        struct fuse_session *session;
+} Sim;

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Virtual functions of the simulated kernel. */
+#pragma once
+
+#include "sim.h"
+
+int vf_template_add(Sim *sim, const char *pf, const char *options);     /* the words after %vf PF */
+unsigned sriov_count(const Node *pf);                           /* VFs there are now */
+int sriov_set(Sim *sim, Node *pf, const char *value);           /* as a write to sriov_numvfs */
+void sriov_destroy(Sim *sim, Node *pf);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "core/config.h"
+#include "util/strings.h"
+
+static Config *parse(const char *text) {
+        Config *c = NULL;
+
+        assert_int_equal(config_parse("test.conf", text, &c), 0);
+        return c;
+}
+
+#define _cleanup_config_ _cleanup_(cleanup_config_free)
+
+static void test_names(void **state _unused_) {
+        for (int a = 0; a < _AFTER_RELEASE_MAX; a++)
+                assert_int_equal(after_release_from_string(after_release_to_string((AfterRelease) a)), a);
+        for (int b = 0; b < _POOL_BIND_MAX; b++)
+                assert_int_equal(pool_bind_from_string(pool_bind_to_string((PoolBind) b)), b);
+        assert_null(after_release_to_string(_AFTER_RELEASE_MAX));
+        assert_null(pool_bind_to_string(_POOL_BIND_MAX));
+        assert_int_equal(after_release_from_string("x"), _AFTER_RELEASE_INVALID);
+        assert_int_equal(pool_bind_from_string("x"), _POOL_BIND_INVALID);
+}
+
+static void test_defaults(void **state _unused_) {
+        _cleanup_config_ Config *c = parse("");
+
+        assert_string_equal(c->file, "test.conf");
+        assert_string_equal(c->vfio_driver, "vfio-pci");
+        assert_int_equal(c->job_timeout, 60);
+        assert_true(cpuset_is_empty(&c->housekeeping));
+        assert_true(c->reserve_memory == UINT64_C(1) << 30);
+        assert_int_equal(c->after_release, AFTER_RELEASE_RESTORE);
+        assert_int_equal(c->n_pools + c->n_excludes + c->n_problems, 0);
+}
+
+static void test_full(void **state _unused_) {
+        _cleanup_config_ Config *c = parse("\xef\xbb\xbf[Daemon] # the mark of some editors\r\n"
+                                           "VfioDriver = mlx5_vfio_pci ; a variant driver\n"
+                                           "\tJobTimeoutSec=3600\n"
+                                           "  HousekeepingCpus=0-1,64\n"
+                                           "ReserveMemory=2G\n"
+                                           "AfterRelease=keep\n"
+                                           "\n# comment\n; comment \xff\n"
+                                           "[Pool gpu]\n"
+                                           "Match=vendor=10de\tclass=03\n"
+                                           "Match=id=1002:740f\n"
+                                           "[Pool  ib-vf]\n"
+                                           "Match=vendor=0x15b3 type=vf pf=0000:3b:00.* numa=1 subsystem=15B3:0058\n"
+                                           "VirtualFunctions=4\n"
+                                           "Bind=start\n"
+                                           "[Exclude]\n"
+                                           "Match=address=0000:01:00.0");
+
+        for (size_t i = 0; i < c->n_problems; i++)
+                fail_msg("line %u: %s", c->problems[i].line, c->problems[i].message);
+        assert_string_equal(c->vfio_driver, "mlx5_vfio_pci");
+        assert_int_equal(c->job_timeout, 3600);
+        assert_int_equal(cpuset_count(&c->housekeeping), 3);
+        assert_true(c->reserve_memory == UINT64_C(2) << 30);
+        assert_int_equal(c->after_release, AFTER_RELEASE_KEEP);
+
+        assert_int_equal(c->n_pools, 2);
+        const Pool *gpu = config_find_pool(c, "gpu"), *vf = config_find_pool(c, "ib-vf");
+        assert_ptr_equal(gpu, &c->pools[0]);
+        assert_int_equal(gpu->line, 10);
+        assert_int_equal(gpu->n_matches, 2);
+        assert_int_equal(gpu->matches[1].line, 12);
+        assert_int_equal(gpu->matches[1].device, 0x740f);
+        assert_int_equal(gpu->bind, POOL_BIND_ALLOCATE);
+        assert_int_equal(gpu->virtual_functions, 0);
+        assert_int_equal(vf->virtual_functions, 4);
+        assert_int_equal(vf->bind, POOL_BIND_START);
+        assert_int_equal(vf->matches[0].vendor, 0x15b3);
+        assert_int_equal(vf->matches[0].subsystem_device, 0x58);
+        assert_int_equal(vf->matches[0].type, PCI_TYPE_VF);
+        assert_int_equal(vf->matches[0].numa, 1);
+        assert_int_equal(c->n_excludes, 1);
+        assert_null(config_find_pool(c, "none"));
+}
+
+#define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
+/* Each broken line gives its own problem, and the good line after it still counts. */
+static void test_problems(void **state _unused_) {
+        static const struct {
+                const char *text; /* of lines from 2 on, in [Daemon] */
+                const char *sentence;
+        } cases[] = {
+                { "nonsense", "neither [Section] nor Key=value" },
+                { "Foo=1", "Unknown key 'Foo=' in [Daemon]; known: VfioDriver=, JobTimeoutSec=" },
+                { "vfiodriver=x", "Unknown key 'vfiodriver='" },
+                { "JobTimeoutSec=0",
+                  "JobTimeoutSec=0 is not understood: expected a number of seconds from 1 to 3600." },
+                { "JobTimeoutSec=3601", "from 1 to 3600" },
+                { "JobTimeoutSec=", "from 1 to 3600" },
+                { "VfioDriver=../x", "name of a kernel driver" },
+                { "HousekeepingCpus=3-1", "list of CPUs" },
+                { "ReserveMemory=1.5G", "a size" },
+                { "AfterRelease=forget", "restore or keep" },
+                { "VfioDriver=\x01", "control characters" },
+                { "VfioDriver=\xff", "UTF-8" },
+                { "VfioDriver=" X50 X50 X50 X50, "has 211 bytes; the limit is 198" },
+                { "[Daemon\n[Daemon]", "'[Daemon' is no section header" },
+                { "[Daemon] x\n[Daemon]", "no section header" },
+                { "[Demon]\nIgnored=1\nignored\n[Daemon]",
+                  "Section [Demon] is ignored; known: [Daemon], [Pool NAME], [Exclude]." },
+                { "[Pool]\nMatch=type=vf\n[Daemon]", "needs a name" },
+                { "[Pool GPU]\nMatch=type=vf\n[Daemon]", "name of a pool is 1 to 63 lower-case letters" },
+                { "[Pool -a]\n[Daemon]", "name of a pool" },
+                { "[Pool " X50 "xxxxxxxxxxxxxx]\n[Daemon]", "name of a pool" },
+                { "[Pool a]\n[Daemon]", "[Pool a] has no valid Match= line, so it offers nothing." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = NULL;
+                _cleanup_config_ Config *c = NULL;
+
+                assert_int_equal(string_replace(&text, "[Daemon]\n%s\nJobTimeoutSec=77\n", cases[i].text), 0);
+                c = parse(text);
+                if (c->n_problems == 0 || !strstr(c->problems[0].message, cases[i].sentence))
+                        fail_msg("'%s' gives '%s'", cases[i].text,
+                                 c->n_problems > 0 ? c->problems[0].message : "no problem");
+                if (c->n_problems > 1)
+                        fail_msg("'%s' gives also '%s'", cases[i].text, c->problems[1].message);
+                assert_string_equal(c->problems[0].file, "test.conf");
+                assert_int_equal(c->problems[0].line, 2);
+                assert_int_equal(c->job_timeout, 77);
+        }
+}
+
+static void test_problem_lines(void **state _unused_) {
+        static const unsigned lines[] = { 1, 2, 6, 7, 9, 11, 15, 13 };
+        _cleanup_config_ Config *c = parse("Match=type=vf\n"       /* 1: no section yet */
+                                           "junk\n"                /* 2 */
+                                           "\n"                    /* 3 */
+                                           "[Pool a]\n"            /* 4 */
+                                           "Match=type=vf\n"       /* 5 */
+                                           "Bind=later\n"          /* 6 */
+                                           "VirtualFunctions=-1\n" /* 7 */
+                                           "[Exclude]\n"           /* 8 */
+                                           "Bind=start\n"          /* 9 */
+                                           "Match=numa=0\n"        /* 10 */
+                                           "[Pool a]\n"            /* 11: again */
+                                           "Match=type=pf\n"       /* 12 */
+                                           "[Pool b]\n"            /* 13: only broken Match= */
+                                           "Bind=start\n"          /* 14 */
+                                           "Match=typ=pf");        /* 15 */
+
+        assert_int_equal(c->n_problems, ELEMENTSOF(lines));
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++)
+                assert_int_equal(c->problems[i].line, lines[i]);
+        assert_non_null(strstr(c->problems[5].message, "line 4 has that pool"));
+        assert_int_equal(c->n_pools, 2);
+        assert_int_equal(c->pools[0].n_matches, 1);
+        assert_int_equal(c->pools[1].bind, POOL_BIND_START);
+        assert_int_equal(c->n_excludes, 1);
+}
+
+static void test_limits(void **state _unused_) {
+        _cleanup_free_ char *text = NULL;
+
+        for (unsigned i = 0; i <= CONFIG_POOLS_MAX; i++)
+                assert_int_equal(string_replace(&text, "%s[Pool p%u]\nMatch=type=vf\n", text ? text : "", i), 0);
+        _cleanup_config_ Config *pools = parse(text);
+        assert_int_equal(pools->n_pools, CONFIG_POOLS_MAX);
+        assert_int_equal(pools->n_problems, 1);
+
+        assert_int_equal(string_copy(&text, "[Exclude]\n"), 0);
+        for (unsigned i = 0; i <= CONFIG_MATCHES_MAX; i++)
+                assert_int_equal(string_replace(&text, "%sMatch=type=vf\n", text), 0);
+        _cleanup_config_ Config *matches = parse(text);
+        assert_int_equal(matches->n_excludes, CONFIG_MATCHES_MAX);
+        assert_int_equal(matches->n_problems, 1);
+
+        free(text);
+        text = calloc(1, CONFIG_TEXT_MAX + 2);
+        for (size_t i = 0; i < CONFIG_TEXT_MAX; i += 2)
+                memcpy(text + i, "x\n", 2);
+        _cleanup_config_ Config *problems = parse(text);
+        assert_int_equal(problems->n_problems, CONFIG_PROBLEMS_MAX);
+        assert_non_null(strstr(problems->problems[CONFIG_PROBLEMS_MAX - 1].message, "more problems"));
+
+        text[CONFIG_TEXT_MAX] = '#';
+        _cleanup_config_ Config *big = parse(text);
+        assert_int_equal(big->n_problems, 1);
+        assert_int_equal(big->problems[0].line, 0);
+}
+
+static void test_match_problems(void **state _unused_) {
+        static const struct {
+                const char *text, *sentence;
+        } cases[] = {
+                { "", "would match every device" },
+                { "vendor", "'vendor' in Match= is no term" },
+                { "vendor = 10de", "without spaces around" },
+                { "device=1", "Unknown term 'device=' in Match=; known are address=" },
+                { "vendor=10de vendor=1002", "sets vendor= twice" },
+                { "id=10de:1 vendor=1002", "sets vendor= twice" },
+                { "vendor=10dex", "expected a vendor id" },
+                { "vendor=110de", "expected a vendor id" },
+                { "id=10de", "expected VENDOR:DEVICE" },
+                { "id=10de:", "expected VENDOR:DEVICE" },
+                { "id=:1", "expected VENDOR:DEVICE" },
+                { "id=000000010de:1", "expected VENDOR:DEVICE" },
+                { "subsystem=x", "expected VENDOR or" },
+                { "class=", "one to six" },
+                { "class=0x", "one to six" },
+                { "class=0300000", "one to six" },
+                { "class=03*", "one to six" },
+                { "type=gpu", "device, pf or vf" },
+                { "numa=-1", "number of a NUMA node" },
+                { "address=01:00.0", "whole address" },
+                { "address=0000:3B:00.0", "lower case" },
+                { "address=", "whole address" },
+                { "pf=0000:3b:00", "whole address" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *problem = NULL;
+                Match m = { .line = 7 };
+
+                assert_int_equal(match_parse(cases[i].text, &m, &problem), -EINVAL);
+                if (!strstr(problem, cases[i].sentence))
+                        fail_msg("'%s' gives '%s'", cases[i].text, problem);
+                assert_int_equal(m.line, 7);
+        }
+}
+
+static void test_match_device(void **state _unused_) {
+        static const PciDevice device = {
+                .address = { 0, 0x3b, 0, 1 },
+                .vendor = 0x10de,
+                .device = 0x2330,
+                .subsystem_vendor = 0x10de,
+                .subsystem_device = 0x16c1,
+                .class = 0x030200,
+                .numa_node = 1,
+                .type = PCI_TYPE_PF,
+        };
+        static const PciDevice vf = {
+                .address = { 0, 0x3b, 2, 0 },
+                .vendor = 0x15b3,
+                .class = 0x020700,
+                .numa_node = -1,
+                .type = PCI_TYPE_VF,
+                .physfn = { 0, 0x3b, 0, 0 },
+        };
+        static const struct {
+                const char *text;
+                bool device, vf;
+        } cases[] = {
+                { "vendor=10de", true, false },
+                { "vendor=0x15B3", false, true },
+                { "id=10de:2330", true, false },
+                { "id=10de:2331", false, false },
+                { "subsystem=10de", true, false },
+                { "subsystem=10de:16c1", true, false },
+                { "subsystem=10de:16c2", false, false },
+                { "subsystem=0:0", false, true },
+                { "class=03", true, false },
+                { "class=0x0302", true, false },
+                { "class=030200", true, false },
+                { "class=0", true, true },
+                { "class=2", false, false }, /* a prefix of six digits, not a number */
+                { "type=pf", true, false },
+                { "type=vf", false, true },
+                { "type=device", false, false },
+                { "numa=1", true, false },
+                { "numa=0", false, false }, /* unknown is not 0 */
+                { "address=0000:3b:*", true, true },
+                { "address=0000:3b:00.1", true, false },
+                { "address=0000:3b:0[0-1].?", true, false },
+                { "address=*", true, true },
+                { "pf=0000:3b:00.0", false, true },
+                { "pf=*", false, true }, /* VFs only: a device without a PF has no address there */
+                { "vendor=10de class=02", false, false },
+                { "vendor=10de class=03 type=pf numa=1", true, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *problem = NULL;
+                Match m;
+
+                assert_int_equal(match_parse(cases[i].text, &m, &problem), 0);
+                if (match_device(&m, &device) != cases[i].device || match_device(&m, &vf) != cases[i].vf)
+                        fail_msg("'%s' matches wrongly", cases[i].text);
+                assert_ptr_equal(match_any(&m, 1, &device), cases[i].device ? &m : NULL);
+                match_done(&m);
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_names),          cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_full),           cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_problem_lines),  cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_match_problems), cmocka_unit_test(test_match_device),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

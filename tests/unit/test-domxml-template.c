@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Domain documents from a template: what is kept, what is replaced, what is refused. */
+
+#include "domxml-fixture.h"
+
+static const char template[] =
+        "<?xml version='1.0'?>\n"
+        "<!-- the site's template -->\n"
+        "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>\n"
+        "  <name>template</name>\n"
+        "  <uuid>11111111-2222-3333-4444-555555555555</uuid>\n"
+        "  <title>Compute node</title>\n"
+        "  <metadata>\n"
+        "    <site:owner xmlns:site='https://example.org/site'>physics &amp; co</site:owner>\n"
+        "    <p:allocation xmlns:p='https://passthroughd.org/xmlns/domain/1' name='old'/>\n"
+        "  </metadata>\n"
+        "  <maxMemory slots='16' unit='GiB'>64</maxMemory>\n"
+        "  <memory unit='GiB'>4</memory>\n"
+        "  <currentMemory unit='GiB'>4</currentMemory>\n"
+        "  <memtune><hard_limit unit='GiB'>4</hard_limit></memtune>\n"
+        "  <memoryBacking><hugepages/><source type='memfd'/><access mode='shared'/><locked/></memoryBacking>\n"
+        "  <vcpu placement='auto'>2</vcpu>\n"
+        "  <iothreads>3</iothreads>\n"
+        "  <iothreadids><iothread id='5'/></iothreadids>\n"
+        "  <cputune><shares>2048</shares><vcpupin vcpu='0' cpuset='0'/><iothreadpin iothread='5' "
+        "cpuset='0'/></cputune>\n"
+        "  <numatune><memory mode='preferred' nodeset='0'/></numatune>\n"
+        "  <sysinfo type='smbios'><system><entry "
+        "name='uuid'>11111111-2222-3333-4444-555555555555</entry></system></sysinfo>\n"
+        "  <os><type arch='x86_64' machine='pc-i440fx-7.2'>hvm</type>\n"
+        "    <loader readonly='yes' type='pflash'>/usr/share/OVMF/OVMF_CODE_4M.fd</loader>\n"
+        "    <nvram template='/usr/share/OVMF/OVMF_VARS_4M.fd'/></os>\n"
+        "  <features><acpi/><kvm><hidden state='on'/></kvm></features>\n"
+        "  <cpu mode='custom'><model>Skylake-Server</model></cpu>\n"
+        "  <clock offset='localtime'/>\n"
+        "  <devices>\n"
+        "    <emulator>/opt/qemu/bin/qemu-system-x86_64</emulator>\n"
+        "    <!-- its root disk -->\n"
+        "    <disk type='block' device='disk'><driver name='qemu' type='raw' iothread='5'/><source dev='/dev/vg/root'/>"
+        "<target dev='vda' bus='virtio'/><address type='pci' domain='0' bus='0x04' slot='0' function='0'/></disk>\n"
+        "    <controller type='pci' index='0' model='pcie-root'><pcihole64 "
+        "unit='KiB'>1048576</pcihole64></controller>\n"
+        "    <controller type='pci' index='1' model='pcie-root-port'/>\n"
+        "    <controller type='pci' index='2' model='pcie-expander-bus'><target busNr='0xc8'/></controller>\n"
+        "    <filesystem type='mount' accessmode='passthrough'><driver type='virtiofs'/><source dir='/srv'/>"
+        "<target dir='srv'/></filesystem>\n"
+        "    <interface type='bridge'><source bridge='br0'/><model type='virtio'/></interface>\n"
+        "    <hostdev mode='subsystem' type='usb'><source><vendor id='0x1234'/><product "
+        "id='0x5678'/></source></hostdev>\n"
+        "    <memballoon model='virtio'/>\n"
+        "  </devices>\n"
+        "  <qemu:commandline><qemu:arg value='-set'/><qemu:arg value='device.ua-gpu0.x-vga=off'/></qemu:commandline>\n"
+        "</domain>\n";
+
+static void test_template(void **state) {
+        _cleanup_case_ Case c = one_node("vm18");
+
+        add_gpu(&c, "0000:c1:00.0", -1, 64 * GIB, "gpu1");
+        assert_int_equal(inventory_finish(c.inv), 0);
+        c.a->page_size = 2ULL << 20;
+        assert_golden(&c, template, "domxml-template.xml");
+
+        /* What came out is itself a template, and gives the same but for the controllers added before. */
+        _cleanup_free_ char *text = make(&c, template);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        char *again = NULL;
+        assert_int_equal(domxml_make(c.inv, c.config, c.a, text, &again, &refusal), VERDICT_INVALID_TEMPLATE);
+        assert_non_null(strstr(refusal.message, "0000:82:00.0"));
+}
+
+/* Ours begin above the highest index anything refers to, and below the lowest bus the template's expanders use. */
+static void test_template_leaves_room(void **state) {
+        _cleanup_case_ Case c = one_node("vm19");
+        _cleanup_free_ char *text = make(&c, template);
+
+        assert_has(text,
+                   "<controller type=\"pci\" index=\"5\" model=\"pcie-expander-bus\">\n      <target busNr=\"195\">");
+        assert_has(text, "<pcihole64 unit=\"KiB\">1048576</pcihole64>");
+}
+
+/* Without KVM there is no host CPU to pass through, and libvirt refuses 1:1 pins. */
+static void test_emulated(void **state) {
+        _cleanup_case_ Case c = one_node("vm20");
+
+        assert_golden(&c, "<domain type='qemu'><os><type>hvm</type></os></domain>", "domxml-emulated.xml");
+}
+
+static void test_template_refused(void **state) {
+        static const struct {
+                const char *text, *word;
+        } bad[] = {
+                { "", "well-formed" },
+                { "hello", "well-formed" },
+                { "<domain type='kvm'>", "well-formed" },
+                { "<domain type='kvm'>&undefined;</domain>", "well-formed" },
+                { "<network/>", "<domain>" },
+                { "<domain type='kvm' xmlns='urn:x'/>", "<domain>" },
+                { "<!DOCTYPE domain [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><domain "
+                  "type='kvm'><title>&e;</title></domain>",
+                  "DOCTYPE" },
+                { "<domain/>", "domain type" },
+                { "<domain type='xen'/>", "'xen'" },
+                { "<domain type='&#10;'/>", "(unprintable)" },
+                { "<domain type='kvm'><devices/><devices/></domain>", "more than one <devices>" },
+                { "<domain type='kvm'><os><type machine='microvm'/></os></domain>", "microvm" },
+                { "<domain type='kvm'><os><type arch='aarch64' machine='virt'/></os></domain>", "aarch64" },
+                { "<domain type='kvm'><devices><controller type='pci' index='0' model='pci-root'/></devices></domain>",
+                  "pci-root" },
+                { "<domain type='kvm'><devices><controller type='pci' index='0' "
+                  "model='pcie-root-port'/></devices></domain>",
+                  "controller 0" },
+                { "<domain type='kvm'><devices><controller type='pci' index='x' "
+                  "model='pcie-root-port'/></devices></domain>",
+                  "index" },
+                { "<domain type='kvm'><devices><controller type='pci' index='2' model='pcie-expander-bus'><target "
+                  "busNr='256'/>"
+                  "</controller></devices></domain>",
+                  "busNr" },
+                { "<domain type='kvm'><devices><hostdev mode='subsystem' type='pci' managed='yes'><source>"
+                  "<address domain='0x0000' bus='0x82' slot='0x00' "
+                  "function='0x0'/></source></hostdev></devices></domain>",
+                  "0000:82:00.0" },
+                { "<domain type='kvm'><devices><interface type='hostdev'><source>"
+                  "<address type='pci' bus='0x05' slot='0x10' function='1'/></source></interface></devices></domain>",
+                  "0000:05:10.1" },
+                { "<domain type='kvm'><devices><disk type='nvme'><source type='pci' managed='yes' namespace='1'>"
+                  "<address domain='0x0000' bus='0x01' slot='0x00' function='0x0'/></source></disk></devices></domain>",
+                  "0000:01:00.0" },
+                { "<domain type='kvm'><devices><hostdev type='pci'/></devices></domain>", "of its own" },
+                { "<domain type='kvm'><devices><memory model='dimm'/></devices></domain>", "memory device" },
+                { "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:commandline>"
+                  "<q:arg value='-device'/><q:arg value='vfio-pci,host=82:00.0'/></q:commandline></domain>",
+                  "command line" },
+        };
+        _cleanup_case_ Case c = one_node("vm21");
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_refused(&c, bad[i].text, VERDICT_INVALID_TEMPLATE, bad[i].word);
+}
+
+static void test_template_too_large(void **state) {
+        _cleanup_case_ Case c = one_node("vm22");
+        _cleanup_free_ char *text = calloc(1, DOMXML_TEMPLATE_MAX + 2U);
+
+        assert_non_null(text);
+        memset(text, ' ', DOMXML_TEMPLATE_MAX + 1U);
+        memcpy(text, "<domain type='kvm'/>", 20);
+        assert_refused(&c, text, VERDICT_INVALID_TEMPLATE, "larger than 256 KiB");
+        text[DOMXML_TEMPLATE_MAX] = '\0';
+        free(make(&c, text));
+}
+
+static void test_deterministic(void **state) {
+        _cleanup_case_ Case c = one_node("vm25");
+        _cleanup_free_ char *first = make(&c, template), *second = make(&c, template);
+
+        assert_string_equal(first, second);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_template),           cmocka_unit_test(test_template_leaves_room),
+                cmocka_unit_test(test_emulated),           cmocka_unit_test(test_template_refused),
+                cmocka_unit_test(test_template_too_large), cmocka_unit_test(test_deterministic),
+        };
+
+        return cmocka_run_group_tests_name("domxml-template", tests, NULL, teardown);
+}

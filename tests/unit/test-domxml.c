@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Domain documents without a template. */
+
+#include "domxml-fixture.h"
+
+static void test_one_node(void **state) {
+        _cleanup_case_ Case c = one_node("vm7");
+
+        assert_golden(&c, NULL, "domxml-one-node.xml");
+}
+
+static void test_two_nodes(void **state) {
+        _cleanup_case_ Case c = case_new("vm8", 2, (int[]){ 0, 1 }, false);
+
+        add_gpu(&c, "0000:02:00.0", 0, 8 * GIB, "gpu0");
+        add_gpu(&c, "0000:82:00.0", 1, 8 * GIB, "gpu1");
+        add_vf(&c, "0000:03:00.1", "0000:03:00.0", 0, "ib-vf0");
+        add_vf(&c, "0000:83:00.1", "0000:83:00.0", 1, "ib-vf1");
+        pin(&c, "2-7,18-23", 64 * GIB, 0);
+        assert_golden(&c, NULL, "domxml-two-nodes.xml");
+}
+
+static void test_multifunction(void **state) {
+        _cleanup_case_ Case c = case_new("vm9", 1, (int[]){ 0 }, false);
+
+        add_fact(&c, "0000:41:00.0", 0, CLASS_VGA);
+        add_fact(&c, "0000:41:00.1", 0, CLASS_AUDIO);
+        add_fact(&c, "0000:42:00.0", 0, 0x010802);
+        take(&c, "0000:41:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
+        take(&c, "0000:41:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
+        take(&c, "0000:42:00.0", DEVICE_ROLE_HELD, NULL, NULL);
+        pin(&c, "4-7", 8 * GIB, 0);
+        assert_golden(&c, NULL, "domxml-multifunction.xml");
+}
+
+static void test_hugepages_1g(void **state) {
+        _cleanup_case_ Case c = case_new("vm10", 2, (int[]){ 0, 1 }, false);
+
+        add_gpu(&c, "0000:82:00.0", 1, 0, "gpu0");
+        pin(&c, "18-25", 20 * GIB, GIB);
+        assert_golden(&c, NULL, "domxml-hugepages-1g.xml");
+}
+
+/* Host nodes 0, 4 and 5: guest cells are 0, 1 and 2, and a device of node 4 is behind the expander of cell 1. */
+static void test_F1_sparse_nodes(void **state) {
+        _cleanup_case_ Case c = case_new("vm11", 3, (int[]){ 0, 4, 5 }, false);
+
+        add_gpu(&c, "0000:82:00.0", 4, 0, "gpu0");
+        add_gpu(&c, "0000:c2:00.0", -1, 0, "gpu1");
+        pin(&c, "2-3,18-19,34", 66ULL << 20, 2ULL << 20);
+        assert_golden(&c, NULL, "domxml-sparse-nodes.xml");
+}
+
+static void test_large_bars(void **state) {
+        _cleanup_case_ Case c = case_new("vm12", 1, (int[]){ 0 }, false);
+
+        for (unsigned i = 0; i < 8; i++) {
+                char address[PCI_ADDRESS_STRING_MAX], slot[8];
+
+                (void) snprintf(slot, sizeof(slot), "gpu%u", i);
+                add_gpu(&c, pci_address_format((PciAddress){ .bus = (uint8_t) (0x10 + i) }, address), 0, 128 * GIB,
+                        slot);
+        }
+        pin(&c, "0-15", 512 * GIB, GIB);
+        assert_golden(&c, NULL, "domxml-large-bars.xml");
+}
+
+static void test_no_devices(void **state) {
+        _cleanup_case_ Case c = case_new("vm13", 1, (int[]){ 0 }, false);
+
+        pin(&c, "3", GIB / 2, 0);
+        assert_golden(&c, NULL, "domxml-no-devices.xml");
+}
+
+/* Siblings next to each other in the pins become threads of one core; any other order does not. */
+static void test_threads(void **state) {
+        _cleanup_case_ Case c = case_new("vm14", 2, (int[]){ 0, 1 }, true);
+        static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
+
+        pin(&c, "2-3,10-11,18-19,26-27", 8 * GIB, 0);
+        for (size_t i = 0; i < ELEMENTSOF(order); i++)
+                c.a->pins[i].cpu = order[i];
+        assert_golden(&c, NULL, "domxml-threads.xml");
+
+        c.a->pins[0].cpu = 10; /* the other way round is as good */
+        c.a->pins[1].cpu = 2;
+        _cleanup_free_ char *swapped = make(&c, NULL);
+        assert_has(swapped, "<topology sockets=\"2\" dies=\"1\" cores=\"2\" threads=\"2\"/>");
+
+        c.a->pins[1].cpu = 3;
+        c.a->pins[2].cpu = 2;
+        _cleanup_free_ char *mixed = make(&c, NULL);
+        assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"4\" threads=\"1\"/>");
+}
+
+static void test_uneven_cells(void **state) {
+        _cleanup_case_ Case c = case_new("vm15", 2, (int[]){ 0, 1 }, false);
+
+        pin(&c, "2-4,18-19", 8 * GIB, 0);
+        _cleanup_free_ char *text = make(&c, NULL);
+        assert_has(text, "<topology sockets=\"1\" dies=\"1\" cores=\"5\" threads=\"1\"/>");
+        assert_has(text, "<emulatorpin cpuset=\"2-4,18-19\"/>"); /* no housekeeping CPUs: with the vCPUs */
+}
+
+static void test_distances_within_bounds(void **state) {
+        _cleanup_case_ Case c = case_new("vm16", 3, (int[]){ 0, 1, 2 }, false);
+
+        c.inv->nodes[0].distance[1] = 0;   /* unknown */
+        c.inv->nodes[0].distance[2] = 255; /* unreachable */
+        c.inv->nodes[1].distance[2] = 10;  /* fake nodes of one real one */
+        pin(&c, "2,18,34", 6 * GIB, 0);
+        _cleanup_free_ char *text = make(&c, NULL);
+        assert_has(text, "<sibling id=\"1\" value=\"20\"/>");
+        assert_has(text, "<sibling id=\"2\" value=\"254\"/>");
+        assert_has(text, "<sibling id=\"2\" value=\"11\"/>");
+}
+
+static void test_housekeeping_elsewhere(void **state) {
+        _cleanup_case_ Case c = one_node("vm17");
+
+        assert_int_equal(cpuset_parse("0-1,99", &c.config->housekeeping), 0); /* none on node 1; 99 is offline */
+        _cleanup_free_ char *text = make(&c, NULL);
+        assert_has(text, "<emulatorpin cpuset=\"0-1\"/>");
+}
+
+static void test_allocation_refused(void **state) {
+        _cleanup_case_ Case c = one_node("vm23");
+
+        c.a->pins[3].vcpu = 9;
+        assert_refused(&c, NULL, VERDICT_INVALID_REQUEST, "vCPU 3");
+        c.a->pins[3].vcpu = 3;
+        cpuset_remove(&c.a->cells[0].vcpus, 5);
+        assert_refused(&c, NULL, VERDICT_INVALID_REQUEST, "vCPU 5");
+        c.a->devices[0].address.domain = 0x10000;
+        cpuset_add(&c.a->cells[0].vcpus, 5);
+        assert_refused(&c, NULL, VERDICT_NOT_SUPPORTED, "10000:82:00.0");
+        c.a->devices[0].address.domain = 0;
+        for (unsigned i = 0; i < 256; i++)
+                assert_non_null(allocation_add_device(c.a, (PciAddress){ .domain = 1, .bus = (uint8_t) i },
+                                                      DEVICE_ROLE_ASSIGNED));
+        assert_refused(&c, NULL, VERDICT_INVALID_REQUEST, "256 PCI buses");
+        c.a->n_pins = 0;
+        assert_refused(&c, NULL, VERDICT_INVALID_REQUEST, "devices only");
+}
+
+/* What is promised in JSON is what the document says. */
+static void test_guest_addresses(void **state) {
+        _cleanup_case_ Case c = one_node("vm24");
+        _cleanup_free_ GuestAddress *addresses = NULL;
+        _cleanup_free_ char *text = make(&c, NULL);
+        size_t n = 0;
+
+        assert_int_equal(domxml_guest_addresses(c.inv, c.a, &addresses, &n), 0);
+        assert_int_equal(n, 2);
+        for (size_t i = 0; i < n; i++) {
+                char part[128];
+
+                assert_true(pci_address_equal(addresses[i].host, c.a->devices[i].address));
+                (void) snprintf(part, sizeof(part), "address=\"%s\" guest=\"%s\"", PCI_ADDRESS_STR(addresses[i].host),
+                                PCI_ADDRESS_STR(addresses[i].guest));
+                assert_has(text, part);
+        }
+        assert_has_not(text, "multifunction");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_one_node),
+                cmocka_unit_test(test_two_nodes),
+                cmocka_unit_test(test_multifunction),
+                cmocka_unit_test(test_hugepages_1g),
+                cmocka_unit_test(test_F1_sparse_nodes),
+                cmocka_unit_test(test_large_bars),
+                cmocka_unit_test(test_no_devices),
+                cmocka_unit_test(test_threads),
+                cmocka_unit_test(test_uneven_cells),
+                cmocka_unit_test(test_distances_within_bounds),
+                cmocka_unit_test(test_housekeeping_elsewhere),
+                cmocka_unit_test(test_allocation_refused),
+                cmocka_unit_test(test_guest_addresses),
+        };
+
+        return cmocka_run_group_tests_name("domxml", tests, NULL, teardown);
+}

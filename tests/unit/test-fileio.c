@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "util/cleanup.h"
+#include "util/fileio.h"
+
+static char dir[] = "/tmp/test-fileio-XXXXXX";
+static int dir_fd = -1;
+
+static int setup(void **state _unused_) {
+        if (!mkdtemp(dir))
+                return -1;
+        dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        return dir_fd < 0 ? -1 : 0;
+}
+
+static int teardown(void **state _unused_) {
+        cleanup_close(&dir_fd);
+        return rmdir(dir);
+}
+
+static void write_text(const char *name, const char *text) {
+        assert_int_equal(write_file_atomic_at(dir_fd, name, text, strlen(text)), 0);
+}
+
+static void assert_content(const char *name, const char *expected) {
+        _cleanup_free_ char *text = NULL;
+
+        assert_int_equal(read_file_at(dir_fd, name, 100000, &text, NULL), 0);
+        assert_string_equal(text, expected);
+}
+
+static void test_write_replaces(void **state _unused_) {
+        write_text("a", "a long first version");
+        write_text("a", "second");
+        assert_content("a", "second");
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0);
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0); /* gone already is fine */
+}
+
+/* A temporary that a crash, or someone malicious, left behind is neither kept nor written through. */
+static void test_write_stale_temporary(void **state _unused_) {
+        write_text("victim", "mine");
+        assert_int_equal(symlinkat("victim", dir_fd, ".a.tmp"), 0);
+        write_text("a", "new");
+        assert_content("a", "new");
+        assert_content("victim", "mine");
+        assert_int_equal(faccessat(dir_fd, ".a.tmp", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0);
+        assert_int_equal(remove_file_at(dir_fd, "victim"), 0);
+}
+
+static void test_write_failure_leaves_nothing(void **state _unused_) {
+        assert_int_equal(mkdirat(dir_fd, "a", 0755), 0);
+        assert_int_equal(write_file_atomic_at(dir_fd, "a", "x", 1), -EISDIR); /* rename() fails */
+        assert_int_equal(faccessat(dir_fd, ".a.tmp", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+        assert_int_equal(unlinkat(dir_fd, "a", AT_REMOVEDIR), 0);
+        assert_int_equal(write_file_atomic_at(dir_fd, "../a", "x", 1), -EINVAL);
+        assert_int_equal(write_file_atomic_at(-1, "a", "x", 1), -EBADF);
+}
+
+static void test_read_limit(void **state _unused_) {
+        _cleanup_free_ char *big = calloc(1, 10000), *text = NULL;
+        char *untouched = NULL;
+        size_t size;
+
+        memset(big, 'x', 9999);
+        write_text("a", big);
+        assert_int_equal(read_file_at(dir_fd, "a", 9999, &text, &size), 0);
+        assert_int_equal(size, 9999);
+        assert_string_equal(text, big);
+        assert_int_equal(read_file_at(dir_fd, "a", 9998, &untouched, NULL), -E2BIG);
+        assert_int_equal(read_file_at(dir_fd, "a", 0, &untouched, NULL), -E2BIG);
+        assert_int_equal(read_file_at(dir_fd, "none", 10, &untouched, NULL), -ENOENT);
+        assert_int_equal(read_file_at(dir_fd, ".", 10, &untouched, NULL), -EISDIR);
+        assert_null(untouched);
+
+        write_text("a", "");
+        free(text);
+        assert_int_equal(read_file_at(dir_fd, "a", 0, &text, &size), 0);
+        assert_int_equal(size, 0);
+        assert_string_equal(text, "");
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0);
+}
+
+static void test_list(void **state _unused_) {
+        static const char *const names[] = { "c", "a", ".hidden", "b" };
+        static const char *const sorted[] = { ".hidden", "a", "b", "c" };
+        char **list = NULL;
+        size_t n = 7;
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                write_text(names[i], "");
+        assert_int_equal(list_dir_at(dir_fd, ".", 3, &list, &n), -E2BIG);
+        assert_null(list);
+        assert_int_equal(list_dir_at(dir_fd, ".", 4, &list, &n), 0);
+        assert_int_equal(n, 4);
+        for (size_t i = 0; i < n; i++) {
+                assert_string_equal(list[i], sorted[i]);
+                assert_int_equal(remove_file_at(dir_fd, list[i]), 0);
+        }
+        list = free_names(list, n);
+
+        assert_int_equal(list_dir_at(dir_fd, ".", 4, &list, &n), 0);
+        assert_int_equal(n, 0);
+        assert_int_equal(list_dir_at(dir_fd, "none", 4, &list, &n), -ENOENT);
+        list = free_names(list, n);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_write_replaces),
+                cmocka_unit_test(test_write_stale_temporary),
+                cmocka_unit_test(test_write_failure_leaves_nothing),
+                cmocka_unit_test(test_read_limit),
+                cmocka_unit_test(test_list),
+        };
+
+        return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/inventory.h"
+#include "util/strings.h"
+
+static PciAddress addr(const char *s) {
+        PciAddress a;
+
+        assert_int_equal(pci_address_parse(s, &a), 0);
+        return a;
+}
+
+static PciDevice *add(Inventory *inv, const char *address, const char *path, int group) {
+        PciDevice *dev = inventory_add_device(inv, addr(address));
+
+        assert_non_null(dev);
+        assert_int_equal(string_copy(&dev->path, path), 0);
+        dev->iommu_group = group;
+        return dev;
+}
+
+static void set_vf(PciDevice *dev, const char *pf) {
+        dev->type = PCI_TYPE_VF;
+        dev->physfn = addr(pf);
+}
+
+static const PciDevice *find(const Inventory *inv, const char *address) {
+        const PciDevice *dev = inventory_find(inv, addr(address));
+
+        assert_non_null(dev);
+        return dev;
+}
+
+static void test_new_device_knows_nothing(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        const PciDevice *dev = inventory_add_device(inv, addr("0000:01:00.0"));
+
+        assert_int_equal(dev->numa_node, -1);
+        assert_int_equal(dev->iommu_group, -1);
+        assert_int_equal(dev->parent, -1);
+        assert_int_equal(dev->acs, PCI_ACS_UNKNOWN);
+        assert_null(dev->driver);
+}
+
+static void test_empty(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+
+        assert_int_equal(inventory_finish(inv), 0);
+        assert_null(inventory_find(inv, addr("0000:01:00.0")));
+        assert_null(inventory_find_group(inv, 0));
+        assert_null(inventory_find_node(inv, 0));
+        assert_null(inventory_find_cpu(inv, 0));
+        assert_int_equal(inventory_node_index(inv, 0), -1);
+        assert_false(inv->iommu);
+}
+
+static void test_sorted_with_parents(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        const PciDevice *dev;
+
+        (void) add(inv, "0000:02:00.0", "pci0000:00/0000:00:1c.0/0000:02:00.0", -1);
+        (void) add(inv, "0000:00:1c.0", "pci0000:00/0000:00:1c.0", -1);
+        (void) add(inv, "0000:03:00.0", "pci0000:00/0000:00:1d.0/0000:03:00.0", -1); /* its bridge is not there */
+        (void) add(inv, "0001:00:00.0", "pci0001:00/0001:00:00.0", -1);
+        (void) inventory_add_device(inv, addr("0000:00:02.0")); /* no path */
+        assert_int_equal(inventory_finish(inv), 0);
+
+        for (size_t i = 1; i < inv->n_devices; i++)
+                assert_true(pci_address_compare(inv->devices[i - 1].address, inv->devices[i].address) < 0);
+        dev = find(inv, "0000:02:00.0");
+        assert_true(pci_address_equal(inv->devices[dev->parent].address, addr("0000:00:1c.0")));
+        assert_int_equal(find(inv, "0000:00:1c.0")->parent, -1);
+        assert_int_equal(find(inv, "0000:03:00.0")->parent, -1);
+        assert_int_equal(find(inv, "0000:00:02.0")->parent, -1);
+        assert_int_equal(inventory_device_index(inv, dev), (size_t) (dev - inv->devices));
+}
+
+static void test_groups(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        const IommuGroup *group;
+
+        (void) add(inv, "0000:03:00.0", "pci0000:00/0000:03:00.0", 7);
+        (void) add(inv, "0000:01:00.1", "pci0000:00/0000:01:00.1", 2);
+        (void) add(inv, "0000:01:00.0", "pci0000:00/0000:01:00.0", 2);
+        (void) add(inv, "0000:00:1b.0", "pci0000:00/0000:00:1b.0", -1);
+        assert_int_equal(inventory_set_group_direct(inv, 2), 0);
+        assert_int_equal(inventory_set_group_direct(inv, 99), 0); /* of no device: not kept */
+        assert_int_equal(inventory_finish(inv), 0);
+
+        assert_true(inv->iommu);
+        assert_int_equal(inv->n_groups, 2);
+        group = inventory_find_group(inv, 2);
+        assert_non_null(group);
+        assert_true(group->direct);
+        assert_int_equal(group->n_members, 2);
+        assert_true(group->members[0] < group->members[1]);
+        assert_false(inventory_find_group(inv, 7)->direct);
+        assert_null(inventory_find_group(inv, 99));
+
+        assert_int_equal(inventory_set_group_direct(inv, 7), 0);
+        assert_int_equal(inventory_finish(inv), 0); /* twice is as good as once */
+        assert_int_equal(inv->n_groups, 2);
+        assert_true(inventory_find_group(inv, 7)->direct);
+        assert_true(inventory_find_group(inv, 2)->direct);
+}
+
+static void test_E9_vfs_with_odd_functions(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        static const char *const vfs[] = { "0000:05:11.1", "0000:05:10.1", "0000:05:10.7", "0000:05:10.3",
+                                           "0000:05:10.5" };
+        const PciDevice *pf;
+
+        add(inv, "0000:05:00.0", "", 15)->total_vfs = 7;
+        add(inv, "0000:05:00.1", "", 15)->total_vfs = 7;
+        for (size_t i = 0; i < ELEMENTSOF(vfs); i++)
+                set_vf(add(inv, vfs[i], "", 20 + (int) i), "0000:05:00.1");
+        set_vf(add(inv, "0000:06:10.0", "", 40), "0000:06:00.0"); /* its PF is not there */
+        assert_int_equal(inventory_finish(inv), 0);
+
+        pf = find(inv, "0000:05:00.0");
+        assert_int_equal(pf->type, PCI_TYPE_PF);
+        assert_int_equal(pf->n_vfs, 0);
+        pf = find(inv, "0000:05:00.1");
+        assert_int_equal(pf->type, PCI_TYPE_PF);
+        assert_int_equal(pf->n_vfs, 5);
+        assert_true(pci_address_equal(pf->vfs[0], addr("0000:05:10.1")));
+        assert_true(pci_address_equal(pf->vfs[4], addr("0000:05:11.1")));
+        assert_int_equal(inventory_find_group(inv, 15)->n_members, 2);
+        assert_int_equal(find(inv, "0000:06:10.0")->type, PCI_TYPE_VF);
+}
+
+static void set_vfs(PciDevice *pf, const PciAddress *vfs, size_t n) {
+        pf->vfs = calloc(n, sizeof(*vfs));
+        assert_non_null(pf->vfs);
+        memcpy(pf->vfs, vfs, n * sizeof(*vfs));
+        pf->n_vfs = n;
+}
+
+static void test_vfs_by_index(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        /* Index 0 lies above index 1, one is listed twice, one is gone, one is another PF's, and one is the PF. */
+        const PciAddress listed[] = { addr("0000:01:10.2"), addr("0000:01:10.0"), addr("0000:01:10.2"),
+                                      addr("0000:01:17.0"), addr("0000:02:10.0"), addr("0000:01:00.0") };
+        const PciDevice *pf;
+
+        set_vfs(add(inv, "0000:01:00.0", "", 1), listed, ELEMENTSOF(listed));
+        set_vf(add(inv, "0000:01:10.0", "", 2), "0000:01:00.0");
+        set_vf(add(inv, "0000:01:10.2", "", 3), "0000:01:00.0");
+        set_vf(add(inv, "0000:01:10.4", "", 4), "0000:01:00.0"); /* not listed, yet it knows its PF */
+        add(inv, "0000:02:00.0", "", 5)->total_vfs = 1;
+        set_vf(add(inv, "0000:02:10.0", "", 6), "0000:02:00.0");
+        assert_int_equal(inventory_finish(inv), 0);
+
+        pf = find(inv, "0000:01:00.0");
+        assert_int_equal(pf->type, PCI_TYPE_PF);
+        assert_int_equal(pf->n_vfs, 3);
+        assert_true(pci_address_equal(pf->vfs[0], addr("0000:01:10.2")));
+        assert_true(pci_address_equal(pf->vfs[1], addr("0000:01:10.0")));
+        assert_true(pci_address_equal(pf->vfs[2], addr("0000:01:10.4")));
+        assert_int_equal(find(inv, "0000:02:00.0")->n_vfs, 1);
+}
+
+static void test_D10_pf_and_vfs_in_one_group(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+
+        add(inv, "0000:01:00.0", "", 1)->total_vfs = 2;
+        set_vf(add(inv, "0000:01:00.2", "", 1), "0000:01:00.0");
+        set_vf(add(inv, "0000:01:00.3", "", 1), "0000:01:00.0");
+        assert_int_equal(inventory_finish(inv), 0);
+        assert_int_equal(inv->n_groups, 1);
+        assert_int_equal(inventory_find_group(inv, 1)->n_members, 3);
+        assert_int_equal(find(inv, "0000:01:00.0")->n_vfs, 2);
+}
+
+static void test_memory(void **state) {
+        NumaNode node = {
+                .memory = 16ULL << 30,
+                .pages = { { .size = 2ULL << 20, .total = 1024 }, { .size = 1ULL << 30, .total = 4 } },
+                .n_pages = 2,
+        };
+
+        assert_int_equal(numa_node_base_memory(&node), 10ULL << 30);
+        assert_int_equal(numa_node_pages(&node, 1ULL << 30)->total, 4);
+        assert_null(numa_node_pages(&node, 4096));
+        node.pages[1].total = 100; /* more than there is */
+        assert_int_equal(numa_node_base_memory(&node), 0);
+        node.pages[1].total = UINT64_MAX;
+        assert_int_equal(numa_node_base_memory(&node), 0);
+}
+
+static void test_harmless_drivers(void **state) {
+        static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport" };
+        static const char *const harmful[] = { "ahci", "nvidia", "shpchp", "xen-pciback", "mlx5_vfio_pci" };
+        PciDevice dev = { 0 };
+
+        assert_true(pci_device_driver_is_harmless(&dev));
+        for (size_t i = 0; i < ELEMENTSOF(harmless); i++) {
+                dev.driver = (char *) harmless[i];
+                assert_true(pci_device_driver_is_harmless(&dev));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(harmful); i++) {
+                dev.driver = (char *) harmful[i];
+                assert_false(pci_device_driver_is_harmless(&dev));
+        }
+        dev.vfio = true; /* the last one, bound to a VFIO variant: the kernel says so */
+        assert_true(pci_device_driver_is_harmless(&dev));
+}
+
+static void test_classes(void **state) {
+        assert_true(pci_device_is_gpu(&(PciDevice){ .class = 0x030200 }));
+        assert_true(pci_device_is_gpu(&(PciDevice){ .class = 0x120000 }));
+        assert_false(pci_device_is_gpu(&(PciDevice){ .class = 0x040300 }));
+        assert_true(pci_device_is_nic(&(PciDevice){ .class = 0x020700 }));
+        assert_false(pci_device_is_nic(&(PciDevice){ .class = 0x0c0600 }));
+}
+
+static void test_isolated_path(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        const PciDevice *port = NULL;
+
+        add(inv, "0000:00:01.0", "pci0000:00/0000:00:01.0", 1)->acs = PCI_ACS_ISOLATED;
+        add(inv, "0000:01:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0", 2)->acs = PCI_ACS_CLEAN;
+        add(inv, "0000:02:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0", 3)->acs = PCI_ACS_OPEN;
+        add(inv, "0000:03:00.0", "pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0", 4)->acs =
+                PCI_ACS_OPEN;
+        (void) add(inv, "0000:00:02.0", "pci0000:00/0000:00:02.0", 5); /* unknown is not isolated */
+        (void) add(inv, "0000:04:00.0", "pci0000:00/0000:00:02.0/0000:04:00.0", 6);
+        assert_int_equal(inventory_finish(inv), 0);
+
+        assert_true(inventory_path_is_isolated(inv, find(inv, "0000:02:00.0"), &port));
+        assert_false(inventory_path_is_isolated(inv, find(inv, "0000:03:00.0"), &port));
+        assert_ptr_equal(port, find(inv, "0000:02:00.0"));
+        assert_false(inventory_path_is_isolated(inv, find(inv, "0000:04:00.0"), NULL));
+        assert_true(inventory_path_is_isolated(inv, find(inv, "0000:00:02.0"), NULL));
+}
+
+static void test_path_that_loops(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+
+        add(inv, "0000:01:00.0", "0000:02:00.0/0000:01:00.0", 1)->acs = PCI_ACS_CLEAN;
+        add(inv, "0000:02:00.0", "0000:01:00.0/0000:02:00.0", 1)->acs = PCI_ACS_CLEAN;
+        add(inv, "0000:03:00.0", "0000:03:00.0/0000:03:00.0", 1)->acs = PCI_ACS_CLEAN;
+        assert_int_equal(inventory_finish(inv), 0);
+        assert_false(inventory_path_is_isolated(inv, find(inv, "0000:01:00.0"), NULL));
+        assert_int_equal(find(inv, "0000:03:00.0")->parent, -1);
+}
+
+static void test_faults_and_notes(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        PciDevice *dev = inventory_add_device(inv, addr("0000:01:00.0"));
+
+        assert_int_equal(pci_device_add_fault(dev, "%s is missing", "vendor"), 0);
+        assert_int_equal(pci_device_add_fault(dev, "class is missing"), 0);
+        assert_string_equal(dev->fault, "vendor is missing; class is missing");
+        for (unsigned i = 0; i < 10000; i++)
+                assert_int_equal(pci_device_add_fault(dev, "virtfn%u is not a link", i), 0);
+        assert_true(strlen(dev->fault) < 2048);
+        assert_int_equal(inventory_add_note(inv, "%d", 1), 0);
+        assert_int_equal(inventory_add_note(inv, "%d", 2), 0);
+        assert_int_equal(inv->n_notes, 2);
+        assert_string_equal(inv->notes[1], "2");
+}
+
+static void test_names(void **state) {
+        assert_string_equal(pci_type_to_string(PCI_TYPE_VF), "vf");
+        assert_null(pci_type_to_string(_PCI_TYPE_MAX));
+        assert_string_equal(pci_acs_to_string(PCI_ACS_OPEN), "open");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_new_device_knows_nothing),
+                cmocka_unit_test(test_empty),
+                cmocka_unit_test(test_sorted_with_parents),
+                cmocka_unit_test(test_groups),
+                cmocka_unit_test(test_E9_vfs_with_odd_functions),
+                cmocka_unit_test(test_vfs_by_index),
+                cmocka_unit_test(test_D10_pf_and_vfs_in_one_group),
+                cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_harmless_drivers),
+                cmocka_unit_test(test_classes),
+                cmocka_unit_test(test_isolated_path),
+                cmocka_unit_test(test_path_that_loops),
+                cmocka_unit_test(test_faults_and_notes),
+                cmocka_unit_test(test_names),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

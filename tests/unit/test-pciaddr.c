@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+
+#include "core/pciaddr.h"
+#include "util/cleanup.h"
+
+static void test_round_trip(void **state _unused_) {
+        static const char *const texts[] = { "0000:00:00.0", "0000:3b:00.1", "ffff:ff:1f.7", "10000:e1:00.0",
+                                             "ffffffff:00:02.3" };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                PciAddress a;
+
+                assert_int_equal(pci_address_parse(texts[i], &a), 0);
+                assert_string_equal(PCI_ADDRESS_STR(a), texts[i]);
+        }
+}
+
+static void test_parse_fields(void **state _unused_) {
+        PciAddress a;
+
+        assert_int_equal(pci_address_parse("0001:3b:1c.5", &a), 0);
+        assert_int_equal(a.domain, 1);
+        assert_int_equal(a.bus, 0x3b);
+        assert_int_equal(a.slot, 0x1c);
+        assert_int_equal(a.function, 5);
+}
+
+static void test_parse_refuses(void **state _unused_) {
+        static const char *const bad[] = {
+                "",
+                "3b:00.0",
+                "000:3b:00.0",
+                "00000:3b:00.0",
+                "100000000:00:00.0",
+                "0000:3B:00.0",
+                "0000:3b:20.0",
+                "0000:3b:00.8",
+                "0000:3b:00",
+                "0000:3b:00.",
+                "0000:3b:00.00",
+                " 0000:3b:00.0",
+                "0000:3b:00.0 ",
+                "0000.3b.00.0",
+                "0000:3b:00:0",
+                "0000:03b:00.0",
+                "0000:",
+                "0000:3b:0g.0",
+        };
+        PciAddress a = { .domain = 7 };
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_int_equal(pci_address_parse(bad[i], &a), -EINVAL);
+        assert_int_equal(a.domain, 7);
+}
+
+static void test_order(void **state _unused_) {
+        static const PciAddress ascending[] = {
+                { 0, 0, 0, 0 }, { 0, 0, 0, 7 },   { 0, 0, 1, 0 }, { 0, 0, 31, 7 },
+                { 0, 1, 0, 0 }, { 0, 255, 0, 0 }, { 1, 0, 0, 0 }, { 0x10000, 0, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(ascending); i++)
+                for (size_t j = 0; j < ELEMENTSOF(ascending); j++) {
+                        int order = pci_address_compare(ascending[i], ascending[j]);
+
+                        assert_true(i < j ? order < 0 : i > j ? order > 0 : order == 0);
+                        assert_int_equal(pci_address_equal(ascending[i], ascending[j]), i == j);
+                }
+        assert_true(pci_address_same_slot(ascending[0], ascending[1]));
+        assert_false(pci_address_same_slot(ascending[0], ascending[2]));
+        assert_false(pci_address_same_slot(ascending[0], ascending[4]));
+        assert_false(pci_address_same_slot(ascending[0], ascending[6]));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_parse_fields),
+                cmocka_unit_test(test_parse_refuses),
+                cmocka_unit_test(test_order),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "core/request.h"
+
+static void test_numa_policy_names(void **state _unused_) {
+        for (int p = 0; p < _NUMA_POLICY_MAX; p++)
+                assert_int_equal(numa_policy_from_string(numa_policy_to_string((NumaPolicy) p)), p);
+        assert_null(numa_policy_to_string(_NUMA_POLICY_MAX));
+        assert_null(numa_policy_to_string(_NUMA_POLICY_INVALID));
+        assert_int_equal(numa_policy_from_string("strict"), _NUMA_POLICY_INVALID);
+        assert_int_equal(numa_policy_from_string(NULL), _NUMA_POLICY_INVALID);
+}
+
+static void test_add_pool(void **state _unused_) {
+        _cleanup_request_ Request r;
+        char name[] = "pool-a";
+
+        request_init(&r);
+        assert_int_equal(r.numa, NUMA_POLICY_LEGACY);
+        assert_int_equal(r.proximity, PROXIMITY_ANY);
+
+        assert_int_equal(request_add_pool(&r, name, 2), 0);
+        assert_int_equal(request_add_pool(&r, name, 1), -EEXIST);
+        for (name[5] = 'b'; r.n_pools < REQUEST_POOLS_MAX; name[5]++)
+                assert_int_equal(request_add_pool(&r, name, 1), 0);
+        assert_int_equal(request_add_pool(&r, name, 1), -E2BIG);
+        assert_string_equal(r.pools[0].pool, "pool-a"); /* a copy, in the caller's order */
+        assert_int_equal(r.pools[0].count, 2);
+        assert_int_equal(request_check(&r, NULL), VERDICT_NONE);
+}
+
+#define GIB (UINT64_C(1) << 30)
+
+static void test_check(void **state _unused_) {
+        static const struct {
+                const char *pool;
+                unsigned count, cpus, cells;
+                uint64_t memory, page_size;
+                const char *sentence; /* part of it; NULL: accepted */
+        } cases[] = {
+                { "gpu", 1, 8, 2, 20 * GIB, GIB, NULL },
+                { "gpu", REQUEST_DEVICES_MAX, 0, 0, 0, 0, NULL },
+                { NULL, 0, REQUEST_CPUS_MAX, REQUEST_CELLS_MAX, REQUEST_MEMORY_MAX, 0, NULL },
+                { NULL, 0, 1, 1, 4096, 4096, NULL },
+                { NULL, 0, 0, 0, 0, 0, "neither devices nor CPUs" },
+                { "gpu", 0, 8, 0, GIB, 0, "0 devices of pool 'gpu'" },
+                { "gpu", REQUEST_DEVICES_MAX + 1, 0, 0, 0, 0, "65 devices; the limit is 64" },
+                { "Gpu\n", 1, 0, 0, 0, 0, "Pool 1 of the request" },
+                { NULL, 0, REQUEST_CPUS_MAX + 1, 0, GIB, 0, "4097 vCPUs; the limit is 4096" },
+                { NULL, 0, 8, 0, 0, 0, "8 vCPUs but no memory" },
+                { "gpu", 1, 0, 0, GIB, 0, "1 GiB of memory but no vCPUs" },
+                { NULL, 0, 8, 0, REQUEST_MEMORY_MAX + 4096, 0, "the limit is 1024 TiB" },
+                { NULL, 0, 8, 0, GIB, 3 << 20, "page size of 3 MiB" },
+                { NULL, 0, 8, 0, GIB, 2048, "page size of 2 KiB" },
+                { NULL, 0, 8, 0, GIB + 4096, 2 << 20, "1048580 KiB of memory is not a whole number of 2 MiB pages" },
+                { NULL, 0, 8, 0, GIB + 1, 0, "not a whole number of 4 KiB pages" },
+                { NULL, 0, 64, REQUEST_CELLS_MAX + 1, GIB, 0, "9 guest NUMA cells; the limit is 8" },
+                { NULL, 0, 2, 3, GIB, 0, "3 guest NUMA cells for 2 vCPUs" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_refusal_ Refusal refusal = { 0 };
+                _cleanup_request_ Request r;
+                Verdict v;
+
+                request_init(&r);
+                if (cases[i].pool)
+                        assert_int_equal(request_add_pool(&r, cases[i].pool, cases[i].count), 0);
+                r.cpus = cases[i].cpus;
+                r.cells = cases[i].cells;
+                r.memory = cases[i].memory;
+                r.page_size = cases[i].page_size;
+
+                v = request_check(&r, &refusal);
+                assert_int_equal(v, cases[i].sentence ? VERDICT_INVALID_REQUEST : VERDICT_NONE);
+                assert_int_equal(refusal.verdict, v);
+                if (cases[i].sentence && !strstr(refusal.message, cases[i].sentence))
+                        fail_msg("'%s' is not in '%s'", cases[i].sentence, refusal.message);
+        }
+}
+
+/* The sum must not wrap around. */
+static void test_check_huge_counts(void **state _unused_) {
+        _cleanup_request_ Request r;
+
+        request_init(&r);
+        assert_int_equal(request_add_pool(&r, "a", UINT32_MAX), 0);
+        assert_int_equal(request_add_pool(&r, "b", 2), 0);
+        assert_int_equal(request_check(&r, NULL), VERDICT_INVALID_REQUEST);
+}
+
+static void test_allocation_name(void **state _unused_) {
+        static const char *const bad[] = { "", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa9" };
+        char name[ALLOCATION_NAME_MAX + 2] = { 0 };
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_false(allocation_name_is_valid(bad[i]));
+        assert_true(allocation_name_is_valid("vm7"));
+        assert_true(allocation_name_is_valid("7_Vm.x-y"));
+
+        memset(name, 'a', ALLOCATION_NAME_MAX);
+        assert_true(allocation_name_is_valid(name));
+        name[ALLOCATION_NAME_MAX] = 'a';
+        assert_false(allocation_name_is_valid(name));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_numa_policy_names),
+                cmocka_unit_test(test_add_pool),
+                cmocka_unit_test(test_check),
+                cmocka_unit_test(test_check_huge_counts),
+                cmocka_unit_test(test_allocation_name),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

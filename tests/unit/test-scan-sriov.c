@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scanfixture.h"
+
+static void test_E1_totalvfs(void **state) {
+        Fixture *f = *state;
+        const PciDevice *nic;
+
+        assert_int_equal(scan_nic(f)->type, PCI_TYPE_DEVICE);
+        nic_has(f, "sriov_totalvfs", "7");
+        nic_has(f, "sriov_vf_device", "10ca");
+        nic = scan_nic(f);
+        assert_int_equal(nic->type, PCI_TYPE_PF);
+        assert_int_equal(nic->total_vfs, 7);
+        assert_int_equal(nic->vf_device, 0x10ca);
+        nic_has(f, "sriov_totalvfs", "0");
+        assert_int_equal(scan_nic(f)->type, PCI_TYPE_DEVICE);
+        nic_has(f, "sriov_totalvfs", "seven");
+        nic = scan_nic(f);
+        assert_int_equal(nic->type, PCI_TYPE_DEVICE);
+        assert_int_equal(nic->total_vfs, 0);
+        assert_fault(nic, "sriov_totalvfs");
+}
+
+static void test_E2_physfn(void **state) {
+        Fixture *f = *state;
+        const PciDevice *vf;
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
+        scan(f);
+        assert_int_equal(find(f, "0000:01:10.0")->type, PCI_TYPE_DEVICE);
+
+        nic_has(f, "numa_node", "0");
+        tree_attribute(f->root, "0000:01:10.0", "numa_node", "-1");
+        tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../0000:01:00.0");
+        scan(f);
+        vf = find(f, "0000:01:10.0");
+        assert_int_equal(vf->type, PCI_TYPE_VF);
+        assert_true(pci_address_equal(vf->physfn, find(f, "0000:01:00.0")->address));
+        assert_int_equal(vf->numa_node, 0); /* its PF knows */
+
+        tree_attribute(f->root, "0000:01:10.0", "physfn", "0000:01:00.0");
+        scan(f);
+        assert_int_equal(find(f, "0000:01:10.0")->type, PCI_TYPE_DEVICE);
+        assert_fault(find(f, "0000:01:10.0"), "physfn");
+}
+
+static void test_E3_virtfn_junk(void **state) {
+        Fixture *f = *state;
+        const PciDevice *nic;
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.2", "0x8086", "0x10ca", "0x020000");
+        tree_attribute_link(f->root, "0000:01:10.2", "physfn", "../0000:01:00.0");
+        nic_has(f, "sriov_totalvfs", "8");
+        nic_has(f, "virtfn0", "junk");
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn1", "../0000:01:10.2");
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn2", "../../elsewhere");
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn3", "../0000:01:17.7"); /* gone */
+        nic = scan_nic(f);
+        assert_int_equal(nic->n_vfs, 1);
+        assert_true(pci_address_equal(nic->vfs[0], find(f, "0000:01:10.2")->address));
+        assert_fault(nic, "virtfn0 is not a link");
+        assert_fault(nic, "virtfn2");
+        assert_null(strstr(nic->fault, "virtfn1"));
+}
+
+static void test_E9_dual_port_82576(void **state) {
+        static const char *const vfs[] = { "10.1", "10.3", "10.5", "10.7", "11.1", "11.3", "11.5" };
+        Fixture *f = *state;
+        const PciDevice *pf;
+
+        for (unsigned i = 0; i < 2; i++) {
+                char path[64], address[32];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:05.0/0000:05:00.%u", i);
+                (void) snprintf(address, sizeof(address), "0000:05:00.%u", i);
+                tree_device(f->root, path, "0x8086", "0x10c9", "0x020000");
+                tree_attribute(f->root, address, "sriov_totalvfs", "7");
+                tree_attribute_link(f->root, address, "iommu_group", "../../../../kernel/iommu_groups/15");
+        }
+        for (unsigned i = 0; i < ELEMENTSOF(vfs); i++) {
+                char path[64], address[32], link[32], target[64];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:05.0/0000:05:%s", vfs[i]);
+                (void) snprintf(address, sizeof(address), "0000:05:%s", vfs[i]);
+                tree_device(f->root, path, "0x8086", "0x10ca", "0x020000");
+                tree_attribute_link(f->root, address, "physfn", "../0000:05:00.1");
+                (void) snprintf(link, sizeof(link), "../../../kernel/iommu_groups/%u", 22 + i);
+                tree_attribute_link(f->root, address, "iommu_group", link);
+                (void) snprintf(link, sizeof(link), "virtfn%u", i);
+                (void) snprintf(target, sizeof(target), "../%s", address);
+                tree_attribute_link(f->root, "0000:05:00.1", link, target);
+        }
+        scan(f);
+        assert_int_equal(inventory_find_group(f->inv, 15)->n_members, 2);
+        assert_int_equal(inventory_find_group(f->inv, 25)->n_members, 1);
+        assert_int_equal(find(f, "0000:05:00.0")->n_vfs, 0);
+        assert_int_equal(find(f, "0000:05:00.0")->type, PCI_TYPE_PF);
+        pf = find(f, "0000:05:00.1");
+        assert_int_equal(pf->n_vfs, 7);
+        assert_true(pci_address_equal(pf->vfs[6], find(f, "0000:05:11.5")->address));
+}
+
+/* virtfn10 comes after virtfn9, whatever strcmp() thinks. */
+static void test_vfs_in_order_of_index(void **state) {
+        Fixture *f = *state;
+        const PciDevice *pf;
+
+        nic_has(f, "sriov_totalvfs", "16");
+        for (unsigned i = 0; i < 12; i++) {
+                char path[64], address[32], link[32], target[64];
+
+                (void) snprintf(address, sizeof(address), "0000:02:%02x.0", 12 - i);
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:01.0/%s", address);
+                tree_device(f->root, path, "0x8086", "0x10ca", "0x020000");
+                tree_attribute_link(f->root, address, "physfn", "../0000:01:00.0");
+                (void) snprintf(link, sizeof(link), "virtfn%u", i);
+                (void) snprintf(target, sizeof(target), "../%s", address);
+                tree_attribute_link(f->root, "0000:01:00.0", link, target);
+        }
+        pf = scan_nic(f);
+        assert_int_equal(pf->n_vfs, 12);
+        for (unsigned i = 0; i < 12; i++)
+                assert_int_equal(pf->vfs[i].slot, 12 - i);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+                TEST(test_E1_totalvfs),
+                TEST(test_E2_physfn),
+                TEST(test_E3_virtfn_junk),
+                TEST(test_E9_dual_port_82576),
+                TEST(test_vfs_in_order_of_index),
+#undef TEST
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scanfixture.h"
+
+static void test_plain_device(void **state) {
+        Fixture *f = *state;
+        const PciDevice *nic;
+
+        nic_has(f, "subsystem_vendor", "0x15d9");
+        nic_has(f, "subsystem_device", "0x0611");
+        nic_has(f, "driver_override", "(null)");
+        nic_has(f, "power_state", "D0");
+        nic_has(f, "reset_method", "flr bus");
+        nic_has(f, "resource",
+                "0x00000000dfb00000 0x00000000dfb1ffff 0x0000000000040200\n"
+                "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+                "0x0000000000000000 0x000000000000001f 0x0000000000040101");
+        tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/igb");
+        nic = scan_nic(f);
+
+        assert_null(nic->fault);
+        assert_int_equal(nic->vendor, 0x8086);
+        assert_int_equal(nic->device, 0x10c9);
+        assert_int_equal(nic->subsystem_vendor, 0x15d9);
+        assert_int_equal(nic->subsystem_device, 0x0611);
+        assert_int_equal(nic->class, 0x020000);
+        assert_string_equal(nic->path, NIC);
+        assert_string_equal(nic->driver, "igb");
+        assert_true(nic->has_override);
+        assert_null(nic->driver_override);
+        assert_false(nic->vfio);
+        assert_string_equal(nic->reset_methods, "flr bus");
+        assert_string_equal(nic->power_state, "D0");
+        assert_int_equal(nic->bar_size[0], 0x20000);
+        assert_int_equal(nic->bar_size[1], 0);
+        assert_int_equal(nic->bar_size[2], 0x20);
+        assert_int_equal(nic->parent, 0);
+        assert_int_equal(nic->acs, PCI_ACS_CLEAN);
+        assert_int_equal(nic->type, PCI_TYPE_DEVICE);
+        assert_true(find(f, "0000:00:01.0")->is_bridge);
+        if (access("/usr/share/misc/pci.ids", R_OK) == 0)
+                assert_string_equal(nic->name, "Intel Corporation 82576 Gigabit Network Connection");
+}
+
+static void test_unknown_ids_have_no_name(void **state) {
+        Fixture *f = *state;
+
+        nic_has(f, "device", "0xfffe");
+        assert_null(scan_nic(f)->name);
+}
+
+static void test_E4_numa_node(void **state) {
+        static const struct {
+                const char *text;
+                int node;
+                bool fault;
+        } cases[] = {
+                { "1", 1, false }, { "0", 0, false },     { "-1", -1, false }, { "invalid content", -1, true },
+                { "", -1, true },  { "99999", -1, true },
+        };
+        Fixture *f = *state;
+        const PciDevice *nic;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                nic_has(f, "numa_node", cases[i].text);
+                nic = scan_nic(f);
+                assert_int_equal(nic->numa_node, cases[i].node);
+                assert_int_equal(!!nic->fault, cases[i].fault);
+        }
+        /* A directory is what even root cannot read. */
+        tree_unlink(f->root, "sys/devices/" NIC "/numa_node");
+        tree_dir(f->root, "sys/devices/" NIC "/numa_node");
+        nic = scan_nic(f);
+        assert_int_equal(nic->numa_node, -1);
+        assert_fault(nic, "numa_node");
+}
+
+static void test_numa_node_of_the_bridge(void **state) {
+        Fixture *f = *state;
+
+        nic_has(f, "numa_node", "-1");
+        tree_attribute(f->root, "0000:00:01.0", "numa_node", "0");
+        assert_int_equal(scan_nic(f)->numa_node, 0);
+        nic_has(f, "numa_node", "junk"); /* damaged is not the same as not known to firmware */
+        assert_int_equal(scan_nic(f)->numa_node, -1);
+}
+
+static void test_C12_32bit_domain(void **state) {
+        Fixture *f = *state;
+
+        tree_device(f->root, "pci10000:00/10000:00:02.0", "0x8086", "0x2032", "0x060400");
+        scan(f);
+        assert_int_equal(f->inv->n_devices, 2);
+        assert_note(f->inv, "10000:00:02.0 is skipped", true);
+        tree_device(f->root, "pci10000:00/10000:00:03.0", "0x8086", "0x2032", "0x060400");
+        scan(f);
+        assert_int_equal(f->inv->n_devices, 2);
+        assert_note(f->inv, "10000:00:02.0 and 1 more", true);
+}
+
+static void test_D8_iommu_group(void **state) {
+        Fixture *f = *state;
+        const PciDevice *nic;
+
+        nic = scan_nic(f);
+        assert_int_equal(nic->iommu_group, -1);
+        assert_null(nic->fault);
+        assert_false(f->inv->iommu);
+        assert_note(f->inv, "IOMMU", true);
+
+        tree_dir(f->root, "sys/devices/" NIC "/iommu_group");
+        nic = scan_nic(f);
+        assert_int_equal(nic->iommu_group, -1);
+        assert_fault(nic, "iommu_group");
+
+        tree_unlink(f->root, "sys/devices/" NIC "/iommu_group");
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/twelve");
+        nic = scan_nic(f);
+        assert_int_equal(nic->iommu_group, -1);
+        assert_fault(nic, "twelve");
+
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/12");
+        nic = scan_nic(f);
+        assert_int_equal(nic->iommu_group, 12);
+        assert_null(nic->fault);
+        assert_true(f->inv->iommu);
+        assert_note(f->inv, "IOMMU", false);
+}
+
+static void test_D10_group_membership(void **state) {
+        Fixture *f = *state;
+        const IommuGroup *group;
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:00.2", "0x15b3", "0x1016", "0x020000");
+        tree_attribute_link(f->root, "0000:01:00.2", "physfn", "../0000:01:00.0");
+        tree_attribute_link(f->root, "0000:01:00.2", "iommu_group", "../../../../kernel/iommu_groups/1");
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/1");
+        tree_attribute_link(f->root, "0000:00:01.0", "iommu_group", "../../../kernel/iommu_groups/1");
+        scan(f);
+        group = inventory_find_group(f->inv, 1);
+        assert_non_null(group);
+        assert_int_equal(group->n_members, 3);
+        assert_int_equal(find(f, "0000:01:00.0")->n_vfs, 1);
+}
+
+static void test_direct_regions(void **state) {
+        Fixture *f = *state;
+
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/12");
+        tree_file(f->root, "sys/kernel/iommu_groups/12/reserved_regions",
+                  "0x000000008b800000 0x000000008b9fffff direct-relaxable\n0x00000000fee00000 0x00000000feefffff msi");
+        scan(f);
+        assert_false(inventory_find_group(f->inv, 12)->direct);
+        tree_file(f->root, "sys/kernel/iommu_groups/12/reserved_regions",
+                  "0x00000000fee00000 0x00000000feefffff msi\n0x000000008b800000 0x000000008b9fffff direct");
+        scan(f);
+        assert_true(inventory_find_group(f->inv, 12)->direct);
+}
+
+static void test_directory_with_only_class(void **state) {
+        Fixture *f = *state;
+        const PciDevice *nic;
+
+        tree_unlink(f->root, "sys/devices/" NIC "/vendor");
+        tree_unlink(f->root, "sys/devices/" NIC "/device");
+        nic = scan_nic(f);
+        assert_int_equal(nic->vendor, 0);
+        assert_int_equal(nic->class, 0x020000);
+        assert_fault(nic, "vendor is missing");
+        assert_fault(nic, "device is missing");
+        assert_int_equal(nic->numa_node, -1);
+        assert_false(nic->has_override);
+        assert_null(nic->name);
+        tree_unlink(f->root, "sys/devices/" NIC "/class");
+        assert_fault(scan_nic(f), "class is missing");
+}
+
+/* A link on the bus whose device went away while we were looking. */
+static void test_vanished_device(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/bus/pci/devices/0000:02:00.0", "../../../devices/pci0000:00/0000:02:00.0");
+        scan(f);
+        assert_int_equal(f->inv->n_devices, 2);
+}
+
+static void test_no_pci(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *path = tree_path(f->root, "sys/bus"), *away = tree_path(f->root, "sys/away");
+
+        assert_int_equal(rename(path, away), 0);
+        scan(f);
+        assert_int_equal(f->inv->n_devices, 0);
+        assert_note(f->inv, "no PCI", true);
+        assert_int_equal(f->inv->n_cpus, 2);
+}
+
+/* Reading it can block for ever, as reading from this does. */
+static void test_never_reads_numvfs(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/sriov_numvfs");
+
+        assert_int_equal(mkfifo(path, 0600), 0);
+        (void) alarm(20);
+        (void) scan_nic(f);
+        (void) alarm(0);
+}
+
+/* As does driver_override while the kernel holds the lock of the device. */
+static void test_around_a_busy_device(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *path = tree_path(f->root, "sys/devices/" NIC "/driver_override");
+        const PciAddress busy[] = { { .bus = 7 }, { .bus = 1 } };
+        const PciDevice *nic;
+
+        assert_int_equal(mkfifo(path, 0600), 0);
+        (void) alarm(20);
+        assert_int_equal(scan_inventory_around(f->fs, busy, ELEMENTSOF(busy), &f->inv), 0);
+        (void) alarm(0);
+        nic = find(f, "0000:01:00.0");
+        assert_true(nic->has_override);
+        assert_null(nic->driver_override);
+        assert_null(nic->fault);
+}
+
+static void test_junk_everywhere(void **state) {
+        static const char *const attributes[] = {
+                "vendor",       "device",         "class",           "subsystem_vendor", "subsystem_device",
+                "numa_node",    "driver_override", "power_state",    "reset_method",     "resource",
+                "boot_vga",     "sriov_totalvfs", "sriov_vf_device", "config",           "driver",
+                "iommu_group",  "physfn",         "virtfn0",         "virtfn99999999999999999999", "vfio-dev",
+        };
+        static const char *const junk[] = {
+                "", "\n\n\n", "0x", "-", "99999999999999999999999", "0x1 0x0 0x0", "\x01\xff\xfe", "%s%n", "a b c"
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(junk); i++)
+                for (size_t j = 0; j < ELEMENTSOF(attributes); j++) {
+                        nic_has(f, attributes[j], junk[i]);
+                        (void) scan_nic(f);
+                }
+        assert_fault(scan_nic(f), "vendor");
+        assert_int_equal(f->inv->n_devices, 2);
+}
+
+static void test_too_long(void **state) {
+        _cleanup_free_ char *text = malloc(10001);
+        Fixture *f = *state;
+
+        assert_non_null(text);
+        memset(text, '1', 10000);
+        text[10000] = '\0';
+        nic_has(f, "numa_node", text);
+        assert_int_equal(scan_nic(f)->numa_node, -1);
+}
+
+static void test_notes(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, "proc/cmdline", "root=/dev/sda1 quiet");
+        tree_file(f->root, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N");
+        scan(f);
+        assert_note(f->inv, "pcie_acs_override", false);
+        assert_note(f->inv, "no-IOMMU", false);
+        tree_file(f->root, "proc/cmdline", "root=/dev/sda1 pcie_acs_override=downstream,multifunction quiet");
+        tree_file(f->root, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y");
+        scan(f);
+        assert_note(f->inv, "pcie_acs_override=downstream,multifunction", true);
+        assert_note(f->inv, "no-IOMMU", true);
+}
+
+static PciDevice *writable(const Fixture *f, const PciDevice *dev) {
+        return f->inv->devices + inventory_device_index(f->inv, dev);
+}
+
+static void test_refresh_driver(void **state) {
+        Fixture *f = *state;
+        PciDevice *nic;
+
+        nic_has(f, "driver_override", "(null)");
+        tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/igb");
+        nic = writable(f, scan_nic(f));
+        nic_has(f, "driver_override", "vfio-pci");
+        tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
+        tree_dir(f->root, "sys/devices/" NIC "/vfio-dev");
+        assert_int_equal(scan_refresh_driver(f->fs, nic), 0);
+        assert_string_equal(nic->driver, "vfio-pci");
+        assert_string_equal(nic->driver_override, "vfio-pci");
+        assert_true(nic->vfio);
+        tree_unlink(f->root, "sys/bus/pci/devices/0000:01:00.0");
+        assert_int_equal(scan_refresh_driver(f->fs, nic), -ENOENT);
+        assert_string_equal(nic->driver, "vfio-pci");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+                TEST(test_plain_device),
+                TEST(test_unknown_ids_have_no_name),
+                TEST(test_E4_numa_node),
+                TEST(test_numa_node_of_the_bridge),
+                TEST(test_C12_32bit_domain),
+                TEST(test_D8_iommu_group),
+                TEST(test_D10_group_membership),
+                TEST(test_direct_regions),
+                TEST(test_directory_with_only_class),
+                TEST(test_vanished_device),
+                TEST(test_no_pci),
+                TEST(test_never_reads_numvfs),
+                TEST(test_around_a_busy_device),
+                TEST(test_junk_everywhere),
+                TEST(test_too_long),
+                TEST(test_notes),
+                TEST(test_refresh_driver),
+#undef TEST
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

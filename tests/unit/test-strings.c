@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+
+#include "util/strings.h"
+
+static void test_parse_unsigned(void **state _unused_) {
+        uint64_t n = 7;
+
+        assert_int_equal(parse_unsigned("0", 10, &n), 0);
+        assert_int_equal(n, 0);
+        assert_int_equal(parse_unsigned("18446744073709551615", UINT64_MAX, &n), 0);
+        assert_true(n == UINT64_MAX);
+
+        n = 7;
+        static const char *const bad[] = { "", " 1", "1 ", "+1", "-1", "0x1", "1a", "99999999999999999999999x" };
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_int_equal(parse_unsigned(bad[i], UINT64_MAX, &n), -EINVAL);
+        assert_int_equal(parse_unsigned("11", 10, &n), -ERANGE);
+        assert_int_equal(parse_unsigned("18446744073709551616", UINT64_MAX, &n), -ERANGE);
+        assert_int_equal(n, 7);
+}
+
+static void test_parse_hex(void **state _unused_) {
+        uint64_t n = 7;
+
+        assert_int_equal(parse_hex("0x10dE", 0xffff, &n), 0);
+        assert_int_equal(n, 0x10de);
+        assert_int_equal(parse_hex("ff", 0xff, &n), 0);
+        assert_int_equal(n, 0xff);
+        assert_int_equal(parse_hex("0x", 0xff, &n), -EINVAL);
+        assert_int_equal(parse_hex("", 0xff, &n), -EINVAL);
+        assert_int_equal(parse_hex("0x0x1", 0xff, &n), -EINVAL);
+        assert_int_equal(parse_hex("g", 0xff, &n), -EINVAL);
+        assert_int_equal(parse_hex("100", 0xff, &n), -ERANGE);
+        assert_int_equal(n, 0xff);
+}
+
+static void test_parse_size(void **state _unused_) {
+        static const struct {
+                const char *text;
+                uint64_t bytes;
+        } good[] = {
+                { "0", 0 },
+                { "512", 512 },
+                { "4K", 4096 },
+                { "20G", UINT64_C(20) << 30 },
+                { "20GiB", UINT64_C(20) << 30 },
+                { "3MB", 3 << 20 },
+                { "16777215T", UINT64_C(16777215) << 40 },
+        };
+        static const char *const bad[] = { "", "G", "-1G", "1.5G", "1X", "1 G", "1GiBs", "1Gi", "1iB" };
+        uint64_t n = 7;
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
+                assert_int_equal(parse_size(good[i].text, &n), 0);
+                assert_true(n == good[i].bytes);
+        }
+        n = 7;
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_int_equal(parse_size(bad[i], &n), -EINVAL);
+        assert_int_equal(parse_size("16777216T", &n), -ERANGE);
+        assert_int_equal(n, 7);
+}
+
+static void test_format_size(void **state _unused_) {
+        assert_string_equal(FORMAT_SIZE(0), "0 B");
+        assert_string_equal(FORMAT_SIZE(1000), "1000 B");
+        assert_string_equal(FORMAT_SIZE(UINT64_C(20) << 30), "20 GiB");
+        assert_string_equal(FORMAT_SIZE(UINT64_C(1536) << 20), "1536 MiB");
+        assert_string_equal(FORMAT_SIZE(UINT64_C(1) << 50), "1024 TiB");
+        assert_string_equal(FORMAT_SIZE(UINT64_MAX), "18446744073709551615 B");
+}
+
+static void test_replace_and_copy(void **state _unused_) {
+        _cleanup_free_ char *s = NULL;
+
+        assert_int_equal(string_replace(&s, "%s", "one"), 0);
+        assert_int_equal(string_replace(&s, "%s; %s", s, "two"), 0); /* the old text may be an argument */
+        assert_string_equal(s, "one; two");
+        assert_int_equal(string_copy(&s, s + 5), 0);
+        assert_string_equal(s, "two");
+        assert_int_equal(string_copy(&s, NULL), 0);
+        assert_null(s);
+}
+
+/* What AddressSanitizer watches here: every element up to a growth lies inside. */
+static void test_array_reserve(void **state _unused_) {
+        _cleanup_free_ uint32_t *a = NULL;
+
+        for (uint32_t n = 0; n < 1000; n++) {
+                assert_int_equal(ARRAY_RESERVE(a, n), 0);
+                a[n] = n;
+        }
+        for (uint32_t n = 0; n < 1000; n++)
+                assert_int_equal(a[n], n);
+
+        void *untouched = NULL;
+        assert_int_equal(array_reserve(&untouched, SIZE_MAX / 2 + 1, 2), -ENOMEM);
+        assert_null(untouched);
+}
+
+static void test_text_is_clean(void **state _unused_) {
+        static const char *const clean[] = { "", "gpu 1", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc2\xa0" };
+        static const char *const dirty[] = {
+                "a\nb",
+                "a\tb",
+                "\x7f",
+                "\xc2\x85",
+                "\xff",
+                "\xc3",
+                "\x80",
+                "\xc0\x80",
+                "\xe0\x80\x80",
+                "\xed\xa0\x80",
+                "\xe2\x82",
+                "\xf4\x90\x80\x80",
+                "\xf0\x80\x80\x80",
+                "\xf8\x88\x80\x80\x80",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(clean); i++)
+                assert_true(text_is_clean(clean[i]));
+        for (size_t i = 0; i < ELEMENTSOF(dirty); i++)
+                assert_false(text_is_clean(dirty[i]));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_parse_unsigned),   cmocka_unit_test(test_parse_hex),
+                cmocka_unit_test(test_parse_size),       cmocka_unit_test(test_format_size),
+                cmocka_unit_test(test_replace_and_copy), cmocka_unit_test(test_array_reserve),
+                cmocka_unit_test(test_text_is_clean),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

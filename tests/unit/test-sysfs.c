@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "util/sysfs.h"
+
+/* DIR/root is the root; DIR/secret is what must stay out of reach. */
+static char dir[] = "/tmp/test-sysfs-XXXXXX";
+static Sysfs *fs;
+
+static void put(const char *path, const char *text) {
+        FILE *f = fopen(path, "we");
+
+        assert_non_null(f);
+        assert_true(fputs(text, f) >= 0);
+        assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state _unused_) {
+        static const char *const dirs[] = {
+                "root",         "root/sys",         "root/sys/devices",         "root/sys/devices/card",
+                "root/sys/bus", "root/sys/drivers", "root/sys/drivers/vfio-pci"
+        };
+
+        if (!mkdtemp(dir) || chdir(dir) < 0)
+                return -1;
+        for (size_t i = 0; i < ELEMENTSOF(dirs); i++)
+                if (mkdir(dirs[i], 0755) < 0)
+                        return -1;
+        put("secret", "secret\n");
+        put("root/sys/devices/card/vendor", "0x10de\n");
+        put("root/sys/devices/card/empty", "");
+        if (symlink("../devices/card", "root/sys/bus/card") < 0 ||
+            symlink("../../drivers/vfio-pci", "root/sys/devices/card/driver") < 0 ||
+            symlink("../../../../secret", "root/sys/devices/card/upward") < 0 ||
+            symlink("/sys/devices/card/vendor", "root/sys/devices/card/absolute") < 0)
+                return -1;
+        return sysfs_new("root//", &fs);
+}
+
+static int remove_entry(const char *path, const struct stat *st _unused_, int type _unused_, struct FTW *ftw _unused_) {
+        return remove(path);
+}
+
+static int teardown(void **state _unused_) {
+        fs = sysfs_free(fs);
+        return chdir("/") < 0 ? -1 : nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void test_new(void **state _unused_) {
+        Sysfs *other = NULL;
+
+        assert_string_equal(sysfs_root(fs), "root");
+        assert_int_equal(sysfs_new("none", &other), -ENOENT);
+        assert_int_equal(sysfs_new("secret", &other), -ENOTDIR);
+        assert_int_equal(sysfs_new("", &other), -EINVAL);
+        assert_null(other);
+}
+
+static void test_real_root(void **state _unused_) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *real = NULL;
+        _cleanup_free_ char *path = NULL;
+        char small[16], big[65536];
+
+        assert_int_equal(sysfs_new("/", &real), 0);
+        assert_string_equal(sysfs_root(real), "");
+        assert_int_equal(sysfs_realpath(real, "/usr/../usr", &path), 0);
+        assert_string_equal(path, "usr");
+        assert_true(sysfs_read(real, "proc/self/status", big, sizeof(big)) > 0);
+        assert_int_equal(sysfs_read(real, "proc/self/status", small, sizeof(small)), -E2BIG);
+        assert_true(sysfs_read(real, "proc/self/mountinfo", big, sizeof(big)) > 0);
+}
+
+static void test_read(void **state _unused_) {
+        char buf[8];
+
+        assert_int_equal(sysfs_read(fs, "sys/bus/card/vendor", buf, sizeof(buf)), 6);
+        assert_string_equal(buf, "0x10de");
+        assert_int_equal(sysfs_read(fs, "/sys/bus/card/empty", buf, sizeof(buf)), 0);
+        assert_string_equal(buf, "");
+        assert_int_equal(sysfs_read(fs, "sys/bus/card/vendor", buf, 7), -E2BIG);
+        assert_int_equal(sysfs_read(fs, "sys/bus/card/none", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_read(fs, "sys/bus/card", buf, sizeof(buf)), -EISDIR);
+}
+
+static void test_read_at(void **state _unused_) {
+        _cleanup_close_ int fd = sysfs_open(fs, "sys/bus/card", O_PATH | O_DIRECTORY);
+        char buf[16];
+
+        assert_true(fd >= 0);
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+        assert_int_equal(sysfs_read_at(fd, "vendor", buf, sizeof(buf)), 6);
+        assert_int_equal(sysfs_read_at(fd, "none", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_read_at(fd, "upward", buf, sizeof(buf)), -ELOOP);
+}
+
+/* Without it, on old kernels and under some seccomp filters, links are not kept inside. */
+static bool has_openat2(void) {
+        return syscall(SYS_openat2, -1, "", NULL, 0) >= 0 || (errno != ENOSYS && errno != EPERM);
+}
+
+static void test_links_stay_inside(void **state _unused_) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *real = NULL;
+        char buf[16];
+
+        if (!has_openat2())
+                skip();
+
+        assert_int_equal(sysfs_new("/", &real), 0);
+        assert_int_equal(sysfs_open(real, "proc/self/root/usr", O_PATH), -ELOOP);
+
+        /* ".." stops at the root, where there is no "secret". */
+        assert_int_equal(sysfs_read(fs, "sys/bus/card/upward", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_read(fs, "../secret", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_read(fs, "sys/bus/card/absolute", buf, sizeof(buf)), 6);
+}
+
+static void test_write(void **state _unused_) {
+        char buf[16];
+
+        assert_int_equal(sysfs_write(fs, "sys/bus/card/vendor", "0x15b3"), 0);
+        assert_int_equal(sysfs_read(fs, "sys/bus/card/vendor", buf, sizeof(buf)), 6);
+        assert_string_equal(buf, "0x15b3");
+        assert_int_equal(sysfs_write(fs, "sys/bus/card/vendor", "0x10de"), 0);
+        assert_int_equal(sysfs_write(fs, "sys/bus/card/none", "1"), -ENOENT); /* never creates */
+}
+
+static void test_link_name(void **state _unused_) {
+        _cleanup_close_ int fd = sysfs_open(fs, "sys/devices/card", O_PATH | O_DIRECTORY);
+        char buf[16];
+
+        assert_int_equal(sysfs_link_name(fs, "sys/bus/card/driver", buf, sizeof(buf)), 0);
+        assert_string_equal(buf, "vfio-pci");
+        assert_int_equal(sysfs_link_name(fs, "sys/bus/card/driver", buf, 8), -E2BIG);
+        assert_int_equal(sysfs_link_name(fs, "sys/bus/card/none", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_link_name(fs, "sys/bus/card/vendor", buf, sizeof(buf)), -EINVAL);
+
+        assert_true(fd >= 0);
+        assert_int_equal(sysfs_link_name_at(fd, "driver", buf, sizeof(buf)), 0);
+        assert_string_equal(buf, "vfio-pci");
+        assert_int_equal(sysfs_link_name_at(fd, "none", buf, sizeof(buf)), -ENOENT);
+        assert_int_equal(sysfs_link_name_at(fd, "vendor", buf, sizeof(buf)), -EINVAL);
+}
+
+static void test_realpath(void **state _unused_) {
+        _cleanup_free_ char *path = NULL;
+
+        assert_int_equal(sysfs_realpath(fs, "sys/bus/card/driver", &path), 0);
+        assert_string_equal(path, "sys/drivers/vfio-pci");
+        free(path);
+        assert_int_equal(sysfs_realpath(fs, "/", &path), 0);
+        assert_string_equal(path, "");
+        assert_int_equal(sysfs_realpath(fs, "sys/none", &path), -ENOENT);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_new),
+                cmocka_unit_test(test_real_root),
+                cmocka_unit_test(test_read),
+                cmocka_unit_test(test_read_at),
+                cmocka_unit_test(test_links_stay_inside),
+                cmocka_unit_test(test_write),
+                cmocka_unit_test(test_link_name),
+                cmocka_unit_test(test_realpath),
+        };
+
+        return cmocka_run_group_tests(tests, setup, teardown);
+}
