@@ -49,5 +49,8 @@ unsigned job_steps_done(const Job *job);
 unsigned job_steps_total(const Job *job);
 /* The device of the step it is at, for a job that is past its deadline; false when it never began one. */
 bool job_device(const Job *job, PciAddress *ret);
+const StepList *job_steps(const Job *job);
 /* The result is out but the child is still there. */
 bool job_is_stuck(const Job *job);
+/* The child is gone, or there never was one: no device is touched any more. */
+bool job_is_gone(const Job *job);

@@ -26,6 +26,7 @@ typedef struct ManagerJob {
         const struct JobKind *kind;
         AllocationState before; /* of the allocation, where a failed release goes back to */
         bool starting;          /* one of those that start waits for */
+        bool timed_out;         /* its device is stuck until the child is gone */
         PciAddress *devices; /* out of circulation while it runs, when no allocation has them */
         size_t n_devices;
 } ManagerJob;

@@ -61,7 +61,7 @@ static const sd_bus_vtable job_vtable[] = {
         SD_BUS_PROPERTY("Subject", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Step", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("StepsDone", "u", property_get, 0, CHANGES),
-        SD_BUS_PROPERTY("StepsTotal", "u", property_get, 0, CONST),
+        SD_BUS_PROPERTY("StepsTotal", "u", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Message", "s", property_get, 0, CHANGES),
         SD_BUS_VTABLE_END,
 };

@@ -84,7 +84,7 @@ void server_job_changed(Server *s, uint32_t id) {
         int r = job_path(id, &path);
 
         if (r >= 0)
-                r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "Message", NULL);
+                r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal", "Message", NULL);
         check(r, "the progress of a job");
 }
 

@@ -136,6 +136,7 @@ static const char *group_role_text(GroupRole role) {
 json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
         json_object *o = json_device(c, dev), *group = json_object_new_array();
         const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
+        bool in_pool = policy_pool(c->policy, dev);
         const PciDevice *port = NULL;
 
         for (size_t i = 0; g && i < g->n_members; i++) {
@@ -147,7 +148,9 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
                 member = json_object_new_object();
                 json_object_object_add(member, "address", json_address(m->address));
                 json_object_object_add(member, "driver", json_string_or_null(m->driver));
-                json_object_object_add(member, "role", json_object_new_string(group_role_text(policy_group_role(c->policy, dev, m))));
+                /* What would become of it is a question only where the device itself may be given away. */
+                json_object_object_add(member, "role",
+                                       in_pool ? json_object_new_string(group_role_text(policy_group_role(c->policy, dev, m))) : NULL);
                 (void) json_object_array_add(group, member);
         }
         json_object_object_add(o, "group", group);

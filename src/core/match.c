@@ -72,12 +72,24 @@ static int term_pf(Match *m, const char *value) {
         return parse_glob(value, &m->pf);
 }
 
+/* vendor= and id= both name the vendor; side by side they must agree, or the line could never match. */
+static int set_vendor(Match *m, int vendor) {
+        if (m->vendor >= 0 && m->vendor != vendor)
+                return -EINVAL;
+        m->vendor = vendor;
+        return 0;
+}
+
 static int term_vendor(Match *m, const char *value) {
-        return parse_id(value, &m->vendor);
+        int vendor, r = parse_id(value, &vendor);
+
+        return r < 0 ? r : set_vendor(m, vendor);
 }
 
 static int term_id(Match *m, const char *value) {
-        return parse_id_pair(value, &m->vendor, &m->device);
+        int vendor, r = parse_id_pair(value, &vendor, &m->device);
+
+        return r < 0 ? r : set_vendor(m, vendor);
 }
 
 static int term_subsystem(Match *m, const char *value) {
@@ -125,7 +137,7 @@ static int term_numa(Match *m, const char *value) {
 
 #define EXPECT_ADDRESS "a whole address as in 0000:3b:00.0, lower case, or a pattern with * ? [] for it"
 
-/* Terms that set the same member exclude each other: they share a kind. */
+/* A term may stand once in a line: its kind is remembered. */
 static const struct Term {
         const char *name;
         unsigned kind;
@@ -134,8 +146,8 @@ static const struct Term {
 } terms[] = {
         { "address", 1 << 0, term_address, EXPECT_ADDRESS },
         { "pf", 1 << 1, term_pf, EXPECT_ADDRESS },
-        { "id", 1 << 2, term_id, "VENDOR:DEVICE in hexadecimal, as in 15b3:101c" },
-        { "vendor", 1 << 2, term_vendor, "a vendor id in hexadecimal, as in 10de" },
+        { "id", 1 << 7, term_id, "VENDOR:DEVICE in hexadecimal, as in 15b3:101c, and the same vendor as in vendor=" },
+        { "vendor", 1 << 2, term_vendor, "a vendor id in hexadecimal, as in 10de, and the same as in id=" },
         { "subsystem", 1 << 3, term_subsystem, "VENDOR or VENDOR:DEVICE in hexadecimal, as in 10de:1463" },
         { "class", 1 << 4, term_class, "the first one to six hexadecimal digits of a class, as in 0302" },
         { "type", 1 << 5, term_type, "device, pf or vf" },

@@ -31,8 +31,6 @@ struct Job {
         size_t current; /* index of the step it is at; steps->n before the first */
         unsigned n_begun;
         bool has_result;
-        bool gone;
-        bool killed_late;
         pid_t pid; /* 0: none */
         int fd;
         sd_event_source *io, *child, *timer, *defer;
@@ -119,8 +117,16 @@ bool job_device(const Job *job, PciAddress *ret) {
         return true;
 }
 
+const StepList *job_steps(const Job *job) {
+        return job->steps;
+}
+
 bool job_is_stuck(const Job *job) {
         return job->has_result && job->pid > 0;
+}
+
+bool job_is_gone(const Job *job) {
+        return job->pid == 0;
 }
 
 static void set_result(Job *job, JobResult result) {
@@ -178,8 +184,6 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 }
 
 static void gone(Job *job) {
-        job->pid = 0;
-        job->gone = true;
         job->callbacks->on_gone(job, job->userdata);
 }
 

@@ -76,8 +76,12 @@ static Verdict check_holders(const Manager *m, const Allocation *a, Refusal *ret
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
                 Holder holder;
+                int r = dev && dev->vfio ? holders_of_group(m->fs, dev->iommu_group, &holder) : 0;
 
-                if (!dev || !dev->vfio || holders_of_group(m->fs, dev->iommu_group, &holder) <= 0)
+                if (r < 0)
+                        return refuse(ret, VERDICT_BUSY, &dev->address, "Give the daemon the right to read /proc/PID/fd of all processes.",
+                                      "It cannot be told whether a guest uses %s: %s.", PCI_ADDRESS_STR(dev->address), strerror(-r));
+                if (r == 0)
                         continue;
                 return refuse(ret, VERDICT_BUSY, &dev->address, "Stop the guest first.", "%s is in use by process %d (%s).",
                               PCI_ADDRESS_STR(dev->address), holder.pid, holder.command);
@@ -200,7 +204,9 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
 static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
 
-        (void) refresh_groups(m, a);
+        /* Past its deadline the child may still hold the lock that reading would wait for. */
+        if (result != JOB_TIMEOUT)
+                (void) refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
                 set_state(m, a, ALLOCATION_READY, NULL);
@@ -282,7 +288,9 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
 static void release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
 
-        (void) refresh_groups(m, a);
+        /* Past its deadline the child may still hold the lock that reading would wait for. */
+        if (result != JOB_TIMEOUT)
+                (void) refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);

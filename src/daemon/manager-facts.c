@@ -10,6 +10,7 @@
 #include "host/scan.h"
 #include "util/fileio.h"
 #include "util/log.h"
+#include "util/strings.h"
 
 static void log_problems(const Config *config) {
         for (size_t i = 0; i < config->n_problems; i++) {
@@ -67,14 +68,61 @@ static void log_policy(const Policy *policy) {
                 log_warning("%s", policy->problems[i]);
 }
 
+static int add_busy(PciAddress **busy, size_t *n, PciAddress address) {
+        if (ARRAY_RESERVE(*busy, *n) < 0)
+                return -ENOMEM;
+        (*busy)[(*n)++] = address;
+        return 0;
+}
+
+/* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
+static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < m->n_jobs; i++) {
+                const StepList *steps = job_steps(m->jobs[i].job);
+
+                for (size_t j = 0; r == 0 && !job_is_gone(m->jobs[i].job) && j < steps->n; j++) {
+                        const PciDevice *dev = m->inventory ? inventory_find(m->inventory, steps->steps[j].device) : NULL;
+
+                        r = add_busy(&busy, &n, steps->steps[j].device);
+                        for (size_t k = 0; r == 0 && dev && k < dev->n_vfs; k++)
+                                r = add_busy(&busy, &n, dev->vfs[k]);
+                }
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(busy);
+        *ret_n = n;
+        return 0;
+}
+
+/* What is not read keeps its last known value. */
+static void keep_overrides(const Inventory *old, Inventory *new, const PciAddress *busy, size_t n) {
+        for (size_t i = 0; old && i < n; i++) {
+                const PciDevice *before = inventory_find(old, busy[i]), *now = inventory_find(new, busy[i]);
+
+                if (before && now)
+                        (void) string_copy(&new->devices[inventory_device_index(new, now)].driver_override, before->driver_override);
+        }
+}
+
 int manager_scan(Manager *m) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL, *old = NULL;
         _cleanup_(cleanup_locality_free) Locality *locality = NULL;
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
-        int r = scan_inventory(m->fs, &inv);
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n_busy = 0;
+        int r = busy_devices(m, &busy, &n_busy);
 
         if (r >= 0)
+                r = scan_inventory_around(m->fs, busy, n_busy, &inv);
+        if (r >= 0) {
+                keep_overrides(m->inventory, inv, busy, n_busy);
                 r = critical_mark(m->fs, inv);
+        }
         if (r >= 0)
                 r = locality_new(inv, &locality);
         if (r >= 0)

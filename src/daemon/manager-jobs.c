@@ -70,22 +70,31 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         /* finished() may have started another job and so moved the array. */
         mj = find(m, job);
         mj->starting = false;
+        mj->timed_out = result == JOB_TIMEOUT;
         server_job_changed(m->server, job_id(job));
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
         manager_check_started(m);
 }
 
+/* A write that came back after all, or a child that could be killed: look what is true now. */
+static void release_stuck(Manager *m, const Job *job) {
+        const StepList *steps = job_steps(job);
+        PciAddress address;
+
+        if (!job_device(job, &address))
+                return;
+        ledger_unwithhold(m->ledger, address);
+        for (size_t i = 0; i < steps->n; i++)
+                (void) manager_refresh(m, &steps->steps[i].device, 1);
+        server_device_changed(m->server, address);
+}
+
 static void on_gone(Job *job, void *userdata) {
         Manager *m = userdata;
         ManagerJob *mj = find(m, job);
-        PciAddress address;
 
-        /* A write that came back after all, or a child that could be killed: look what is true now. */
-        if (job_device(job, &address)) {
-                ledger_unwithhold(m->ledger, address);
-                (void) manager_refresh(m, &address, 1);
-                server_device_changed(m->server, address);
-        }
+        if (mj->timed_out)
+                release_stuck(m, job);
         job_free(job);
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];

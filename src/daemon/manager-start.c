@@ -146,7 +146,8 @@ void manager_start_binding(Manager *m) {
 }
 
 static void binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        (void) manager_refresh(m, mj->devices, mj->n_devices);
+        if (result != JOB_TIMEOUT)
+                (void) manager_refresh(m, mj->devices, mj->n_devices);
 }
 
 static size_t starting_jobs(const Manager *m) {

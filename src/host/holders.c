@@ -50,7 +50,11 @@ int holders_of_group(const Sysfs *fs, int group, Holder *ret) {
                         continue;
                 (void) snprintf(path, sizeof(path), "%s/fd", e->d_name);
                 fds = openat(dirfd(d), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                /* A process that ended meanwhile holds nothing. */
+                /* A process that ended meanwhile holds nothing; one that may not be looked at may hold anything. */
+                if (fds < 0 && errno != ENOENT && errno != ESRCH) {
+                        found = -errno;
+                        break;
+                }
                 if (fds < 0 || !has_open(fds, suffix))
                         continue;
                 *ret = (Holder){ .pid = (int) pid };

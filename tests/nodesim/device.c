@@ -130,7 +130,6 @@ bool device_autoprobe(const Sim *sim) {
 void device_register(Sim *sim, Node *dev, int group) {
         _cleanup_free_ char *reset_method = node_text(dev, "reset_method");
 
-        node_default(dev, "driver_override", "(null)\n");
         node_default(dev, "remove", "");
         node_default(dev, "rescan", "");
         if (reset_method && *reset_method)
@@ -228,7 +227,8 @@ void device_remove(Sim *sim, Node *dev) {
 }
 
 static void device_return(Sim *sim, Node *dev, uint64_t removed_at, uint64_t rescan_at) {
-        node_write(dev, "driver_override", "(null)\n");
+        if (node_child(dev, "driver_override"))
+                node_write(dev, "driver_override", "(null)\n");
         if (node_child(dev, "sriov_drivers_autoprobe"))
                 node_write(dev, "sriov_drivers_autoprobe", "1\n");
         device_register(sim, dev, group_again(sim, dev, removed_at, rescan_at));

@@ -31,12 +31,14 @@ my $TREE = <<'TREE';
 %vf 0000:02:00.0 device=101e offset=254 stride=1
 [sys/devices/pci0000:00/0000:00:0{1-4}.0]
 vendor=0x8086
+driver_override=(null)
 device=0x2030
 class=0x060400
 iommu_group -> /sys/kernel/iommu_groups/{-1}
 driver -> /sys/bus/pci/drivers/pcieport
 [sys/devices/pci0000:00/0000:00:01.0/0000:01:00.{0-1}]
 vendor=0x10de
+driver_override=(null)
 device=0x2330
 class=0x0302{}0
 driver -> /sys/bus/pci/drivers/nvidia
@@ -52,6 +54,7 @@ driver -> /sys/bus/pci/drivers/snd_hda_intel
 reset:=
 [sys/devices/pci0000:00/0000:00:02.0/0000:02:00.0]
 vendor=0x15b3
+driver_override=(null)
 device=0x101b
 class=0x020700
 subsystem_vendor=0x15b3
@@ -66,6 +69,7 @@ driver -> /sys/bus/pci/drivers/mlx5_core
 iommu_group -> /sys/kernel/iommu_groups/5
 [sys/devices/pci0000:00/0000:00:03.0/0000:04:00.0]
 vendor=0x15b3
+driver_override=(null)
 device=0x1003
 class=0x028000
 sriov_totalvfs=8
@@ -73,6 +77,7 @@ driver -> /sys/bus/pci/drivers/mlx4_core
 iommu_group -> /sys/kernel/iommu_groups/6
 [sys/devices/pci0000:00/0000:00:04.0/0000:05:00.0]
 vendor=0x8086
+driver_override=(null)
 device=0x10c9
 class=0x020000
 sriov_totalvfs=2

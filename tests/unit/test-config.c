@@ -206,7 +206,7 @@ static void test_match_problems(void **state _unused_) {
                 { "vendor = 10de", "without spaces around" },
                 { "device=1", "Unknown term 'device=' in Match=; known are address=" },
                 { "vendor=10de vendor=1002", "sets vendor= twice" },
-                { "id=10de:1 vendor=1002", "sets vendor= twice" },
+                { "id=10de:1 vendor=1002", "the same as in id=" },
                 { "vendor=10dex", "expected a vendor id" },
                 { "vendor=110de", "expected a vendor id" },
                 { "id=10de", "expected VENDOR:DEVICE" },
