@@ -80,6 +80,8 @@ AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, Devic
 /* NULL when the address is not part of it. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
 uint64_t allocation_memory(const Allocation *a);
+/* dev, which is at d's address now, is the card that was allocated: same ids at the same place below the same bridges. */
+bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 
 /*
  * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for VFs, which are

@@ -40,7 +40,7 @@ char *step_describe(const Step *s);
 
 /* All devices of an allocation from what they were before it to the VFIO driver: override all, unbind all, then bind all. */
 int steps_prepare(const Allocation *a, const char *vfio_driver, StepList **ret);
-/* The way back to prior driver and override. after AFTER_RELEASE_KEEP: no steps. Devices that are gone from inv are left out. */
+/* The way back to prior driver and override. after AFTER_RELEASE_KEEP: no steps. Devices that are gone from inv, or have another card at their address, are left out. */
 int steps_release(const Allocation *a, const Inventory *inv, const char *vfio_driver, AfterRelease after, StepList **ret);
 /* VFs on a PF that has none: autoprobe off, then the count. */
 int steps_create_vfs(const PciDevice *pf, unsigned count, StepList **ret);

@@ -69,6 +69,11 @@ uint64_t allocation_memory(const Allocation *a) {
         return sum;
 }
 
+bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev) {
+        return dev->vendor == d->vendor && dev->device == d->device && dev->subsystem_vendor == d->subsystem_vendor &&
+               dev->subsystem_device == d->subsystem_device && streq_ptr(dev->path, d->path);
+}
+
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {
         return assigned->type != PCI_TYPE_VF && other->type != PCI_TYPE_VF && !other->is_bridge &&
                assigned->iommu_group == other->iommu_group &&

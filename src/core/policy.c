@@ -72,6 +72,11 @@ const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
         return pool < 0 ? NULL : &p->config->pools[pool];
 }
 
+/* The host needs it, or the admin said never: it stays with its driver whatever group it is in. */
+static bool is_untouchable(const Policy *p, const PciDevice *dev) {
+        return dev->boot_vga || dev->critical || is_excluded(p, dev);
+}
+
 /* A PF on offer whose VFs are, or are about to be, on offer as well. */
 static void find_conflict(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -80,12 +85,12 @@ static void find_conflict(Policy *p) {
                 const PciDevice *pf = &inv->devices[i];
                 const Pool *pool = policy_pool(p, pf), *vf_pool;
 
-                if (!pool || pf->type != PCI_TYPE_PF)
+                if (!pool || pf->type != PCI_TYPE_PF || is_untouchable(p, pf))
                         continue;
                 for (size_t v = 0; v < pf->n_vfs; v++) {
                         const PciDevice *vf = inventory_find(inv, pf->vfs[v]);
 
-                        vf_pool = vf ? policy_pool(p, vf) : NULL;
+                        vf_pool = vf && !is_untouchable(p, vf) ? policy_pool(p, vf) : NULL;
                         if (!vf_pool)
                                 continue;
                         refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
@@ -145,9 +150,17 @@ Policy *policy_free(Policy *p) {
         return NULL;
 }
 
-/* The host needs it, or the admin said never: it stays with its driver whatever group it is in. */
-static bool is_untouchable(const Policy *p, const PciDevice *dev) {
-        return dev->boot_vga || dev->critical || is_excluded(p, dev);
+/* A pool has the device or another function of its card: a GPU's audio goes where the GPU goes. */
+static bool is_offered(const Policy *p, const PciDevice *dev) {
+        const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
+
+        /* Functions of a slot are neighbours. */
+        while (d > first && pci_address_same_slot(d[-1].address, dev->address))
+                d--;
+        for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
+                if (policy_pool(p, d) && (d == dev || pci_device_is_companion(d, dev)))
+                        return true;
+        return false;
 }
 
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
@@ -167,9 +180,36 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (pci_device_is_companion(dev, member))
                 return GROUP_ROLE_COMPANION;
-        if (policy_pool(p, member) || harmless)
+        if (is_offered(p, member) || harmless)
                 return GROUP_ROLE_HOLD;
         return GROUP_ROLE_BLOCK;
+}
+
+/* Why a member blocks the group of dev, in the order of policy_group_role(). */
+static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
+        const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
+
+        if (m->critical)
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, "Move the device to a slot with a group of its own.",
+                              "IOMMU group %d also holds %s, which the host needs: %s", dev->iommu_group, PCI_ADDRESS_STR(m->address),
+                              m->critical);
+        if (m->boot_vga)
+                why = "the boot VGA";
+        else if (is_excluded(p, m))
+                why = "which the configuration excludes";
+        else if (dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)) {
+                why = "its own PF";
+                remedy = "Enable ACS on the port above (firmware setting), so that VFs get groups of their own.";
+        } else if (m->n_vfs > 0)
+                why = "a PF that has VFs";
+        else if (!m->has_override)
+                why = "for which the kernel shows no driver_override";
+        else {
+                why = "which no pool offers";
+                remedy = "Put it into a pool too, unbind its driver, or move one of the cards to another slot.";
+        }
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, remedy, "IOMMU group %d also holds %s, bound to %s, %s.", dev->iommu_group,
+                      PCI_ADDRESS_STR(m->address), m->driver ?: "no driver", why);
 }
 
 static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) {
@@ -184,21 +224,8 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
         for (size_t i = 0; i < group->n_members; i++) {
                 const PciDevice *m = &p->inventory->devices[group->members[i]];
 
-                if (m == dev || policy_group_role(p, dev, m) != GROUP_ROLE_BLOCK)
-                        continue;
-                if (m->critical)
-                        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
-                                      "Move the device to a slot with a group of its own.",
-                                      "IOMMU group %d also holds %s, which the host needs: %s", group->number,
-                                      PCI_ADDRESS_STR(m->address), m->critical);
-                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
-                              dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)
-                                      ? "Enable ACS on the port above (firmware setting), so that VFs get groups of their own."
-                                      : "Put the blocking device into a pool too, unbind its driver, or move the card to another slot.",
-                              "IOMMU group %d also holds %s, bound to %s%s.", group->number, PCI_ADDRESS_STR(m->address),
-                              m->driver ?: "no driver",
-                              dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn) ? ", its own PF"
-                                                                                                      : ", which no pool offers");
+                if (m != dev && policy_group_role(p, dev, m) == GROUP_ROLE_BLOCK)
+                        return refuse_member(p, dev, m, ret);
         }
         return VERDICT_NONE;
 }

@@ -88,8 +88,11 @@ int steps_prepare(const Allocation *a, const char *vfio_driver, StepList **ret) 
         return 0;
 }
 
+/* Another card at the address is not ours to touch. */
 static bool is_there(const Inventory *inv, const AllocationDevice *d) {
-        return inventory_find(inv, d->address);
+        const PciDevice *dev = inventory_find(inv, d->address);
+
+        return dev && allocation_device_is(d, dev);
 }
 
 int steps_release(const Allocation *a, const Inventory *inv, const char *vfio_driver, AfterRelease after, StepList **ret) {

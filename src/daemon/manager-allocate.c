@@ -313,8 +313,7 @@ static bool is_same_hardware(const Manager *m, const Allocation *a, PciAddress *
                 const PciDevice *dev = inventory_find(m->inventory, d->address);
 
                 *ret_device = d->address;
-                if (dev && (dev->vendor != d->vendor || dev->device != d->device || dev->subsystem_vendor != d->subsystem_vendor ||
-                            dev->subsystem_device != d->subsystem_device || !streq_ptr(dev->path, d->path)))
+                if (dev && !allocation_device_is(d, dev))
                         return false;
         }
         return true;

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A D-Bus client of a page: busctl tells no error names, sends no message that it finds wrong, and starts too slowly for a thousand calls.
+#
+# Values: a struct or array is an array reference, a variant that is sent [SIGNATURE, VALUE]; a dictionary that is sent is an array of
+# [KEY, VALUE], so that keys can be there twice. What comes in has variants unpacked and dictionaries as hashes.
+package Bus;
+
+use strict;
+use warnings;
+
+use IO::Socket::UNIX;
+use Time::HiRes qw(time);
+
+use constant { NAME => 'org.passthroughd1', PATH => '/org/passthroughd1', MANAGER => 'org.passthroughd1.Manager', DEADLINE => 30 };
+use constant { CALL => 1, RETURN => 2, ERROR => 3, SIGNAL => 4 };
+
+my %ALIGN  = (y => 1, b => 4, i => 4, u => 4, x => 8, t => 8, s => 4, o => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);
+my %PACK   = (y => 'C', b => 'V', i => 'l<', u => 'V', x => 'q<', t => 'Q<');
+my @FIELDS = (undef, qw(path interface member error reply_serial destination sender signature));
+
+# Takes the first complete type off a signature.
+sub take_type {
+        my ($signature) = @_;
+        $$signature =~ s/^(a*(?:[^a({]|(\((?:[^()]|(?2))*\))|(\{(?:[^{}]|(?3))*\})))// or die "signature '$$signature'";
+        return $1;
+}
+
+sub types {
+        my ($signature) = @_;
+        my @types;
+        push @types, take_type(\$signature) while length $signature;
+        return @types;
+}
+
+sub pad { my ($buffer, $n) = @_; $$buffer .= "\0" x (-length($$buffer) % $n); return }
+
+sub put {
+        my ($buffer, $type, $value) = @_;
+        my $kind = substr $type, 0, 1;
+        pad($buffer, $ALIGN{$kind});
+        if ($PACK{$kind}) {
+                $$buffer .= pack $PACK{$kind}, $value;
+        } elsif ($kind eq 's' || $kind eq 'o') {
+                $$buffer .= pack 'V/a* x', $value;
+        } elsif ($kind eq 'g') {
+                $$buffer .= pack 'C/a* x', $value;
+        } elsif ($kind eq 'v') {
+                put($buffer, 'g', $value->[0]);
+                put($buffer, $value->[0], $value->[1]);
+        } elsif ($kind eq 'a') {
+                my $element = substr $type, 1;
+                my $at      = length $$buffer;
+                $$buffer .= "\0" x 4;
+                pad($buffer, $ALIGN{ substr $element, 0, 1 });
+                my $start = length $$buffer;
+                put($buffer, $element, $_) for @$value;
+                substr($$buffer, $at, 4) = pack 'V', length($$buffer) - $start;
+        } else {
+                my @members = types(substr $type, 1, -1);
+                put($buffer, $members[$_], $value->[$_]) for 0 .. $#members;
+        }
+        return;
+}
+
+sub get {
+        my ($data, $at, $type) = @_;
+        my $kind = substr $type, 0, 1;
+        $$at += -$$at % $ALIGN{$kind};
+        if ($PACK{$kind}) {
+                my $value = unpack $PACK{$kind}, substr $$data, $$at, $ALIGN{$kind};
+                $$at += $ALIGN{$kind};
+                return $value;
+        }
+        if ($kind eq 's' || $kind eq 'o' || $kind eq 'g') {
+                my $wide  = $kind eq 'g' ? 1 : 4;
+                my $size  = unpack $wide == 1 ? 'C' : 'V', substr $$data, $$at, $wide;
+                my $value = substr $$data, $$at + $wide, $size;
+                $$at += $wide + $size + 1;
+                return $value;
+        }
+        return get($data, $at, get($data, $at, 'g')) if $kind eq 'v';
+        if ($kind eq 'a') {
+                my $element = substr $type, 1;
+                my $size    = get($data, $at, 'u');
+                $$at += -$$at % $ALIGN{ substr $element, 0, 1 };
+                my $end = $$at + $size;
+                my @items;
+                push @items, get($data, $at, $element) while $$at < $end;
+                return $element =~ /^\{/ ? { map { @$_ } @items } : \@items;
+        }
+        return [map { get($data, $at, $_) } types(substr $type, 1, -1)];
+}
+
+sub new {
+        my ($class) = @_;
+        my ($path) = ($ENV{DBUS_SYSTEM_BUS_ADDRESS} // '') =~ /^unix:path=([^,;]+)/ or die 'no bus';
+        my $socket = IO::Socket::UNIX->new(Peer => $path) or die "$path: $!";
+        my $self   = bless { socket => $socket, in => '', serial => 0, replies => {}, signals => [] }, $class;
+        $socket->blocking(1);
+        syswrite $socket, "\0AUTH EXTERNAL " . unpack('H*', $>) . "\r\n";
+        my $answer = <$socket>;
+        die "the bus says $answer" if $answer !~ /^OK /;
+        syswrite $socket, "BEGIN\r\n";
+        $self->{name} = $self->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'Hello')->{body}[0];
+        return $self;
+}
+
+# Sends a call; what it returns is for reply().
+sub post {
+        my ($self, $destination, $path, $interface, $member, $signature, @values) = @_;
+        my ($header, $body) = ('', '');
+        my $serial = ++$self->{serial};
+        my @types  = types($signature //= '');
+        put(\$body, $types[$_], $values[$_]) for 0 .. $#types;
+        my @fields = ([1, ['o', $path]], [2, ['s', $interface]], [3, ['s', $member]], [6, ['s', $destination]]);
+        push @fields, [8, ['g', $signature]] if length $signature;
+        $header = pack 'a C C C V V', 'l', CALL, 0, 1, length $body, $serial;
+        put(\$header, 'a(yv)', \@fields);
+        pad(\$header, 8);
+        my $message = $header . $body;
+
+        while (length $message) {
+                my $n = syswrite($self->{socket}, $message) // die "write to the bus: $!";
+                substr $message, 0, $n, '';
+        }
+        return $serial;
+}
+
+# Takes one message of the bus in; false at the end of the time.
+sub turn {
+        my ($self, $end) = @_;
+        until ($self->take()) {
+                my $left = $end - time;
+                my $bits = '';
+                vec($bits, fileno $self->{socket}, 1) = 1;
+                return 0 if $left <= 0 || select($bits, undef, undef, $left) <= 0;
+                sysread($self->{socket}, $self->{in}, 262_144, length $self->{in}) or die 'the bus hung up';
+        }
+        return 1;
+}
+
+sub take {
+        my ($self) = @_;
+        return 0 if length $self->{in} < 16;
+        my ($type, $body_size, $serial, $fields_size) = unpack 'x C x2 V V V', $self->{in};
+        my $head = 16 + $fields_size + -$fields_size % 8;
+        return 0 if length $self->{in} < $head + $body_size;
+        my $data = substr $self->{in}, 0, $head + $body_size, '';
+        my ($at, %message) = (12, type => $type);
+        $message{ $FIELDS[$_->[0]] } = $_->[1] for grep { defined $FIELDS[$_->[0]] } @{ get(\$data, \$at, 'a(yv)') };
+        my $body = substr $data, $head;
+        $at = 0;
+        $message{body} = [map { get(\$body, \$at, $_) } types($message{signature} // '')];
+
+        if ($type == SIGNAL) {
+                push @{ $self->{signals} }, \%message;
+        } elsif (defined $message{reply_serial}) {
+                $self->{replies}{ $message{reply_serial} } = \%message;
+        }
+        return 1;
+}
+
+# The answer to what post() sent: { error => NAME or undef, body => [...] }; dies when there is none.
+sub reply {
+        my ($self, $serial) = @_;
+        my $end = time + DEADLINE;
+        until ($self->{replies}{$serial}) {
+                $self->turn($end) or die 'no answer from the bus';
+        }
+        return delete $self->{replies}{$serial};
+}
+
+sub ask { my ($self, @call) = @_; return $self->reply($self->post(@call)) }
+
+# A method of the Manager.
+sub call { my ($self, $member, @rest) = @_; return $self->ask(NAME, PATH, MANAGER, $member, @rest) }
+
+sub properties {
+        my ($self, $path, $interface) = @_;
+        return $self->ask(NAME, $path, 'org.freedesktop.DBus.Properties', 'GetAll', 's', $interface)->{body}[0];
+}
+
+# All signals of the daemon from here on.
+sub listen {
+        my ($self) = @_;
+        my $reply = $self->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'AddMatch',
+                's', "type='signal',path_namespace='" . PATH . "'");
+        die "$reply->{error}: $reply->{body}[0]" if $reply->{error};
+        $self->{signals} = [];
+        return $self;
+}
+
+sub ping { my ($self) = @_; return $self->ask(NAME, PATH, 'org.freedesktop.DBus.Peer', 'Ping') }
+
+# Forgets all signals that the daemon sent until now.
+sub forget_signals {
+        my ($self) = @_;
+        $self->ping();
+        $self->{signals} = [];
+        return;
+}
+
+# The names of those that came since.
+sub signal_names {
+        my ($self) = @_;
+        $self->ping();
+        return map { $_->{member} } @{ $self->{signals} };
+}
+
+# The signals up to and with the first that the function is true for; they are taken away. Empty at the end of the time.
+sub signals_until {
+        my ($self, $wanted, $seconds) = @_;
+        my $end  = time + ($seconds // DEADLINE);
+        my $seen = 0;
+        while (1) {
+                for (; $seen < @{ $self->{signals} }; $seen++) {
+                        local $_ = $self->{signals}[$seen];
+                        return splice @{ $self->{signals} }, 0, $seen + 1 if $wanted->();
+                }
+                $self->turn($end) or return;
+        }
+}
+
+# The result of a job, by its object path; undef at the end of the time.
+sub result {
+        my ($self, $job, $seconds) = @_;
+        my @signals = $self->signals_until(sub { ($_->{member} // '') eq 'JobRemoved' && $_->{body}[1] eq $job }, $seconds) or return;
+        return $signals[-1]{body}[2];
+}
+
+1;

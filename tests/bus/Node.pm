@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What the tests on a simulated node share: the node, its faults, the daemon, passthroughctl, and what is on disk.
+package Node;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(dirname);
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Bus;
+
+our @EXPORT = qw(
+        node configure ctl ctl_json fault tree writes write_log slurp spew snapshot ledger_file pid daemon restart log_since wait_until
+        request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
+);
+
+use constant DEADLINE => 30;
+
+my $DIR = abs_path(dirname(__FILE__));
+
+# Goes on as the command of tests/with-node on tests/nodes/NAME.tree. With configure => 1 the daemon starts without pools, for configure().
+sub node {
+        my ($name, %options) = @_;
+        return if $ENV{NODE_ROOT};
+        $ENV{BUILD} //= "$DIR/../../build";
+        plan skip_all => 'no /dev/fuse'     if !-w '/dev/fuse';
+        plan skip_all => 'needs root'       if $options{root} && $> != 0;
+        plan skip_all => "$ENV{BUILD} is not built" if !-x "$ENV{BUILD}/tests/nodesim";
+        my @conf = $options{configure} ? ('--conf', '/nonexistent') : ();
+        exec "$DIR/../with-node", "$DIR/../nodes/$name.tree", @conf, '--', $^X, $0, @ARGV or die "with-node: $!";
+}
+
+sub slurp {
+        my ($path) = @_;
+        open my $f, '<:raw', $path or die "$path: $!";
+        local $/ = undef;
+        return <$f> // '';
+}
+
+sub spew {
+        my ($path, $text) = @_;
+        open my $f, '>:raw', $path or die "$path: $!";
+        print $f $text;
+        close $f or die "$path: $!";
+        return;
+}
+
+# passthroughctl ARGUMENTS: exit status, stdout, stderr.
+sub ctl {
+        my (@arguments) = @_;
+        my @files = map { "$ENV{NODE_TMP}/ctl.$_" } qw(out err);
+        my $pid   = fork // die "fork: $!";
+        if (!$pid) {
+                open STDIN,  '<', '/dev/null' or die $!;
+                open STDOUT, '>', $files[0]   or die $!;
+                open STDERR, '>', $files[1]   or die $!;
+                exec 'passthroughctl', @arguments or die $!;
+        }
+        waitpid $pid, 0;
+        return ($? & 127 ? "signal " . ($? & 127) : $? >> 8, map { slurp($_) } @files);
+}
+
+# The document that passthroughctl ARGUMENTS --json prints.
+sub ctl_json {
+        my (@arguments) = @_;
+        my (undef, $out) = ctl(@arguments, '--json');
+        return eval { JSON::PP->new->utf8->decode($out) } // { unreadable => $out };
+}
+
+sub fault {
+        my (@commands) = @_;
+        for my $command (@commands) {
+                open my $f, '>', $ENV{NODE_CONTROL} or die "$ENV{NODE_CONTROL}: $!";
+                syswrite $f, "$command\n" or die "'$command': $!";
+                close $f;
+        }
+        return;
+}
+
+# The numbers in vfio-dev are handed out in the order of binding and mean nothing.
+sub tree { return join "\n", sort map { s{vfio-dev/vfio\K\d+}{}gr } split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/tree") }
+
+sub writes    { return int slurp("$ENV{NODE_ROOT}/.nodesim/writes") }
+sub write_log { return split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/log") }
+
+# Name to contents of what is in the state directory; with times => 1 also what tells a rewrite with the same contents. The number of
+# the last generation is left out without it: it counts up whatever happens.
+sub snapshot {
+        my (%options) = @_;
+        my %found;
+        my @queue = ('.');
+        while (defined(my $name = shift @queue)) {
+                my $path = "$ENV{STATE_DIRECTORY}/$name";
+                my @stat = Time::HiRes::lstat($path);
+                my @meta = $options{times} ? (@stat[1, 2, 7], map { sprintf '%.9f', $_ } @stat[9, 10]) : ();
+                next if $name eq './generation' && !$options{times};
+                if (-d $path) {
+                        opendir my $d, $path or die "$path: $!";
+                        push @queue, map { "$name/$_" } grep { !/^\.\.?$/ } readdir $d;
+                        $found{$name} = join ' ', 'directory', @meta;
+                } else {
+                        $found{$name} = join ' ', @meta, slurp($path);
+                }
+        }
+        return \%found;
+}
+
+sub ledger_file { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$name.json" }
+
+sub pid { return int slurp($ENV{DAEMON_PID}) }
+
+# daemon('stop' or 'start' or 'restart'[, SIGNAL]): 0 or the exit status.
+sub daemon {
+        my ($verb, @signal) = @_;
+        my $status = system "$ENV{NODE_TMP}/$verb-daemon 2>>$ENV{NODE_TMP}/script.log " . join ' ', @signal;
+        return $status >> 8;
+}
+
+sub restart { my (@signal) = @_; daemon('restart', @signal) == 0 or die 'the daemon does not start: ' . slurp("$ENV{NODE_TMP}/daemon.log"); return }
+
+# The daemon with another configuration, which only a node made with configure => 1 can have.
+sub configure {
+        my ($text) = @_;
+        spew("$ENV{NODE_TMP}/passthroughd.conf", $text);
+        restart();
+        return;
+}
+
+# What the daemon logged after the first OFFSET bytes; without an offset, how much it logged until now.
+sub log_since {
+        my ($offset) = @_;
+        my $log = slurp("$ENV{NODE_TMP}/daemon.log");
+        return defined $offset ? substr $log, $offset : length $log;
+}
+
+# Until the function is true, which is what it returns; false after the deadline.
+sub wait_until {
+        my ($fact, $seconds) = @_;
+        my $end = time + ($seconds // DEADLINE);
+        while (1) {
+                my $value = $fact->();
+                return $value if $value || time > $end;
+                sleep 0.005;
+        }
+}
+
+# request(gpu => 1, cpus => 8, ...): the a{sv} of Plan and Allocate.
+my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's');
+
+sub request {
+        my (@pairs) = @_;
+        my (@devices, @entries);
+        while (my ($key, $value) = splice @pairs, 0, 2) {
+                if ($KEYS{$key}) { push @entries, [$key, [$KEYS{$key}, $value]] }
+                else             { push @devices, [$key, $value] }
+        }
+        unshift @entries, ['devices', ['a(su)', \@devices]] if @devices;
+        return ('a{sv}', \@entries);
+}
+
+sub describe {
+        my ($bus) = @_;
+        return JSON::PP->new->decode($bus->call('Describe')->{body}[0]);
+}
+
+sub device {
+        my ($bus, $address) = @_;
+        my $reply = $bus->call('Explain', 's', $address);
+        return $reply->{error} ? { error => $reply->{error} } : JSON::PP->new->decode($reply->{body}[0]);
+}
+
+# Address to state of the devices of a pool.
+sub devices_state {
+        my ($bus, $pool) = @_;
+        return { map { $_->[0] => $_->[2] } grep { $_->[1] eq $pool } @{ $bus->call('ListDevices')->{body}[0] } };
+}
+
+# Allocates and waits on a connection that listens: the result of the job, or the name of the error.
+sub allocate {
+        my ($bus, $name, @pairs) = @_;
+        my ($signature, $entries) = request(@pairs);
+        my $reply = $bus->call('Allocate', "s$signature", $name, $entries);
+        return $reply->{error} ? ($reply->{error}, $reply->{body}[0]) : $bus->result($reply->{body}[1]);
+}
+
+sub generation {
+        my ($bus, $name) = @_;
+        my ($found) = grep { $_->[0] eq $name } @{ $bus->call('ListAllocations')->{body}[0] };
+        return $found ? $found->[2] : 0;
+}
+
+sub release {
+        my ($bus, $name) = @_;
+        my $reply = $bus->call('Release', 'st', $name, generation($bus, $name));
+        return $reply->{error} ? ($reply->{error}, $reply->{body}[0]) : $bus->result($reply->{body}[0]);
+}
+
+# For the next part of a test to begin in order after one that failed: no faults, no allocations.
+sub release_all {
+        my ($bus) = @_;
+        fault('release', 'reset');
+        for (1 .. 3) {
+                my @names = map { $_->[0] } @{ $bus->call('ListAllocations')->{body}[0] } or return;
+                release($bus, $_) for @names;
+        }
+        return;
+}
+
+# Is the request possible now?
+sub plan_ok {
+        my ($bus, @pairs) = @_;
+        return !$bus->call('Plan', request(@pairs))->{error};
+}
+
+# The whole node as it was; shows what differs.
+sub same_tree {
+        my ($before, $name) = @_;
+        my $now = tree();
+        return pass($name) if $now eq $before;
+        my %count;
+        $count{$_}++ for split /\n/, $now;
+        $count{$_}-- for split /\n/, $before;
+        fail($name);
+        diag(map { ($count{$_} > 0 ? '+' : '-') . " $_\n" } grep { $count{$_} } sort keys %count);
+        return 0;
+}
+
+sub same_state {
+        my ($before, $name, %options) = @_;
+        return is_deeply(snapshot(%options), $before, $name);
+}
+
+# An error of that name (org.passthroughd1.Error. may be left out), with a sentence that matches, and a refusal that says the same.
+sub is_error {
+        my ($reply, $error, $sentence, $name) = @_;
+        $error = "org.passthroughd1.Error.$error" if $error !~ /\./;
+        return subtest $name => sub {
+                is($reply->{error} // 'no error', $error, 'its name');
+                like($reply->{body}[0] // '', $sentence, 'its sentence');
+                like($reply->{body}[0] // '', qr/^\S.*\.$/s, 'which is one') if $error =~ /^org\.passthroughd1/;
+                return if $error !~ /^org\.passthroughd1/;
+                my $refusal = eval { JSON::PP->new->decode($reply->{body}[1]) } // {};
+                ok(defined $refusal->{verdict} && $refusal->{verdict} ne 'none', 'the refusal as JSON has a verdict');
+                is(index($reply->{body}[0] // '', $refusal->{message} // 'none'), 0, 'and the same sentence');
+        };
+}
+
+# Since the last reset of the simulator.
+sub nothing_written {
+        my ($name) = @_;
+        is(writes(), 0, $name) or diag(join "\n", write_log());
+        return;
+}
+
+1;

@@ -1,0 +1,103 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A ledger file that cannot be read: the daemon lives, tells, changes nothing. In particular it gives nothing away that the file may hold.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use JSON::PP;
+use Test::More;
+
+use Node;
+
+node('paper-testbed');
+
+my $bus = Bus->new->listen;
+is(allocate($bus, 'guest', gpu => 1, 'ib-vf' => 1, cpus => 8, memory => 20 * 2**30, numa => 'required'), 'done', 'there is an allocation');
+is(allocate($bus, 'other', 'ib-vf' => 1), 'done', 'and another one');
+my $tree = tree();
+my $good = slurp(ledger_file('guest'));
+my $file = ledger_file('guest');
+my @vf   = request('ib-vf' => 1);
+
+sub edited {
+        my ($edit) = @_;
+        local $_ = JSON::PP->new->decode($good);
+        $edit->();
+        return JSON::PP->new->canonical->encode($_);
+}
+
+my %broken = (
+        'truncated'                       => [substr($good, 0, length($good) / 2), qr/not a whole JSON object/],
+        'one byte short'                  => [$good =~ s/\}\s*\z//r, qr/not a whole JSON object/],
+        'empty'                           => ['', qr/not a whole JSON object/],
+        'of zeros'                        => ["\0" x 4096, qr/not a whole JSON object/],
+        'two documents'                   => [$good . $good, qr/not a whole JSON object/],
+        'too large'                       => [$good . ' ' x 300_000, qr/./],
+        'newer'                           => [edited(sub { $_->{version}++; $_->{extra} = 1 }), qr/it has version \d+, this program knows version \d+/],
+        'without a version'               => [edited(sub { delete $_->{version} }), qr/with a version/],
+        'without a state'                 => [edited(sub { delete $_->{state} }), qr/a member is missing/],
+        'with an unknown state'           => [edited(sub { $_->{state} = 'fine' }), qr/out of range/],
+        'with a negative generation'      => [edited(sub { $_->{generation} = -1 }), qr/out of range/],
+        'with text for a number'          => [edited(sub { $_->{owner} = '0' }), qr/of the wrong type/],
+        'with a device that is none'      => [edited(sub { $_->{devices}[0]{address} = '../etc' }), qr/out of range/],
+        'with a pin outside of its CPUs'  => [edited(sub { $_->{pins}[0][1] = 3 }), qr/out of range/],
+        'with a name that is a path'      => [edited(sub { $_->{name} = '../guest' }), qr/out of range/],
+        "with another's name"             => [edited(sub { $_->{name} = 'someone' }), qr/another name/],
+        "with another's device"           => [edited(sub { $_->{devices}[1]{address} = JSON::PP->new->decode(slurp(ledger_file('other')))->{devices}[0]{address} }), qr/./],
+);
+
+for my $what (sort keys %broken) {
+        my ($text, $why) = @{ $broken{$what} };
+        is(daemon('stop', 'TERM'), 0, "$what: the daemon stops");
+        spew($file, $text);
+        my $state  = snapshot(times => 1);
+        my $offset = log_since();
+        fault('reset');
+        is(daemon('start'), 0, "$what: the daemon starts") or next;
+        $bus->forget_signals();
+
+        # With two files that contradict each other either may be called the bad one.
+        my $name   = $what eq "with another's device" ? qr/guest|other/ : qr/guest/;
+        my $notice = qr{The ledger file allocations/$name\.json cannot be used: };
+        like(log_since($offset), $notice, "$what: the log names the file");
+        like($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, qr/^$notice.*$why.*\.$/, "$what: so does the property ReadOnly, and says why");
+        like(describe($bus)->{read_only} // '', $notice, "$what: and Describe");
+
+        ok(!$bus->call('ListDevices')->{error}, "$what: devices can be listed");
+        is((ctl($_))[0], 0, "$what: passthroughctl $_") for 'list', 'allocations';
+        ok(!$bus->call('Explain', 's', '0000:82:00.0')->{error}, "$what: and explained");
+        is_error($bus->call('Allocate', 'sa{sv}', 'new', $vf[1]), 'ReadOnly', $notice, "$what: nothing can be allocated");
+        is_error($bus->call('Release', 'st', 'other', 2), 'ReadOnly', $notice, "$what: nor released");
+        is_error($bus->call('SetVirtualFunctions', 'su', '0000:83:00.0', 4), 'ReadOnly', $notice, "$what: nor VFs made");
+        my ($status, undef, $err) = ctl('allocate', 'new', 'ib-vf=1');
+        is($status, 1, "$what: not by the command line either");
+        like($err, qr/^passthroughctl: $notice/, "$what: which says the same");
+        nothing_written("$what: nothing is written to the node");
+        same_state($state, "$what: nor to the ledger, byte for byte", times => 1);
+        same_tree($tree, "$what: the tree is as before");
+}
+
+# A number of the last generation that cannot be read must not begin anew: the daemon does not start, and says what to do.
+is(daemon('stop', 'TERM'), 0, 'the daemon stops');
+spew($file, $good);
+my $number = slurp("$ENV{STATE_DIRECTORY}/generation");
+spew("$ENV{STATE_DIRECTORY}/generation", "many\n");
+my ($state, $offset) = (snapshot(times => 1), log_since());
+isnt(daemon('start'), 0, 'a broken generation: the daemon does not start');
+like(log_since($offset), qr/'generation' in the state directory does not hold a number/, 'and says why');
+same_state($state, 'and repairs nothing', times => 1);
+spew("$ENV{STATE_DIRECTORY}/generation", $number);
+
+# What a write that was cut short leaves behind is not an allocation.
+spew("$ENV{STATE_DIRECTORY}/allocations/.guest.json.abcdef", substr $good, 0, 100);
+is(daemon('start'), 0, 'with all repaired, and a temporary file left by a crash, it starts');
+$bus->forget_signals();
+is($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, '', 'and is not read-only');
+is(release($bus, $_), 'done', "$_ is released") for 'guest', 'other';
+is(device($bus, '0000:82:00.0')->{driver}, 'nvidia', 'the GPU is back on its driver');
+is_deeply($bus->call('ListAllocations')->{body}[0], [], 'nothing is allocated');
+
+done_testing();

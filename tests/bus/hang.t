@@ -1,0 +1,137 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A write that does not come back costs its device, never the daemon.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+use Time::HiRes qw(time);
+
+use Node;
+
+node('paper-testbed', configure => 1);
+
+configure(<<'END');
+[Daemon]
+JobTimeoutSec=1
+[Pool gpu]
+Match=vendor=10de class=0302
+[Pool ib-vf]
+Match=vendor=15b3 type=vf
+END
+
+my $gpu    = '0000:82:00.0';
+my $vf     = '0000:83:00.1';
+my $bus    = Bus->new->listen;
+my $before = tree();
+my $state  = snapshot();
+
+# Asks for the GPU and waits until the simulator has write N; returns the job.
+sub begin {
+        my ($n, $what) = @_;
+        my ($signature, $entries) = request(gpu => 1);
+        my $reply = $bus->call('Allocate', "s$signature", 'hanging', $entries);
+        is($reply->{error}, undef, "$what: the reservation succeeds") or diag($reply->{body}[0]);
+        ok(wait_until(sub { grep { /^$n .*PENDING/ } write_log() }), "$what: write $n hangs") or diag(join "\n", write_log());
+        return $reply->{body}[1];
+}
+
+# What must go on while a job hangs.
+sub daemon_is_well {
+        my ($what) = @_;
+        my $start = time;
+        ok(!$bus->ping()->{error}, "$what: the daemon answers");
+        is(scalar @{ $bus->call('ListDevices')->{body}[0] }, scalar @{ describe($bus)->{devices} }, "$what: and lists");
+        ok(plan_ok($bus, 'ib-vf' => 4), "$what: and plans");
+        is(allocate($bus, 'other', 'ib-vf' => 1), 'done', "$what: and prepares other devices");
+        is(release($bus, 'other'), 'done', "$what: and takes them back");
+        cmp_ok(time - $start, '<', 0.9, "$what: without waiting for the one that hangs");
+        return;
+}
+
+sub state_of {
+        my ($name) = @_;
+        my ($found) = grep { $_->[0] eq $name } @{ $bus->call('ListAllocations')->{body}[0] };
+        return $found ? $found->[1] : 'gone';
+}
+
+# ---- writes that end with a signal: allocate
+
+for my $n (1 .. 3) {
+        my $what = "allocate, write $n hangs";
+        fault('reset', "hang $n");
+        my $job = begin($n, $what);
+        daemon_is_well($what) if $n == 2;
+        is($bus->result($job), 'timeout', "$what: the job ends as timeout");
+        is(state_of('hanging'), 'failed', "$what: the allocation has failed");
+        like(describe($bus)->{allocations}[0]{reason} // '', qr/did not come to an end in time while it was to /, "$what: and says why");
+        is(device($bus, $gpu)->{allocation}, 'hanging', "$what: and keeps its device");
+        ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), "$what: which is not stuck once the process is gone");
+        is((release($bus, 'hanging'))[0], 'done', "$what: the allocation can be released");
+        same_tree($before, "$what: the tree is that of the start");
+        same_state($state, "$what: the ledger too") or release_all($bus);
+}
+
+# ---- writes that do not even end with one
+
+for my $n (1 .. 3) {
+        my $what = "allocate, write $n hangs in the kernel";
+        fault('reset', "unkillable $n");
+        my $job = begin($n, $what);
+        is($bus->result($job), 'timeout', "$what: the job ends as timeout");
+        is(state_of('hanging'), 'failed', "$what: the allocation has failed");
+        my $device = device($bus, $gpu);
+        is($device->{state}, 'stuck', "$what: the device is stuck");
+        like($device->{reason} // '', qr/^\Q$gpu\E is stuck: the kernel has not returned from what should .*\.$/, "$what: with a sentence");
+        daemon_is_well($what);
+        my ($error, $sentence) = release($bus, 'hanging');
+        is($error, 'org.passthroughd1.Error.Unavailable', "$what: the allocation cannot be released now");
+        like($sentence // '', qr/\Q$gpu\E is stuck/, "$what: and the refusal says why");
+        ok(!plan_ok($bus, gpu => 1), "$what: nobody else gets the device");
+        my $refused = $bus->call('Plan', request(gpu => 1));
+        like($refused->{body}[0], qr/^Pool 'gpu' has 0 of its 1 devices free/, "$what: they are told");
+
+        fault('release');
+        ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), "$what: when it comes back the device is not stuck");
+        is(device($bus, $gpu)->{state}, 'allocated', "$what: but still allocated");
+        is((release($bus, 'hanging'))[0], 'done', "$what: the allocation can be released");
+        same_tree($before, "$what: the tree is that of the start");
+        same_state($state, "$what: the ledger too") or release_all($bus);
+}
+
+# ---- release
+
+is(allocate($bus, 'hanging', gpu => 1), 'done', 'there is an allocation');
+my $ready = tree();
+for my $kind ('hang', 'unkillable') {
+        for my $n (1 .. 4) {
+                my $what = "release, write $n: $kind";
+                is(allocate($bus, 'hanging', gpu => 1), 'done', "$what: there is an allocation") if state_of('hanging') eq 'gone';
+                fault('reset', "$kind $n");
+                my $reply = $bus->call('Release', 'st', 'hanging', Node::generation($bus, 'hanging'));
+                is($bus->result($reply->{body}[0] // 'none'), 'timeout', "$what: the job ends as timeout");
+                is(state_of('hanging'), 'failed', "$what: the allocation has failed");
+                is(device($bus, $gpu)->{state}, 'stuck', "$what: the device is stuck") if $kind eq 'unkillable';
+                fault('release');
+                ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), "$what: the device is not stuck when it came back");
+                is((release($bus, 'hanging'))[0], 'done', "$what: the allocation can be released again");
+                same_tree($before, "$what: the tree is that of the start");
+                same_state($state, "$what: the ledger too") or release_all($bus);
+        }
+}
+
+# ---- the daemon goes away while the kernel has its child
+
+fault('reset', 'unkillable 2');
+my $job = begin(2, 'restart');
+is($bus->result($job), 'timeout', 'restart: the job ends as timeout');
+is(daemon('restart'), 0, 'restart: the daemon ends and starts although a child cannot be killed');
+is(state_of('hanging'), 'failed', 'restart: the allocation is failed as before');
+fault('release');
+ok(wait_until(sub { (release($bus, 'hanging'))[0] eq 'done' }), 'restart: and can be released when the write is over');
+same_tree($before, 'restart: the tree is that of the start');
+
+done_testing();

@@ -1,0 +1,92 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Scenarios by their ids, on the node with all the oddities.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Document;
+use Node;
+
+node('edge');
+
+my $bus    = Bus->new->listen;
+my $before = tree();
+my $node   = describe($bus);
+my %device = map { $_->{address} => $_ } @{ $node->{devices} };
+
+# C12: a 32-bit PCI domain costs its devices, nothing else.
+ok(!(grep { /^10000:/ } keys %device), 'C12: devices of a 32-bit PCI domain are skipped');
+is(scalar(grep { /10000:00:02\.0/ } @{ $node->{notes} }), 1, 'C12: with a note');
+cmp_ok(scalar keys %device, '>', 60, 'C12: all others are listed');
+
+# D10: VFs in the group of their PF are not offered on their own.
+for my $vf (map { "0000:01:00.$_" } 2 .. 5) {
+        is($device{$vf}{state}, 'host', "D10: $vf is not on offer");
+        like($device{$vf}{reason} // '', qr/IOMMU group 1 also holds 0000:01:00\.\d, bound to mlx5_core/, 'D10: and the blocker is named');
+}
+
+# E1, E2, E3, E4: attributes that are absent, junk or unreadable cost themselves.
+is($device{'0000:05:00.0'}{type}, 'pf', 'E1: sriov_totalvfs makes a PF');
+is($device{'0000:06:00.0'}{total_vfs}, 0, 'E1: without it the capacity is 0');
+is($device{'0000:13:00.0'}{total_vfs}, 0, 'E1: with junk in it too');
+is($device{'0000:05:10.1'}{physical_function}, '0000:05:00.1', 'E2: a physfn link names the parent');
+is($device{'0000:06:00.0'}{physical_function}, undef, 'E2: without one it is no VF');
+is($device{'0000:13:10.0'}{type}, 'device', 'E2: a physfn that is no link does not make a VF');
+is($device{'0000:14:10.2'}{physical_function}, '0000:14:00.0', 'E3: a junk virtfn0 costs nothing but itself');
+is($device{'0000:81:00.0'}{numa_node}, 5, 'E4: numa_node is read');
+is($device{'0000:06:00.0'}{numa_node}, undef, 'E4: -1 is unknown');
+is($device{'0000:11:00.0'}{numa_node}, undef, 'E4: junk is unknown');
+is($device{'0000:12:00.0'}{numa_node}, undef, 'E4: what cannot be read is unknown');
+
+# D8: a device without an IOMMU group, or with a plain directory for one.
+is($device{$_}{iommu_group}, undef, "D8: $_ has no group") for '0000:07:00.0', '0000:15:00.0';
+is($device{$_}{state}, 'host', "D8: so $_ is not on offer") for '0000:07:00.0', '0000:15:00.0';
+
+# E9: the VFs of a dual-port card are independent, its PFs are not.
+is($device{'0000:05:00.0'}{iommu_group}, $device{'0000:05:00.1'}{iommu_group}, 'E9: both PFs are in one group');
+is($device{'0000:05:10.7'}{iommu_group}, 25, 'E9: a VF is in one of its own');
+is($device{$_}{state}, 'available', "E9: VF $_ is on offer") for map { "0000:05:10.$_" } 1, 3, 5, 7;
+is(allocate($bus, "e9-$_", vf => 1), 'done', 'E9: one is given out') for 1, 2;
+my %taken = map { $_->{devices}[0]{address} => 1 } @{ describe($bus)->{allocations} };
+is(scalar keys %taken, 2, 'E9: and another one to somebody else');
+is(release($bus, "e9-$_"), 'done', 'E9: and back') for 1, 2;
+same_tree($before, 'E9: the tree is as before');
+
+# The same numbers for the command line.
+like((ctl('explain', '0000:07:00.0'))[1], qr/not on offer/, 'passthroughctl explain has the same');
+
+# B13, D9: GPU 81:00.0 and its audio function are one multifunction device in the guest.
+is(allocate($bus, 'b13', gpu => 1, cpus => 2, memory => 2**30, numa => 'legacy'), 'done', 'B13: a GPU');
+my ($allocation) = @{ describe($bus)->{allocations} };
+is(release($bus, 'b13'), 'done', 'B13: and back');
+
+my $multi;
+for my $count (1 .. 8) {
+        is(allocate($bus, 'b13', gpu => $count, cpus => 2, memory => 2**30, numa => 'preferred'), 'done', "B13: $count GPUs") or last;
+        ($allocation) = @{ describe($bus)->{allocations} };
+        ($multi) = grep { $_->{role} eq 'companion' } @{ $allocation->{devices} };
+        last if $multi;
+        is(release($bus, 'b13'), 'done', 'B13: and back');
+}
+ok($multi, 'B13: one of them has an audio function') and do {
+        my ($gpu) = grep { $_->{role} eq 'assigned' && $_->{address} eq $multi->{address} =~ s/\.\d$/.0/r } @{ $allocation->{devices} };
+        ok($gpu, 'B13: which is in the same slot');
+        is($multi->{guest_address} =~ s/\.\d$//r, $gpu->{guest_address} =~ s/\.\d$//r, 'B13: in the guest too');
+        my $xml = document('b13', 'B13');
+        like($xml, qr/<address type="pci" [^>]*function="0x0" multifunction="on"\/>/, 'B13: as one multifunction device');
+        my @held = grep { $_->{role} eq 'held' } @{ $allocation->{devices} };
+        for my $held (@held) {
+                my ($bus_number, $slot, $function) = $held->{address} =~ /:(..):(..)\.(.)$/;
+                unlike($xml, qr/bus="0x$bus_number" slot="0x$slot" function="0x$function"/, "D9: $held->{address} is held, not handed out");
+                is(device($bus, $held->{address})->{driver}, 'vfio-pci', 'D9: on vfio-pci');
+        }
+};
+release_all($bus);
+same_tree($before, 'B13: the tree is as before');
+
+done_testing();

@@ -1,0 +1,135 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# VFs: created at start where there are none, never changed where there are some.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('hgx-h100', configure => 1);
+
+my @pfs  = map { "0000:${_}4:00.0" } qw(1 2 3 4 9 a b c);
+my $conf = slurp("$FindBin::Bin/../nodes/hgx-h100.conf");
+my $bus  = Bus->new->listen;
+
+sub attribute { my ($pf, $name) = @_; return slurp("$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf/$name") =~ s/\n//r }
+
+sub set_attribute { my ($pf, $name, $value) = @_; fault("write sys/bus/pci/devices/$pf/$name $value"); return }
+
+sub vfs { my ($pf) = @_; my @vfs = map { readlink =~ s{.*/}{}r } glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf/virtfn*"; return @vfs }
+
+# The result of the job, its message, the signals until its end; or the error.
+sub set_vfs {
+        my ($pf, $count) = @_;
+        my $reply = $bus->call('SetVirtualFunctions', 'su', $pf, $count);
+        return ($reply->{error}, $reply->{body}[0]) if $reply->{error};
+        my @signals = $bus->signals_until(sub { $_->{member} eq 'JobRemoved' && $_->{body}[1] eq $reply->{body}[0] });
+        my ($message) = map { $_->{body}[1]{Message} } grep { $_->{member} eq 'PropertiesChanged' && $_->{body}[1]{Message} } reverse @signals;
+        return ($signals[-1]{body}[2], $message, map { $_->{member} } @signals);
+}
+
+# ---- at start
+
+nothing_written('without a pool nothing is written at start');
+my $bare = tree();
+configure($conf);
+my %by_pf;
+push @{ $by_pf{ $_->[0] } }, $_->[1] for map { [m{/([^/ ]+)/(sriov.*)$}] } write_log();
+is_deeply(\%by_pf, { map { $_ => ['sriov_drivers_autoprobe 0 -> OK', 'sriov_numvfs 16 -> OK'] } @pfs },
+        'VirtualFunctions=16 creates 16 VFs on each PF, after autoprobe is off');
+my @vfs = map { vfs($_) } @pfs;
+is(scalar @vfs, 128, '128 VFs are there');
+is_deeply([grep { -e "$ENV{NODE_ROOT}/sys/bus/pci/devices/$_/driver" } @vfs], [], 'without a driver');
+is_deeply(devices_state($bus, 'rdma'), { map { $_ => 'available' } @vfs }, 'and on offer');
+is_deeply([map { $_->{total_vfs} } map { device($bus, $_) } @pfs], [(16) x 8], 'E1: a PF says how many VFs it can have');
+is(device($bus, $vfs[0])->{physical_function}, $pfs[0], 'E2: a VF says whose it is');
+my $log = log_since(0);
+like($log, qr/^Created VFs on \Q$_\E\.$/m, "the log says so of $_") for @pfs;
+
+my $full = tree();
+fault('reset');
+restart();
+nothing_written('the next start finds them');
+same_tree($full, 'and leaves them');
+
+# ---- a PF with another number
+
+set_attribute($pfs[0], 'sriov_numvfs', $_) for 0, 4;
+is(scalar(vfs($pfs[0])), 4, 'somebody else changed a PF');
+my $offset = log_since();
+fault('reset');
+restart();
+nothing_written('a PF with another number of VFs is left alone');
+like(log_since($offset), qr/^No VFs are created on \Q$pfs[0]\E, ignoring: \Q$pfs[0]\E has 4 VFs, 16 are wanted/m, 'with a warning');
+$bus->forget_signals();
+is(scalar(keys %{ devices_state($bus, 'rdma') }), 116, 'and offers what it has');
+
+# ---- SetVirtualFunctions
+
+my $four = tree();
+is_error($bus->call('SetVirtualFunctions', 'su', $pfs[0], 8), 'NotSupported', qr/has 4 VFs, 8 are wanted/, 'another number is refused');
+is_error($bus->call('SetVirtualFunctions', 'su', $pfs[0], 0), 'NotSupported', qr/has 4 VFs, 0 are wanted/, 'and none too');
+is_error($bus->call('SetVirtualFunctions', 'su', '0000:13:00.0', 4), 'NotSupported', qr/0000:13:00\.0 cannot have VFs/, 'a GPU has none');
+is_error($bus->call('SetVirtualFunctions', 'su', '0000:14:00.1', 4), 'NotSupported', qr/0000:14:00\.1 cannot have VFs/, 'nor has a VF');
+is_error($bus->call('SetVirtualFunctions', 'su', '0000:fe:00.0', 4), 'NoSuchDevice', qr/0000:fe:00\.0 is not on this node/, 'nor what is not there');
+is_error($bus->call('SetVirtualFunctions', 'su', 'eth0', 4), 'InvalidRequest', qr/'eth0' is not a PCI address/, 'nor what is no address');
+my ($bluefield) = map { $_->{address} } grep { $_->{type} eq 'pf' && $_->{device} eq 'a2dc' } @{ describe($bus)->{devices} };
+is_error($bus->call('SetVirtualFunctions', 'su', $bluefield, 1), 'Unavailable', qr/No pool wants VFs|The host needs it/, 'nor a PF that no pool wants VFs on')
+        if defined $bluefield && device($bus, $bluefield)->{total_vfs};
+is((set_vfs($pfs[0], 4))[0], 'done', 'the number it has is fine');
+nothing_written('and writes nothing, as all of these');
+same_tree($four, 'nothing changed');
+
+is(allocate($bus, 'guest', rdma => 1), 'done', 'E10: a VF is given out');
+my ($pf) = map { $_->{physical_function} } @{ describe($bus)->{allocations}[0]{devices} };
+is_error($bus->call('SetVirtualFunctions', 'su', $pf, 0), 'NotSupported', qr/has \d+ VFs, 0 are wanted/, 'E10: its PF keeps its VFs');
+is(release($bus, 'guest'), 'done', 'E10: it comes back');
+same_tree($four, 'E10: to the tree of before');
+
+set_attribute($pfs[0], 'sriov_numvfs', 0);
+ok(!$bus->call('Rescan')->{error}, 'all are removed by hand, and a rescan');
+is(scalar(keys %{ devices_state($bus, 'rdma') }), 112, 'takes note');
+is_error($bus->call('SetVirtualFunctions', 'su', $pfs[0], 17), 'NotSupported', qr/can have 16 VFs, 17 are wanted/, 'more than there can be');
+is_error($bus->call('SetVirtualFunctions', 'su', $pfs[0], 2**32 - 1), 'NotSupported', qr/can have 16 VFs, 4294967295 are wanted/, 'far more');
+$bus->forget_signals();
+my ($result, undef, @signals) = set_vfs($pfs[0], 8);
+is($result, 'done', 'a number is accepted where there are none');
+is(scalar(vfs($pfs[0])), 8, 'and they are there');
+is(scalar(keys %{ devices_state($bus, 'rdma') }), 120, 'and on offer');
+is(scalar(grep { $_ eq 'DeviceAdded' } @signals), 8, 'and told of');
+
+# ---- failures are undone
+
+sub without_vfs {
+        set_attribute($pfs[0], 'sriov_numvfs', 0);
+        set_attribute($pfs[0], 'sriov_drivers_autoprobe', 1);
+        return !$bus->call('Rescan')->{error};
+}
+
+ok(without_vfs(), 'again without VFs');
+my $none = tree();
+for my $failure ('fail 1 EIO', 'fail 2 ENOMEM', 'fail 2 ENOSPC', 'fail-after 1 EIO', 'fail-after 2 EIO', 'silent 1', 'silent 2', 'replace 2 8', 'replace 2 1') {
+        fault('reset', $failure);
+        ($result, my $message) = set_vfs($pfs[0], 16);
+        is($result, 'failed', "VFs, $failure: the job fails");
+        like($message // '', qr/^Failed to .*\.$/, "VFs, $failure: with a sentence");
+        like($message // '', qr/made fewer VFs than it was asked for; they were removed again/, "VFs, $failure: that says what") if $failure =~ /^replace/;
+        same_tree($none, "VFs, $failure: the tree is as before") or without_vfs();
+        is(scalar(keys %{ devices_state($bus, 'rdma') }), 112, "VFs, $failure: and so is what is on offer") or without_vfs();
+}
+fault('reset', 'replace 2 3');
+$offset = log_since();
+restart();
+like(log_since($offset), qr/made fewer VFs than it was asked for/, 'fewer at start are told in the log');
+like(log_since($offset), qr/^Ready: /m, 'and the daemon gets ready');
+same_tree($none, 'without them');
+fault('reset');
+restart();
+is(scalar(vfs($pfs[0])), 16, 'the next start tries again');
+
+done_testing();

@@ -1,0 +1,99 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The documents of large requests, as libvirt sees them.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Document;
+use Node;
+
+node('hgx-h100');
+
+my $bus    = Bus->new->listen;
+my $before = tree();
+
+# ---- eight devices and CPUs of both nodes, on 1 GiB pages
+
+my ($status, undef, $err) = ctl('allocate', 'train', qw(gpu=4 rdma=4 --cpus 32 --cells 2 --memory 200G --page-size 1G --numa required --proximity switch));
+is($status, 0, 'four GPUs and four VFs, two cells, 1 GiB pages') or diag($err);
+my ($allocation) = grep { $_->{name} eq 'train' } @{ describe($bus)->{allocations} };
+my $xml = document('train', 'two cells');
+is(() = $xml =~ /<hostdev [^>]*managed="no"/g, 8, 'eight host devices');
+is(() = $xml =~ /<vcpupin /g, 32, '32 pinned vCPUs');
+for my $pin (@{ $allocation->{pins} }) {
+        like($xml, qr/<vcpupin vcpu="$pin->{vcpu}" cpuset="$pin->{cpu}"\/>/, "vCPU $pin->{vcpu} is pinned as allocated");
+}
+like($xml, qr/<memory mode="strict" nodeset="0-1"\/>|<memory mode="strict" nodeset="0,1"\/>/, 'memory of both nodes');
+like($xml, qr/<memnode cellid="$_" mode="strict" nodeset="$_"\/>/, "the memory of cell $_ is that of node $_") for 0, 1;
+like($xml, qr/<cell id="0" cpus="0-15" memory="100" unit="GiB"/, 'cell 0 has half the CPUs and half the memory');
+like($xml, qr/<cell id="1" cpus="16-31" memory="100" unit="GiB"/, 'cell 1 the other half');
+like($xml, qr/<page size="1" unit="(?:G|GiB)"|<page size="1048576" unit="KiB"/, 'pages of 1 GiB');
+like($xml, qr/<emulatorpin cpuset="0,56,112,168"\/>/, 'the emulator runs on the housekeeping CPUs');
+for my $device (@{ $allocation->{devices} }) {
+        my ($domain, $bus_number, $slot, $function) = split /[:.]/, $device->{address};
+        like($xml, qr{<hostdev (?:(?!</hostdev>).)*<address domain="0x$domain" bus="0x$bus_number" slot="0x$slot" function="0x$function"/>(?:(?!</hostdev>).)*<alias name="ua-\Q$device->{slot}\E"/>}s,
+                "$device->{address} is handed out as $device->{slot}");
+}
+my @numbers = $xml =~ /<target busNr="(\d+)">/g;
+is(scalar @numbers, scalar(keys %{ { map { $_ => 1 } @numbers } }), 'bus numbers of expander buses differ');
+
+# The same into somebody's own document.
+spew("$ENV{NODE_TMP}/template.xml", <<'END');
+<domain type='kvm'>
+  <name>replaced</name>
+  <title>the title of a template</title>
+  <memory unit='GiB'>1</memory>
+  <vcpu>1</vcpu>
+  <os><type arch='x86_64' machine='pc'>hvm</type></os>
+  <devices>
+    <disk type='file' device='disk'>
+      <source file='/srv/template.qcow2'/>
+      <target dev='vda' bus='virtio'/>
+    </disk>
+  </devices>
+</domain>
+END
+my $merged = document('train', 'with a template', '--template', "$ENV{NODE_TMP}/template.xml");
+like($merged, qr/<title>the title of a template<\/title>/, 'a template keeps its title');
+like($merged, qr/\/srv\/template\.qcow2/, 'and its disk');
+unlike($merged, qr/replaced/, 'but not its name');
+is(() = $merged =~ /<hostdev /g, 8, 'and has the host devices');
+is(() = $merged =~ /<vcpupin /g, 32, 'and the pins');
+is($bus->call('GetDomainXML', 'sa{sv}', 'train', [['template', ['s', slurp("$ENV{NODE_TMP}/template.xml")]]])->{body}[0], $merged, 'over D-Bus too');
+
+is(release($bus, 'train'), 'done', 'it is released');
+
+# ---- devices on both nodes
+
+($status, undef, $err) = ctl('allocate', 'wide', qw(gpu=6 rdma=6 --cpus 48 --memory 96G --numa required));
+is($status, 0, 'six GPUs and six VFs, which are on two nodes') or diag($err);
+($allocation) = grep { $_->{name} eq 'wide' } @{ describe($bus)->{allocations} };
+is_deeply($allocation->{numa_nodes}, [0, 1], 'takes CPUs of both');
+$xml = document('wide', 'devices on two nodes');
+is(() = $xml =~ /<hostdev /g, 12, 'twelve host devices');
+is(() = $xml =~ /model="pcie-expander-bus"/g, 2, 'behind an expander bus for each node');
+is_deeply([sort $xml =~ /<node>(\d)<\/node>/g], [0, 1], 'that belongs to the cell of that node');
+is(release($bus, 'wide'), 'done', 'it is released');
+
+# ---- CPUs and memory alone, on 2 MiB pages if there are any, and devices alone
+
+($status, undef, $err) = ctl('allocate', 'plain', qw(--cpus 4 --memory 4G));
+is($status, 0, 'no devices') or diag($err);
+unlike(document('plain', 'no devices'), qr/<hostdev /, 'no host devices');
+is(release($bus, 'plain'), 'done', 'it is released');
+
+($status, undef, $err) = ctl('allocate', 'bare', qw(gpu=1));
+is($status, 0, 'no CPUs') or diag($err);
+($status, my $out, $err) = ctl('xml', 'bare');
+if ($status == 0) { valid($out, 'no CPUs') }
+else              { like($err, qr/\Apassthroughctl: \S.*\.\n\z/, 'no CPUs: a sentence says why there is no document') }
+is(release($bus, 'bare'), 'done', 'it is released');
+
+same_tree($before, 'the tree is that of the start');
+
+done_testing();

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* CPUs as whole cores. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/cores.h"
+#include "nodefixture.h"
+
+static TestNode *make_node(unsigned n, unsigned threads) {
+        TestNode *t = node_new();
+
+        node_numa(t, 0, 0, n, threads, 8 * GIB);
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        return t;
+}
+
+static void test_threads(void **state) {
+        for (unsigned threads = 1; threads <= 4; threads *= 2) {
+                _cleanup_node_ TestNode *t = make_node(8, threads);
+
+                assert_int_equal(cores_threads(t->inventory), threads);
+        }
+        _cleanup_node_ TestNode *none = make_node(0, 1);
+
+        assert_int_equal(cores_threads(none->inventory), 1);
+}
+
+/* One core has lost a thread: the most any core has counts. */
+static void test_threads_of_unequal_cores(void **state) {
+        _cleanup_node_ TestNode *t = make_node(4, 2);
+
+        t->inventory->n_cpus = 3;
+        assert_int_equal(cores_threads(t->inventory), 2);
+}
+
+static void test_split(void **state) {
+        static const struct {
+                unsigned cpus, threads;
+                size_t k;
+                unsigned shares[4];
+        } table[] = {
+                { 8, 1, 1, { 8 } },       { 8, 1, 2, { 4, 4 } },    { 7, 1, 2, { 4, 3 } },       { 6, 2, 2, { 4, 2 } }, { 5, 2, 2, { 4, 1 } },
+                { 10, 2, 3, { 4, 4, 2 } }, { 3, 1, 3, { 1, 1, 1 } }, { 32, 2, 4, { 8, 8, 8, 8 } }, { 1, 2, 1, { 1 } },   { 2, 2, 2, { 1, 1 } },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                unsigned shares[4] = { 0 }, sum = 0;
+
+                cores_split(table[i].cpus, table[i].threads, table[i].k, shares);
+                for (size_t j = 0; j < table[i].k; j++) {
+                        if (shares[j] != table[i].shares[j])
+                                fail_msg("%u CPUs, %u threads, %zu cells: share %zu is %u, not %u", table[i].cpus, table[i].threads, table[i].k, j,
+                                         shares[j], table[i].shares[j]);
+                        sum += shares[j];
+                }
+                assert_int_equal(sum, table[i].cpus);
+        }
+}
+
+static void assert_pick(unsigned threads, const char *free_text, unsigned share, unsigned expected, const char *claimed_text) {
+        _cleanup_node_ TestNode *t = make_node(8, threads);
+        CpuSet free_cpus, claimed = { 0 };
+        Pin pins[8];
+
+        assert_int_equal(cpuset_parse(free_text, &free_cpus), 0);
+        assert_int_equal(cores_pick(t->inventory, &free_cpus, share, NULL, NULL), expected);
+        assert_int_equal(cores_pick(t->inventory, &free_cpus, share, &claimed, pins), expected);
+        assert_cpus(&claimed, claimed_text);
+        for (unsigned i = 0; i < expected; i++) {
+                assert_true(cpuset_has(&claimed, pins[i].cpu));
+                for (unsigned j = 0; j < i; j++)
+                        assert_true(pins[j].cpu < pins[i].cpu);
+        }
+}
+
+static void test_pick(void **state) {
+        assert_pick(1, "0-7", 3, 3, "0-2");
+        assert_pick(2, "0-7", 4, 4, "0-3");
+        assert_pick(2, "0-7", 3, 3, "0-3");  /* the odd thread takes its core with it */
+        assert_pick(2, "2-7", 2, 2, "2-3");  /* the lowest free core */
+        assert_pick(4, "4-7", 8, 4, "4-7");  /* fewer than wanted */
+        assert_pick(2, "", 2, 0, "");
+        assert_pick(2, "0-7", 0, 0, "");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_threads),
+                cmocka_unit_test(test_threads_of_unequal_cores),
+                cmocka_unit_test(test_split),
+                cmocka_unit_test(test_pick),
+        };
+
+        return cmocka_run_group_tests_name("cores", tests, NULL, NULL);
+}

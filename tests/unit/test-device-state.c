@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What a device is to a scheduler, alone and as JSON; and the enum tables there and back. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/json.h"
+#include "nodefixture.h"
+
+#define GPU "0000:01:00.0"
+
+static TestNode *make_node(void) {
+        TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, -1, 1);
+        node_device(t, "pci0000:00/0000:00:01.0/0000:01:00.1", 0x040300, -1, 1);
+        node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2);
+        node_vf(t, "pci0000:00/0000:00:02.0/0000:02:00.1", "0000:02:00.0", 0, 3);
+        node_ready(t, "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=type=vf\n");
+        return t;
+}
+
+static void assert_state(const TestNode *t, const char *address, DeviceState expected, const char *words) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        DeviceState s = device_state(&t->context, node_find(t, address), &why);
+
+        if (s != expected)
+                fail_msg("%s is %s, not %s", address, device_state_to_string(s), device_state_to_string(expected));
+        if (words)
+                assert_says(&why, words);
+        else
+                assert_null(why.message);
+        assert_int_equal(device_state(&t->context, node_find(t, address), NULL), expected);
+}
+
+static void test_states(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+
+        assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
+        assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "No pool offers it.");
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1 vf=1"), NULL), VERDICT_NONE);
+        assert_state(t, GPU, DEVICE_STATE_ALLOCATED, "held by 'vm7'");
+        assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "held by 'vm7'");
+        assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "No pool offers it.");
+        node_release(t, "vm7");
+        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
+}
+
+static const char *member(json_object *o, const char *key) {
+        json_object *v = NULL;
+
+        if (!json_object_object_get_ex(o, key, &v))
+                fail_msg("no member %s", key);
+        return v ? json_object_get_string(v) : NULL;
+}
+
+static void test_json_device(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_json_ json_object *o = json_device(&t->context, node_find(t, GPU));
+
+        assert_string_equal(member(o, "address"), GPU);
+        assert_string_equal(member(o, "vendor"), "10de");
+        assert_string_equal(member(o, "class"), "030200");
+        assert_string_equal(member(o, "pool"), "gpu");
+        assert_string_equal(member(o, "state"), "available");
+        assert_string_equal(member(o, "driver"), "nvidia");
+        assert_null(member(o, "numa_node")); /* unknown is not zero */
+        assert_null(member(o, "allocation"));
+        assert_string_equal(member(o, "verdict"), "none");
+}
+
+static void test_json_plan(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_json_ json_object *o = NULL;
+        json_object *steps = NULL, *devices = NULL;
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2), &plan, NULL), VERDICT_NONE);
+        o = json_plan(&t->context, plan);
+        assert_null(member(o, "name"));
+        assert_null(member(o, "generation"));
+        assert_string_equal(member(o, "cpus"), "0-1");
+        assert_true(json_object_object_get_ex(o, "steps", &steps) && json_object_object_get_ex(o, "devices", &devices));
+        assert_int_equal(json_object_array_length(devices), 2);
+        assert_int_equal(json_object_array_length(steps), 6);
+        assert_string_equal(json_object_get_string(json_object_array_get_idx(steps, 0)), "reserve " GPU " for driver vfio-pci");
+}
+
+static void test_json_describe_names_what_is_missing(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_json_ json_object *o = NULL;
+        _cleanup_free_ char *text = NULL;
+        Allocation *a = allocation_new("vm1");
+
+        assert_non_null(allocation_add_device(a, address_of("0000:99:00.0"), DEVICE_ROLE_HELD));
+        assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
+        o = json_describe(&t->context, "0");
+        text = json_text(o, false);
+        assert_non_null(strstr(text, "\"address\":\"0000:99:00.0\",\"state\":\"missing\""));
+        assert_null(strchr(text, '\n'));
+}
+
+#define assert_table(type, max, name)                                                                                  \
+        for (int i = 0; i < (int) (max); i++)                                                                          \
+                assert_int_equal(name##_from_string(name##_to_string((type) i)), i);                                   \
+        assert_true((int) name##_from_string("no such") < 0)
+
+static void test_tables(void **state) {
+        assert_table(DeviceState, _DEVICE_STATE_MAX, device_state);
+        assert_table(AllocationState, _ALLOCATION_STATE_MAX, allocation_state);
+        assert_table(DeviceRole, _DEVICE_ROLE_MAX, device_role);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_states),
+                cmocka_unit_test(test_json_device),
+                cmocka_unit_test(test_json_plan),
+                cmocka_unit_test(test_json_describe_names_what_is_missing),
+                cmocka_unit_test(test_tables),
+        };
+
+        return cmocka_run_group_tests_name("device-state", tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The file of an allocation: what is written is read back, and anything else is broken, never half of an allocation. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/json.h"
+#include "nodefixture.h"
+
+static AllocationDevice *add(Allocation *a, const char *address, DeviceRole role, const char *slot, const char *pool) {
+        AllocationDevice *d = allocation_add_device(a, address_of(address), role);
+
+        assert_non_null(d);
+        assert_int_equal(string_copy(&d->slot, slot), 0);
+        assert_int_equal(string_copy(&d->pool, pool), 0);
+        return d;
+}
+
+/* Every field set to something that is not the default. */
+static Allocation *make_full(void) {
+        Allocation *a = allocation_new("vm7");
+        AllocationDevice *d;
+
+        assert_non_null(a);
+        memcpy(a->id, "01234567-89ab-cdef-0123-456789abcdef", sizeof(a->id));
+        a->owner = UINT32_MAX;
+        a->generation = INT64_MAX;
+        a->state = ALLOCATION_FAILED;
+        assert_int_equal(string_copy(&a->reason, "\"It\" did not\ncome back: \\ \x01 \xc3\xa4."), 0);
+        d = add(a, "10000:82:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
+        d->vendor = 0xffff;
+        d->device = 0x1234;
+        d->subsystem_vendor = 0x8086;
+        d->subsystem_device = 1;
+        assert_int_equal(string_copy(&d->prior_driver, "nvidia"), 0);
+        assert_int_equal(string_copy(&d->prior_override, "none"), 0);
+        assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/10000:82:00.0"), 0);
+        (void) add(a, "10000:82:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
+        d = add(a, "0000:83:00.2", DEVICE_ROLE_ASSIGNED, "ib-vf0", "ib-vf");
+        d->is_vf = true;
+        d->physfn = address_of("0000:83:00.0");
+        (void) add(a, "0000:84:00.0", DEVICE_ROLE_HELD, NULL, "gpu");
+        assert_int_equal(cpuset_parse("8-11,4095", &a->cpus), 0);
+        a->pins = calloc(3, sizeof(Pin));
+        assert_non_null(a->pins);
+        a->pins[0] = (Pin){ 0, 8 };
+        a->pins[1] = (Pin){ 1, 4095 };
+        a->pins[2] = (Pin){ 4095, 10 };
+        a->n_pins = 3;
+        a->cells[0] = (Cell){ .node = 0, .memory = REQUEST_MEMORY_MAX };
+        a->cells[1] = (Cell){ .node = 63, .memory = 4096 };
+        cpuset_add(&a->cells[0].vcpus, 0);
+        cpuset_add(&a->cells[1].vcpus, 1);
+        a->n_cells = 2;
+        a->page_size = GIB;
+        return a;
+}
+
+static LedgerFileResult parse(const char *text, size_t size, Allocation **ret) {
+        _cleanup_free_ char *message = NULL, *copy = malloc(size ?: 1); /* no byte more, so that one read too many is seen */
+        LedgerFileResult r;
+
+        assert_non_null(copy);
+        memcpy(copy, text, size);
+        r = ledger_file_parse(copy, size, ret, &message);
+        assert_int_equal(!message, r == LEDGER_FILE_OK);
+        return r;
+}
+
+static LedgerFileResult parse_text(const char *text) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        LedgerFileResult r = parse(text, strlen(text), &a);
+
+        assert_int_equal(!a, r != LEDGER_FILE_OK);
+        return r;
+}
+
+static void assert_same_devices(const Allocation *a, const Allocation *b) {
+        assert_int_equal(a->n_devices, b->n_devices);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *x = &a->devices[i], *y = &b->devices[i];
+
+                assert_true(pci_address_equal(x->address, y->address));
+                assert_int_equal(x->role, y->role);
+                assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
+                assert_true(streq_ptr(x->prior_driver, y->prior_driver) && streq_ptr(x->prior_override, y->prior_override));
+                assert_int_equal(x->is_vf, y->is_vf);
+                assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
+                assert_true(x->vendor == y->vendor && x->device == y->device);
+                assert_true(x->subsystem_vendor == y->subsystem_vendor && x->subsystem_device == y->subsystem_device);
+        }
+}
+
+static void assert_same(const Allocation *a, const Allocation *b) {
+        assert_string_equal(a->name, b->name);
+        assert_string_equal(a->id, b->id);
+        assert_true(streq_ptr(a->reason, b->reason));
+        assert_int_equal(a->owner, b->owner);
+        assert_int_equal(a->generation, b->generation);
+        assert_int_equal(a->state, b->state);
+        assert_int_equal(a->page_size, b->page_size);
+        assert_true(cpuset_equal(&a->cpus, &b->cpus));
+        assert_same_devices(a, b);
+        assert_int_equal(a->n_pins, b->n_pins);
+        for (size_t i = 0; i < a->n_pins; i++)
+                assert_true(a->pins[i].vcpu == b->pins[i].vcpu && a->pins[i].cpu == b->pins[i].cpu);
+        assert_int_equal(a->n_cells, b->n_cells);
+        for (size_t i = 0; i < a->n_cells; i++) {
+                assert_int_equal(a->cells[i].node, b->cells[i].node);
+                assert_int_equal(a->cells[i].memory, b->cells[i].memory);
+                assert_true(cpuset_equal(&a->cells[i].vcpus, &b->cells[i].vcpus));
+        }
+}
+
+static void test_round_trip(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_free_ char *text = ledger_file_format(a), *again = NULL;
+
+        assert_non_null(text);
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_same(a, b);
+        again = ledger_file_format(b);
+        assert_string_equal(text, again);
+}
+
+static void test_round_trip_of_states_and_roles(void **state) {
+        for (int s = 0; s < _ALLOCATION_STATE_MAX; s++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+                _cleanup_free_ char *text = NULL;
+
+                a->state = (AllocationState) s;
+                text = ledger_file_format(a);
+                assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+                assert_int_equal(b->state, s);
+        }
+}
+
+static void test_nothing_but_a_name(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("x"), *b = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        memset(a->id, 'a', 36);
+        text = ledger_file_format(a);
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_same(a, b);
+}
+
+/* The most that request.h lets anyone ask for, with every card of eight functions. */
+static void test_the_largest_fits(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        while (a->n_devices < (size_t) REQUEST_DEVICES_MAX) {
+                AllocationDevice *d = add(a, "0000:84:00.1", DEVICE_ROLE_ASSIGNED, "accelerator12", "accelerator");
+
+                d->address.bus = (uint8_t) a->n_devices;
+                assert_int_equal(string_copy(&d->prior_driver, "nvidia"), 0);
+                assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/0000:81:00.0/0000:82:04.0/0000:83:00.0/0000:84:00.1"), 0);
+        }
+        free(a->pins);
+        a->pins = calloc(REQUEST_CPUS_MAX, sizeof(Pin));
+        assert_non_null(a->pins);
+        for (a->n_pins = 0; a->n_pins < REQUEST_CPUS_MAX; a->n_pins++) {
+                cpuset_add(&a->cpus, (unsigned) a->n_pins);
+                a->pins[a->n_pins] = (Pin){ (unsigned) a->n_pins, (unsigned) a->n_pins };
+        }
+        text = ledger_file_format(a);
+        assert_in_range(strlen(text), 1, LEDGER_FILE_MAX);
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_same(a, b);
+}
+
+static void test_truncated_at_every_byte(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_free_ char *text = ledger_file_format(a);
+        size_t size = strlen(text);
+
+        for (size_t n = 0; n < size; n++) {
+                Allocation *b = NULL;
+
+                if (parse(text, n, &b) != LEDGER_FILE_BROKEN)
+                        fail_msg("%zu of %zu bytes are taken for a whole file", n, size);
+                assert_null(b);
+        }
+}
+
+/* One byte changed anywhere: never a crash, and what is read can be written. */
+static void test_every_byte_damaged(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_free_ char *text = ledger_file_format(a);
+        static const char junk[] = "\"{}[],:0-9\\ \xff\x01";
+
+        for (size_t i = 0; text[i]; i++) {
+                char was = text[i];
+
+                for (const char *c = junk; *c; c++) {
+                        _cleanup_(cleanup_allocation_free) Allocation *b = NULL;
+
+                        text[i] = *c;
+                        if (parse(text, strlen(text), &b) == LEDGER_FILE_OK) {
+                                _cleanup_free_ char *again = ledger_file_format(b);
+
+                                assert_non_null(again);
+                        }
+                }
+                text[i] = was;
+        }
+}
+
+static void test_trailing_text(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_free_ char *text = ledger_file_format(a), *longer = NULL;
+
+        assert_int_equal(string_replace(&longer, "%s\n", text), 0);
+        assert_int_equal(parse_text(longer), LEDGER_FILE_OK);
+        assert_int_equal(string_replace(&longer, "%s{}", text), 0);
+        assert_int_equal(parse_text(longer), LEDGER_FILE_BROKEN);
+}
+
+/* The text with the first occurrence of one thing replaced by another. */
+static LedgerFileResult parse_changed(const char *what, const char *by) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_free_ char *text = ledger_file_format(a), *changed = NULL;
+        char *at = strstr(text, what);
+
+        if (!at)
+                fail_msg("no %s in %s", what, text);
+        assert_int_equal(string_replace(&changed, "%.*s%s%s", (int) (at - text), text, by, at + strlen(what)), 0);
+        return parse_text(changed);
+}
+
+static void test_versions(void **state) {
+        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 2"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 1", "\"version\": \"1\""), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 1.0"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 1", "\"version\": -1"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 1", "\"other\": 1"), LEDGER_FILE_BROKEN);
+        /* A newer version may have any members. */
+        assert_int_equal(parse_text("{ \"version\": 7 }"), LEDGER_FILE_UNKNOWN_VERSION);
+}
+
+static void test_broken_members(void **state) {
+        static const char *const changes[][2] = {
+                { "\"name\": \"vm7\"", "\"name\": \"../vm7\"" },
+                { "\"name\": \"vm7\"", "\"name\": 7" },
+                { "\"name\": \"vm7\"", "\"name\": null" },
+                { "\"name\": \"vm7\"", "\"name\": \"vm\\u0000\"" },
+                { "\"id\": \"0", "\"id\": \"00" },
+                { "\"state\": \"failed\"", "\"state\": \"gone\"" },
+                { "\"state\": \"failed\"", "\"state\": null" },
+                { "\"owner\": 4294967295", "\"owner\": 4294967296" },
+                { "\"owner\": 4294967295", "\"owner\": -1" },
+                { "\"generation\": 9223372036854775807", "\"generation\": 9223372036854775808" },
+                { "\"generation\": 9223372036854775807", "\"generation\": 99999999999999999999999" },
+                { "\"generation\": 9223372036854775807", "\"generation\": -99999999999999999999999" },
+                { "\"generation\": 9223372036854775807", "\"generation\": 1e3" },
+                { "\"page_size\": 1073741824", "\"page_size\": 1125899906842625" },
+                { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-11,4096\"" },
+                { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-10,4094\"" }, /* pins are no longer among them */
+                { "\"cpus\": \"8-11,4095\"", "\"cpus\": [8]" },
+                { "\"address\": \"10000:82:00.0\"", "\"address\": \"82:00.0\"" },
+                { "\"address\": \"10000:82:00.0\"", "\"address\": null" },
+                { "\"role\": \"assigned\"", "\"role\": \"owned\"" },
+                { "\"slot\": \"gpu0\"", "\"slot\": null" },
+                { "\"vendor\": 65535", "\"vendor\": 65536" },
+                { "\"vendor\": 65535", "\"vendor\": \"ffff\"" },
+                { "\"physical_function\": \"0000:83:00.0\"", "\"physical_function\": true" },
+                { "\"memory\": 1125899906842624", "\"memory\": 1125899906842625" },
+                { "\"node\": 63", "\"node\": -1" },
+                { "\"node\": 63", "\"node\": 2147483648" },
+                { "\"devices\": [", "\"devices\": [ 7," },
+                { "\"devices\": [", "\"devices\": [ null," },
+                { "\"pins\": [", "\"pins\": [ [ 1 ]," },
+                { "\"pins\": [", "\"pins\": [ [ 1, 2, 3 ]," },
+                { "\"pins\": [", "\"pins\": [ [ 4096, 8 ]," },
+                { "\"pins\": [", "\"pins\": {}, \"pins2\": [" },
+                { "\"cells\": [", "\"cells\": [ {}," },
+                { "\"reason\":", "\"season\":" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(changes); i++)
+                if (parse_changed(changes[i][0], changes[i][1]) != LEDGER_FILE_BROKEN)
+                        fail_msg("%s is taken", changes[i][1]);
+}
+
+/* A member this version does not know is passed over: a newer program that adds one and keeps the version can be gone back from. */
+static void test_extra_members_are_passed_over(void **state) {
+        assert_int_equal(parse_changed("\"name\":", "\"colour\": { \"red\": [] }, \"name\":"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"role\":", "\"colour\": 7, \"role\":"), LEDGER_FILE_OK);
+}
+
+/* A CPU or a virtual CPU pinned twice would be two promises of one thing. */
+static void test_pins_are_unique(void **state) {
+        assert_int_equal(parse_changed("\"pins\": [", "\"pins\": [ [ 0, 9 ],"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"pins\": [", "\"pins\": [ [ 7, 8 ],"), LEDGER_FILE_BROKEN);
+}
+
+static void test_not_an_object(void **state) {
+        static const char *const texts[] = { "", " ", "[]", "null", "7", "\"version\"", "{", "{}", "{\"version\":1}", "not JSON", "{'version':1}" };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                assert_int_equal(parse_text(texts[i]), LEDGER_FILE_BROKEN);
+}
+
+static void test_too_long_and_too_deep(void **state) {
+        size_t size = LEDGER_FILE_MAX + 1;
+        _cleanup_free_ char *text = malloc(size + 1);
+
+        assert_non_null(text);
+        memset(text, ' ', size);
+        memcpy(text, "{\"version\":2}", 13);
+        text[size] = '\0';
+        assert_int_equal(parse_text(text), LEDGER_FILE_BROKEN);
+        memset(text, '[', size);
+        text[10000] = '\0';
+        assert_int_equal(parse_text(text), LEDGER_FILE_BROKEN);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_round_trip_of_states_and_roles),
+                cmocka_unit_test(test_nothing_but_a_name),
+                cmocka_unit_test(test_the_largest_fits),
+                cmocka_unit_test(test_truncated_at_every_byte),
+                cmocka_unit_test(test_every_byte_damaged),
+                cmocka_unit_test(test_trailing_text),
+                cmocka_unit_test(test_versions),
+                cmocka_unit_test(test_broken_members),
+                cmocka_unit_test(test_extra_members_are_passed_over),
+                cmocka_unit_test(test_pins_are_unique),
+                cmocka_unit_test(test_not_an_object),
+                cmocka_unit_test(test_too_long_and_too_deep),
+        };
+
+        return cmocka_run_group_tests_name("ledger-file", tests, NULL, NULL);
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Nothing is ever promised twice: scenarios B1, B2, C11, D4, and thousands of random claims and releases with the invariants recomputed
+ * from the allocations alone after each. LEDGER_SEED= repeats a run.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "core/json.h"
+#include "nodefixture.h"
+
+#define STEPS 4000U
+#define PF "0000:81:00.0"
+
+/* --- scenarios --- */
+
+/* One PF, which may have VFs, and a GPU with audio. */
+static TestNode *make_node(unsigned n_vfs) {
+        TestNode *t = node_new();
+
+        node_hugepages(node_numa(t, 0, 0, 8, 2, 16 * GIB), GIB, 4, 4);
+        node_nic(t, "pci0000:80/0000:80:01.0/" PF, 0, 1)->total_vfs = 8;
+        for (unsigned i = 1; i <= n_vfs; i++) {
+                char path[64];
+
+                (void) snprintf(path, sizeof(path), "pci0000:80/0000:80:01.0/0000:81:00.%u", i);
+                node_vf(t, path, PF, 0, 1 + (int) i);
+        }
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 20);
+        node_device(t, "pci0000:00/0000:00:01.0/0000:01:00.1", 0x040300, 0, 20);
+        node_ready(t, "HousekeepingCpus=0\nReserveMemory=2G\n[Pool pf]\nMatch=type=pf\n[Pool vf]\nMatch=type=vf\n[Pool gpu]\nMatch=class=0302\n");
+        return t;
+}
+
+static Allocation *make_claim(const TestNode *t, const char *name, const char *addresses) {
+        Allocation *a = allocation_new(name);
+        _cleanup_free_ char *copy = strdup(addresses);
+        char *at = NULL;
+
+        assert_non_null(a);
+        for (char *word = strtok_r(copy, " ", &at); word; word = strtok_r(NULL, " ", &at)) {
+                AllocationDevice *d = allocation_add_device(a, address_of(word), DEVICE_ROLE_ASSIGNED);
+                const PciDevice *dev = inventory_find(t->inventory, d->address);
+
+                assert_int_equal(string_copy(&d->slot, word), 0);
+                d->is_vf = dev && dev->type == PCI_TYPE_VF;
+                if (d->is_vf)
+                        d->physfn = dev->physfn;
+        }
+        return a;
+}
+
+static Verdict claim(TestNode *t, const char *name, const char *addresses, Refusal *why) {
+        Allocation *a = make_claim(t, name, addresses);
+        Verdict v = ledger_claim(t->ledger, t->inventory, t->config, a, why);
+
+        if (v != VERDICT_NONE)
+                allocation_free(a);
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        return v;
+}
+
+/* Everything a ledger says, as text. */
+static char *ledger_text(const Ledger *l) {
+        _cleanup_free_ char *cpus = cpuset_format(&l->cpus);
+        size_t size;
+        char *text;
+        FILE *f = open_memstream(&text, &size);
+
+        assert_non_null(f);
+        for (size_t i = 0; i < l->n_allocations; i++) {
+                _cleanup_free_ char *one = ledger_file_format(l->allocations[i]);
+
+                (void) fprintf(f, "%p %s\n", (void *) l->allocations[i], one);
+        }
+        for (size_t i = 0; i < l->n_claims; i++)
+                (void) fprintf(f, "%s %p\n", PCI_ADDRESS_STR(l->claims[i].address), (const void *) l->claims[i].allocation);
+        for (size_t i = 0; i < l->n_pf_uses; i++)
+                (void) fprintf(f, "%s %u\n", PCI_ADDRESS_STR(l->pf_uses[i].pf), l->pf_uses[i].vfs);
+        for (size_t i = 0; i < l->n_memory; i++)
+                (void) fprintf(f, "%d %llu %llu\n", l->memory[i].node, (unsigned long long) l->memory[i].page_size, (unsigned long long) l->memory[i].bytes);
+        (void) fprintf(f, "%s\n", cpus);
+        (void) fclose(f);
+        return text;
+}
+
+static void test_B1_pf_taken_means_no_vf(void **state) {
+        _cleanup_node_ TestNode *t = make_node(4);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(claim(t, "vm1", PF, NULL), VERDICT_NONE);
+        for (int i = 1; i <= 4; i++) {
+                char vf[16];
+
+                (void) snprintf(vf, sizeof(vf), "0000:81:00.%d", i);
+                assert_int_equal(claim(t, "vm2", vf, &why), VERDICT_PF_ALLOCATED);
+                assert_says(&why, "Its PF " PF " is held by 'vm1'.");
+        }
+        assert_int_equal(node_available(t, "vf"), 0);
+        node_release(t, "vm1");
+        assert_int_equal(node_available(t, "vf"), 4);
+}
+
+static void test_B2_C11_vf_taken_means_no_pf(void **state) {
+        _cleanup_node_ TestNode *t = make_node(4);
+        _cleanup_free_ char *before = NULL, *after = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(claim(t, "vm1", "0000:81:00.2", NULL), VERDICT_NONE);
+        assert_int_equal(ledger_pf_use(t->ledger, address_of(PF)), 1);
+        before = ledger_text(t->ledger);
+        assert_int_equal(claim(t, "vm2", PF, &why), VERDICT_PF_HAS_VFS);
+        assert_says(&why, "1 of its VFs");
+        after = ledger_text(t->ledger);
+        assert_string_equal(before, after);
+        node_release(t, "vm1");
+        assert_int_equal(ledger_pf_use(t->ledger, address_of(PF)), 0);
+        assert_int_equal(claim(t, "vm2", PF, NULL), VERDICT_NONE);
+}
+
+/* Vfio-pci takes no PF with VFs, so both in one claim cannot be either. */
+static void test_pf_and_its_vf_in_one_claim(void **state) {
+        _cleanup_node_ TestNode *t = make_node(4);
+
+        assert_int_not_equal(claim(t, "vm1", PF " 0000:81:00.1", NULL), VERDICT_NONE);
+        assert_int_not_equal(claim(t, "vm2", "0000:81:00.1 " PF, NULL), VERDICT_NONE);
+}
+
+static void test_D4_the_same_twice(void **state) {
+        _cleanup_node_ TestNode *t = make_node(4);
+        _cleanup_refusal_ Refusal why = { 0 };
+        static const char *const three = "0000:81:00.1 0000:81:00.2 0000:81:00.3";
+        _cleanup_free_ char *before = NULL, *after = NULL;
+
+        assert_int_equal(claim(t, "vm1", three, NULL), VERDICT_NONE);
+        before = ledger_text(t->ledger);
+        assert_int_equal(claim(t, "vm1", three, &why), VERDICT_NAME_TAKEN);
+        assert_says(&why, "'vm1'");
+        assert_int_equal(claim(t, "vm2", three, &why), VERDICT_ALLOCATED);
+        assert_says(&why, "0000:81:00.1 is held by 'vm1'.");
+        assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.3", &why), VERDICT_ALLOCATED); /* the second of the set */
+        assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.4", &why), VERDICT_INVALID_REQUEST);
+        assert_int_equal(claim(t, "vm2", "0000:99:00.0", &why), VERDICT_NO_SUCH_DEVICE);
+        after = ledger_text(t->ledger);
+        assert_string_equal(before, after);
+}
+
+static void test_groups_are_not_shared(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(claim(t, "vm1", "0000:01:00.1", NULL), VERDICT_NONE);
+        assert_int_equal(claim(t, "vm2", "0000:01:00.0", &why), VERDICT_ALLOCATED);
+        assert_says(&why, "0000:01:00.0 shares IOMMU group 20 with 0000:01:00.1, which 'vm1' holds.");
+}
+
+/* "It, its group, its PF or its VFs are not claimed, nor withheld." */
+static void assert_withheld(const char *withheld, const char *wanted) {
+        _cleanup_node_ TestNode *t = make_node(2);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(ledger_withhold(t->ledger, address_of(withheld), VERDICT_STUCK, "A job never came back."), 0);
+        if (ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, &why) != VERDICT_STUCK)
+                fail_msg("%s can be had while %s is stuck", wanted, withheld);
+        assert_string_equal(why.message, "A job never came back.");
+        ledger_unwithhold(t->ledger, address_of(withheld));
+        assert_int_equal(ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, NULL), VERDICT_NONE);
+}
+
+static void test_withheld_itself(void **state) {
+        assert_withheld("0000:01:00.0", "0000:01:00.0");
+}
+
+static void test_withheld_pf(void **state) {
+        assert_withheld(PF, "0000:81:00.1");
+}
+
+static void test_withheld_group_member(void **state) {
+        assert_withheld("0000:01:00.1", "0000:01:00.0");
+}
+
+static void test_withheld_vf(void **state) {
+        assert_withheld("0000:81:00.1", PF);
+}
+
+static void test_withhold_again_replaces(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(ledger_withhold(t->ledger, address_of(PF), VERDICT_BUSY, "Busy."), 0);
+        assert_int_equal(ledger_withhold(t->ledger, address_of(PF), VERDICT_STUCK, "Stuck."), 0);
+        assert_int_equal(t->ledger->n_withheld, 1);
+        assert_int_equal(claim(t, "vm", PF, &why), VERDICT_STUCK);
+}
+
+static void test_read_only(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(string_copy(&t->ledger->read_only, "A file is newer."), 0);
+        assert_int_equal(claim(t, "vm", PF, &why), VERDICT_READ_ONLY);
+        assert_says(&why, "A file is newer.");
+}
+
+static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, uint64_t first, uint64_t second, Refusal *why) {
+        Allocation *a = make_claim(t, "vm", "");
+        Verdict v;
+
+        assert_int_equal(cpuset_parse(cpus, &a->cpus), 0);
+        a->page_size = page_size;
+        a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = first };
+        if (second > 0)
+                a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = second };
+        v = ledger_claim(t->ledger, t->inventory, t->config, a, why);
+        if (v != VERDICT_NONE)
+                allocation_free(a);
+        return v;
+}
+
+/* 16 GiB less 4 hugepages less 2 GiB for the host; CPU 0 and with it its core are the host's. */
+static void test_capacity(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(claim_cells(t, "2", 0, 10 * GIB + 1, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
+        assert_says(&why, "NUMA node 0 has 10 GiB left");
+        assert_int_equal(claim_cells(t, "2", 0, 6 * GIB, 5 * GIB, &why), VERDICT_INSUFFICIENT_MEMORY); /* two cells of one node */
+        assert_int_equal(claim_cells(t, "2", GIB, 5 * GIB, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
+        assert_says(&why, "has 4 GiB left, 5 GiB are wanted");
+        assert_int_equal(claim_cells(t, "2", 2 * GIB, 2 * GIB, 0, &why), VERDICT_INSUFFICIENT_MEMORY); /* no such pages */
+        assert_int_equal(claim_cells(t, "1", 0, GIB, 0, &why), VERDICT_INSUFFICIENT_CPUS); /* sibling of a housekeeping CPU */
+        assert_says(&why, "CPU 1 is not free.");
+        assert_int_equal(claim_cells(t, "2-3", 0, 10 * GIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], 0), 0);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), 4 * GIB);
+}
+
+static void test_memory_of_cells_does_not_wrap(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+
+        assert_int_equal(claim_cells(t, "2", 0, 1ULL << 63, 1ULL << 63, NULL), VERDICT_INSUFFICIENT_MEMORY);
+}
+
+/* Hugepages that others use are not there to be promised. */
+static void test_pages_in_use(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+
+        t->inventory->nodes[0].pages[0].free = 1;
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), GIB);
+        t->inventory->nodes[0].pages[0].free = 9; /* more than there are */
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), 4 * GIB);
+}
+
+static void test_adopt_asks_no_capacity(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        Allocation *gone = make_claim(t, "vm1", "0000:99:00.0"), *again = make_claim(t, "vm2", "0000:99:00.0");
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(ledger_adopt(t->ledger, gone, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_adopt(t->ledger, again, &why), VERDICT_ALLOCATED);
+        allocation_free(again);
+        assert_ptr_equal(ledger_holder(t->ledger, address_of("0000:99:00.0")), gone);
+        assert_null(ledger_remove(t->ledger, "vm2"));
+}
+
+/* "A device, and every device of its IOMMU group, is in at most one allocation": a check of the invariants sees it. */
+static void test_verify_sees_a_shared_group(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+
+        assert_int_equal(ledger_adopt(t->ledger, make_claim(t, "vm1", "0000:01:00.0"), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_adopt(t->ledger, make_claim(t, "vm2", "0000:01:00.1"), NULL), VERDICT_NONE);
+        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+}
+
+static void test_verify_sees_damage(void **state) {
+        _cleanup_node_ TestNode *t = make_node(2);
+
+        assert_int_equal(claim(t, "vm1", "0000:81:00.1", NULL), VERDICT_NONE);
+        t->ledger->pf_uses[0].vfs++;
+        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        t->ledger->pf_uses[0].vfs--;
+        cpuset_add(&t->ledger->cpus, 3);
+        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        cpuset_remove(&t->ledger->cpus, 3);
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+}
+
+/* --- random claims and releases --- */
+
+static uint64_t seed;
+
+static unsigned below(unsigned n) {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        return (unsigned) (seed % n);
+}
+
+static TestNode *random_node(void) {
+        TestNode *t = node_new();
+        int group = 0;
+
+        for (int i = 0; i < 2; i++)
+                node_hugepages(node_numa(t, i * 3, (unsigned) i * 16, 16, 2, (8 + below(8)) * GIB), 2 << 20, 512, 512);
+        for (int bus = 1; bus < 12; bus++) {
+                char path[64], pf[16];
+                unsigned functions = 1 + below(4);
+
+                (void) snprintf(pf, sizeof(pf), "0000:%02x:00.0", bus);
+                for (unsigned f = 0; f < functions; f++) {
+                        (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:%02x.0/0000:%02x:00.%u", bus, bus, f);
+                        group += below(3) > 0;
+                        if (bus % 2 && f > 0)
+                                node_vf(t, path, pf, 0, group);
+                        else
+                                node_nic(t, path, 0, group);
+                }
+        }
+        node_ready(t, "HousekeepingCpus=0,17\nReserveMemory=1G\n[Pool nic]\nMatch=class=02 type=vf\n");
+        return t;
+}
+
+static Allocation *random_claim(const TestNode *t, unsigned number) {
+        char name[16];
+        Allocation *a;
+
+        (void) snprintf(name, sizeof(name), "vm%u", below(20) ? number : number / 2);
+        a = make_claim(t, name, "");
+        for (unsigned i = below(4); i > 0; i--) {
+                const PciDevice *dev = &t->inventory->devices[below((unsigned) t->inventory->n_devices)];
+                AllocationDevice *d = allocation_add_device(a, dev->address, (DeviceRole) below(_DEVICE_ROLE_MAX));
+
+                assert_non_null(d);
+                d->is_vf = dev->type == PCI_TYPE_VF;
+                d->physfn = dev->physfn;
+                if (below(40) == 0)
+                        d->address.bus = 0xee;
+        }
+        if (below(2)) { /* whole cores and parts of some */
+                unsigned node = below(2), core = below(8), n = 1 + below(6);
+
+                for (unsigned i = 0; i < n; i++)
+                        cpuset_add(&a->cpus, node * 16 + (core * 2 + i) % 16);
+                a->page_size = below(3) ? 0 : 2 << 20;
+                a->cells[a->n_cells++] = (Cell){ .node = (int) node * 3, .memory = (uint64_t) (1 + below(40)) * (a->page_size ? 16 << 20 : GIB / 4) };
+                if (below(8) == 0)
+                        a->cells[a->n_cells++] = (Cell){ .node = below(2) ? 3 : 1, .memory = GIB };
+        }
+        return a;
+}
+
+static bool family(const AllocationDevice *a, const AllocationDevice *b) {
+        return (a->is_vf && pci_address_equal(a->physfn, b->address)) || (b->is_vf && pci_address_equal(b->physfn, a->address));
+}
+
+/* What two allocations may never have in common. */
+static void assert_apart(const TestNode *t, const Allocation *a, const Allocation *b) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                for (size_t j = 0; j < b->n_devices; j++) {
+                        assert_false(pci_address_equal(a->devices[i].address, b->devices[j].address));
+                        assert_false(family(&a->devices[i], &b->devices[j]));
+                        assert_int_not_equal(inventory_find(t->inventory, a->devices[i].address)->iommu_group,
+                                             inventory_find(t->inventory, b->devices[j].address)->iommu_group);
+                }
+        for (unsigned cpu = 0; cpu < 32; cpu += 2) /* whole cores */
+                assert_false((cpuset_has(&a->cpus, cpu) || cpuset_has(&a->cpus, cpu + 1)) && (cpuset_has(&b->cpus, cpu) || cpuset_has(&b->cpus, cpu + 1)));
+}
+
+static void assert_invariants(const TestNode *t) {
+        const Ledger *l = t->ledger;
+
+        assert_int_equal(ledger_verify(l, t->inventory, t->config), 0);
+        for (size_t i = 0; i < l->n_allocations; i++) {
+                for (size_t j = 0; j < i; j++)
+                        assert_apart(t, l->allocations[i], l->allocations[j]);
+                for (unsigned cpu = 0; cpu < 32; cpu++)
+                        if (cpuset_has(&l->allocations[i]->cpus, cpu))
+                                assert_true(cpu > 1 && cpu != 16 && cpu != 17); /* cores with a housekeeping CPU */
+        }
+        for (size_t n = 0; n < t->inventory->n_nodes; n++) {
+                const NumaNode *node = &t->inventory->nodes[n];
+                uint64_t small = 0, large = 0;
+
+                for (size_t i = 0; i < l->n_allocations; i++)
+                        for (size_t c = 0; c < l->allocations[i]->n_cells; c++)
+                                if (l->allocations[i]->cells[c].node == node->id)
+                                        *(l->allocations[i]->page_size ? &large : &small) += l->allocations[i]->cells[c].memory;
+                assert_true(small + GIB + GIB <= node->memory); /* 1 GiB of hugepages, 1 GiB reserve */
+                assert_true(large <= GIB);
+                assert_int_equal(ledger_memory(l, node->id, 0), small);
+                assert_int_equal(ledger_memory(l, node->id, 2 << 20), large);
+        }
+}
+
+static void try_random_claim(TestNode *t, unsigned number, unsigned *claimed, unsigned *refused) {
+        _cleanup_free_ char *before = ledger_text(t->ledger);
+        _cleanup_refusal_ Refusal why = { 0 };
+        Allocation *a = random_claim(t, number);
+
+        if (ledger_claim(t->ledger, t->inventory, t->config, a, &why) == VERDICT_NONE) {
+                (*claimed)++;
+                return;
+        }
+        _cleanup_free_ char *after = ledger_text(t->ledger);
+
+        assert_string_equal(before, after);
+        assert_non_null(why.message);
+        allocation_free(a);
+        (*refused)++;
+}
+
+static void test_random_claims_and_releases(void **state) {
+        const char *given = getenv("LEDGER_SEED");
+        uint64_t first = given ? strtoull(given, NULL, 10) : (uint64_t) time(NULL);
+        unsigned claimed = 0, refused = 0;
+        TestNode *t = NULL;
+
+        print_message("# LEDGER_SEED=%llu\n", (unsigned long long) first);
+        seed = first * 2654435761 + 1;
+        for (unsigned i = 0; i < STEPS; i++) {
+                if (i % 500 == 0) {
+                        if (t)
+                                node_free(t);
+                        t = random_node();
+                }
+                if (t->ledger->n_allocations > 0 && below(3) == 0)
+                        node_release(t, t->ledger->allocations[below((unsigned) t->ledger->n_allocations)]->name);
+                else
+                        try_random_claim(t, i, &claimed, &refused);
+                assert_invariants(t);
+        }
+        node_free(t);
+        assert_in_range(claimed, STEPS / 10, STEPS);
+        assert_in_range(refused, STEPS / 10, STEPS);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_B1_pf_taken_means_no_vf),
+                cmocka_unit_test(test_B2_C11_vf_taken_means_no_pf),
+                cmocka_unit_test(test_pf_and_its_vf_in_one_claim),
+                cmocka_unit_test(test_D4_the_same_twice),
+                cmocka_unit_test(test_groups_are_not_shared),
+                cmocka_unit_test(test_withheld_itself),
+                cmocka_unit_test(test_withheld_pf),
+                cmocka_unit_test(test_withheld_group_member),
+                cmocka_unit_test(test_withheld_vf),
+                cmocka_unit_test(test_withhold_again_replaces),
+                cmocka_unit_test(test_read_only),
+                cmocka_unit_test(test_capacity),
+                cmocka_unit_test(test_memory_of_cells_does_not_wrap),
+                cmocka_unit_test(test_pages_in_use),
+                cmocka_unit_test(test_adopt_asks_no_capacity),
+                cmocka_unit_test(test_verify_sees_a_shared_group),
+                cmocka_unit_test(test_verify_sees_damage),
+                cmocka_unit_test(test_random_claims_and_releases),
+        };
+
+        return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+}

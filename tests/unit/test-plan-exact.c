@@ -1,0 +1,739 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * The planner against exhaustive search, as include/core/plan.h words the objective: every set of NUMA nodes, every set of devices, every
+ * pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with src/core/search.c.
+ *
+ * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+#define CASES 3000U
+#define CANDIDATES_MAX 9U
+
+/* What a random node may have beside the plain things. */
+typedef enum Feature {
+        FEATURE_PLAIN,
+        FEATURE_SHARED_GROUPS, /* IOMMU groups of several devices */
+        FEATURE_MIXED_POOL,    /* VFs and whole devices in one pool */
+        FEATURE_SCATTERED_VFS, /* VFs of one PF on a root bus, each in a slot of its own */
+        FEATURE_OTHER_POOLS,   /* free devices that the request does not ask for */
+        FEATURE_DEVICES_ONLY,  /* requests without CPUs */
+} Feature;
+
+static uint64_t seed;
+
+static unsigned below(unsigned n) {
+        uint64_t z = seed += 0x9e3779b97f4a7c15;
+
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+        z = (z ^ z >> 27) * 0x94d049bb133111eb;
+        return (unsigned) ((z ^ z >> 31) % n);
+}
+
+/* --- the random node --- */
+
+typedef struct Generator {
+        TestNode *node;
+        Feature feature;
+        unsigned bus, group, devices;
+        bool gpus, nics, vfs, disks; /* kinds there may be */
+} Generator;
+
+static int next_group(Generator *g) {
+        if (g->feature == FEATURE_SHARED_GROUPS && g->group > 0 && below(2))
+                return (int) g->group;
+        return (int) ++g->group;
+}
+
+static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot, const char *pf, int numa) {
+        for (unsigned i = below(3) + 1; i > 0 && g->devices < CANDIDATES_MAX; i--, g->devices++) {
+                char path[160];
+                bool scattered = g->feature == FEATURE_SCATTERED_VFS;
+
+                (void) snprintf(path, sizeof(path), "%s/0000:%02x:%02x.%u", above, bus, scattered ? 4 * slot + i : slot, scattered ? 0 : i);
+                node_vf(g->node, path, pf, numa, next_group(g));
+        }
+}
+
+/* An endpoint, or a PF with VFs, below the directory above on bus. */
+static void add_endpoint(Generator *g, const char *above, unsigned bus, unsigned slot, int numa) {
+        char path[160], address[16];
+        unsigned kind = g->feature == FEATURE_SCATTERED_VFS && below(2) ? 3 : below(4);
+
+        (void) snprintf(address, sizeof(address), "0000:%02x:%02x.0", bus, slot);
+        (void) snprintf(path, sizeof(path), "%s/%s", above, address);
+        if (g->devices >= CANDIDATES_MAX)
+                return;
+        if (kind == 0 && g->gpus)
+                node_gpu(g->node, path, numa, next_group(g));
+        else if (kind == 1 && g->nics)
+                node_nic(g->node, path, numa, next_group(g));
+        else if (kind == 2 && g->disks)
+                node_device(g->node, path, 0x010802, numa, next_group(g));
+        else if (kind == 3 && g->vfs) {
+                node_nic(g->node, path, numa, (int) ++g->group)->total_vfs = 8;
+                add_vfs(g, above, bus, slot, address, numa);
+                return;
+        } else
+                return;
+        g->devices++;
+}
+
+static void add_root_port(Generator *g, const char *host, unsigned root_bus, unsigned slot, int numa) {
+        char port[64], up[96], down[128];
+        unsigned shape = below(4);
+
+        (void) snprintf(port, sizeof(port), "%s/0000:%02x:%02x.0", host, root_bus, slot);
+        if (shape == 0 || g->feature == FEATURE_SCATTERED_VFS) {
+                add_endpoint(g, host, root_bus, slot, numa);
+                return;
+        }
+        node_bridge(g->node, port, numa, (int) ++g->group);
+        if (shape == 1) {
+                add_endpoint(g, port, g->bus, 0, numa);
+                add_endpoint(g, port, g->bus++, 1, numa);
+                return;
+        }
+        (void) snprintf(up, sizeof(up), "%s/0000:%02x:00.0", port, g->bus++);
+        node_bridge(g->node, up, numa, (int) ++g->group);
+        for (unsigned i = 0, bus = g->bus++; i < 2 + below(2); i++) {
+                (void) snprintf(down, sizeof(down), "%s/0000:%02x:%02x.0", up, bus, i);
+                node_bridge(g->node, down, numa, (int) ++g->group);
+                add_endpoint(g, down, g->bus++, 0, numa);
+                if (shape == 3) { /* a second switch below the first */
+                        char up2[160];
+
+                        (void) snprintf(up2, sizeof(up2), "%s/0000:%02x:00.0", down, g->bus++);
+                        node_bridge(g->node, up2, numa, (int) ++g->group);
+                        add_endpoint(g, up2, g->bus, 0, numa);
+                        add_endpoint(g, up2, g->bus++, 1, numa);
+                }
+        }
+}
+
+static void add_numa(Generator *g, unsigned n, unsigned threads) {
+        static const int sparse[] = { 0, 1, 4 };
+
+        for (unsigned i = 0; i < n; i++) {
+                NumaNode *node = node_numa(g->node, sparse[i], i * 8, below(6) ? 4 : 0, threads, below(6) ? (2 + below(6)) * GIB : 0);
+
+                if (node->package >= 0 && below(2))
+                        node->package = 0;
+                for (unsigned j = 0; j < i; j++)
+                        node->distance[j] = g->node->inventory->nodes[j].distance[i] = 12 + below(3) * 10;
+        }
+}
+
+/* Somebody has a device already, or a core and memory. */
+static void occupy(TestNode *t, unsigned i) {
+        char name[16];
+        Allocation *a;
+        bool device = t->inventory->n_devices > 0 && below(2);
+
+        (void) snprintf(name, sizeof(name), "other%u", i);
+        a = allocation_new(name);
+        assert_non_null(a);
+        if (device) {
+                const PciDevice *dev = &t->inventory->devices[below((unsigned) t->inventory->n_devices)];
+                AllocationDevice *d = allocation_add_device(a, dev->address, DEVICE_ROLE_ASSIGNED);
+
+                d->is_vf = dev->type == PCI_TYPE_VF;
+                d->physfn = dev->physfn;
+                if (policy_verdict(t->policy, dev) != VERDICT_NONE)
+                        device = false; /* claims nothing useful: dropped below */
+        } else if (t->inventory->n_cpus > 0) {
+                const Cpu *cpu = &t->inventory->cpus[below((unsigned) t->inventory->n_cpus)];
+
+                for (size_t c = 0; c < t->inventory->n_cpus; c++)
+                        if (t->inventory->cpus[c].core == cpu->core)
+                                cpuset_add(&a->cpus, t->inventory->cpus[c].id);
+                a->cells[a->n_cells++] = (Cell){ .node = cpu->node, .memory = GIB };
+        }
+        if ((!device && a->n_cells == 0) || ledger_claim(t->ledger, t->inventory, t->config, a, NULL) != VERDICT_NONE)
+                allocation_free(a);
+}
+
+static const char *choose_pools(Generator *g) {
+        static const char *const plain[] = { "gpu", "nic", "vf", "gpu nic", "gpu vf", "vf gpu", "nic gpu", "gpu disk", "disk" };
+        const char *names = plain[below(ELEMENTSOF(plain))];
+
+        if (g->feature == FEATURE_MIXED_POOL)
+                names = below(2) ? "mixed" : "gpu mixed";
+        if (g->feature == FEATURE_SCATTERED_VFS)
+                names = below(2) ? "vf" : "gpu vf";
+        g->gpus = strstr(names, "gpu");
+        g->nics = strstr(names, "nic") || strstr(names, "mixed");
+        g->vfs = strstr(names, "vf") || strstr(names, "mixed");
+        g->disks = strstr(names, "disk");
+        if (g->feature == FEATURE_OTHER_POOLS)
+                g->gpus = g->nics = g->disks = true;
+        return names;
+}
+
+static void make_request(const Generator *g, const char *names, unsigned threads, Request *r) {
+        char copy[32], *at = NULL;
+
+        request_init(r);
+        (void) snprintf(copy, sizeof(copy), "%s", names);
+        for (char *name = strtok_r(copy, " ", &at); name; name = strtok_r(NULL, " ", &at))
+                assert_int_equal(request_add_pool(r, name, 1 + below(1 + below(4))), 0);
+        /* A core at least for each node there is. */
+        r->cpus = g->feature == FEATURE_DEVICES_ONLY ? 0 : threads * (unsigned) (g->node->inventory->n_nodes - 1) + 1 + below(4);
+        r->memory = r->cpus > 0 ? (1 + below(8)) * (GIB / 2) : 0;
+        r->cells = below(4) || r->cpus == 0 ? 0 : 1 + below(MIN(3, r->cpus));
+        r->numa = (NumaPolicy) below(_NUMA_POLICY_MAX);
+        r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
+}
+
+static TestNode *make_case(Feature feature, Request *r) {
+        Generator g = { .node = node_new(), .feature = feature, .bus = 1 };
+        unsigned n_nodes = 1 + below(3), threads = 1 + below(2);
+        const char *names = choose_pools(&g);
+        static const int ids[] = { 0, 1, 4, -1 };
+
+        add_numa(&g, n_nodes, threads);
+        for (unsigned h = 0, hosts = 1 + below(3); h < hosts; h++) {
+                char host[16];
+                unsigned which = below(n_nodes + 1);
+                int numa = which == n_nodes ? -1 : ids[which];
+
+                g.bus = 0x40 * h + 1;
+                (void) snprintf(host, sizeof(host), "pci0000:%02x", 0x40 * h);
+                for (unsigned p = 0, ports = 1 + below(3); p < ports; p++)
+                        add_root_port(&g, host, 0x40 * h, p + 1, numa);
+        }
+        node_ready(g.node, feature == FEATURE_MIXED_POOL ? "[Pool gpu]\nMatch=class=03\n[Pool mixed]\nMatch=class=02 type=vf\nMatch=class=02 type=device\n"
+                                                         : "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02 type=device\n"
+                                                           "[Pool vf]\nMatch=class=02 type=vf\n[Pool disk]\nMatch=class=0108\n");
+        for (unsigned i = below(4); i > 0; i--)
+                occupy(g.node, i);
+        make_request(&g, names, threads, r);
+        return g.node;
+}
+
+/* --- the oracle --- */
+
+typedef struct Choice {
+        bool found;
+        Score score;
+        uint32_t devices[CANDIDATES_MAX];
+        size_t n;
+        unsigned nodes; /* bit i: inventory->nodes[i] */
+} Choice;
+
+typedef struct Oracle {
+        TestNode *node;
+        const Request *request;
+        uint32_t candidates[CANDIDATES_MAX]; /* ascending */
+        size_t pool[CANDIDATES_MAX];         /* of the request */
+        size_t n_candidates;
+        Choice best;
+} Oracle;
+
+static bool is_free(const TestNode *t, const PciDevice *dev) {
+        return policy_verdict(t->policy, dev) == VERDICT_NONE &&
+               ledger_check_device(t->ledger, t->inventory, dev, NULL, NULL) == VERDICT_NONE;
+}
+
+static const PciDevice *device_at(const Oracle *o, uint32_t index) {
+        return &o->node->inventory->devices[index];
+}
+
+static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
+        return place_distance(&o->node->locality->places[a], &o->node->locality->places[b]);
+}
+
+/* Tries every assignment of the larger side, one device after the other. */
+typedef struct Pairing {
+        const Oracle *oracle;
+        uint32_t larger[CANDIDATES_MAX], smaller[CANDIDATES_MAX];
+        size_t n_larger, n_smaller;
+        unsigned used[CANDIDATES_MAX];
+        unsigned worst, total; /* the best so far */
+} Pairing;
+
+static void pair_all(Pairing *p, size_t at, unsigned worst, unsigned total) {
+        if (at == p->n_larger) {
+                if (worst < p->worst || (worst == p->worst && total < p->total)) {
+                        p->worst = worst;
+                        p->total = total;
+                }
+                return;
+        }
+        for (size_t i = 0; i < p->n_smaller; i++) {
+                unsigned d = distance(p->oracle, p->larger[at], p->smaller[i]);
+
+                if (p->used[i] >= (p->n_larger + p->n_smaller - 1) / p->n_smaller)
+                        continue;
+                p->used[i]++;
+                pair_all(p, at + 1, MAX(worst, d), total + d);
+                p->used[i]--;
+        }
+}
+
+static void score_pairs(const Oracle *o, const Choice *c, Score *ret) {
+        Pairing p = { .oracle = o, .worst = UINT32_MAX };
+
+        for (size_t i = 0; i < c->n; i++)
+                if (pci_device_is_gpu(device_at(o, c->devices[i])))
+                        p.larger[p.n_larger++] = c->devices[i];
+                else if (pci_device_is_nic(device_at(o, c->devices[i])))
+                        p.smaller[p.n_smaller++] = c->devices[i];
+        for (size_t i = 0; i < p.n_larger; i++)
+                for (size_t j = 0; j < i; j++)
+                        ret->gpu_distance += distance(o, p.larger[i], p.larger[j]);
+        if (p.n_larger == 0 || p.n_smaller == 0)
+                return;
+        if (p.n_larger < p.n_smaller) {
+                Pairing swapped = p;
+
+                memcpy(swapped.larger, p.smaller, sizeof(p.smaller));
+                memcpy(swapped.smaller, p.larger, sizeof(p.larger));
+                swapped.n_larger = p.n_smaller;
+                swapped.n_smaller = p.n_larger;
+                p = swapped;
+        }
+        pair_all(&p, 0, 0, 0);
+        ret->worst_distance = p.worst;
+        ret->total_distance = p.total;
+}
+
+static bool is_chosen(const Choice *c, size_t index) {
+        for (size_t i = 0; i < c->n; i++)
+                if (c->devices[i] == index)
+                        return true;
+        return false;
+}
+
+/* Devices nobody asked for that share a group with a chosen one. */
+static unsigned count_held(const Oracle *o, const Choice *c) {
+        unsigned held = 0;
+
+        for (size_t i = 0; i < o->node->inventory->n_devices; i++) {
+                bool dragged = false;
+
+                for (size_t j = 0; j < c->n; j++)
+                        dragged = dragged || device_at(o, c->devices[j])->iommu_group == o->node->inventory->devices[i].iommu_group;
+                held += dragged && !is_chosen(c, i) && is_free(o->node, &o->node->inventory->devices[i]);
+        }
+        return held;
+}
+
+/* Free physical devices left behind at one level of places that a physical device was taken from. */
+static unsigned count_left(const Oracle *o, const Choice *c, Distance level) {
+        const Place *places = o->node->locality->places;
+        unsigned left = 0;
+
+        for (size_t i = 0; i < o->node->inventory->n_devices; i++) {
+                const PciDevice *dev = &o->node->inventory->devices[i];
+                bool taken_from = false;
+
+                if (dev->type == PCI_TYPE_VF || is_chosen(c, i) || !is_free(o->node, dev))
+                        continue;
+                for (size_t j = 0; j < c->n; j++)
+                        taken_from = taken_from || (device_at(o, c->devices[j])->type != PCI_TYPE_VF &&
+                                                    places[c->devices[j]].level[level] == places[i].level[level]);
+                left += taken_from;
+        }
+        return left;
+}
+
+static unsigned count_vf_load(const Oracle *o, const Choice *c) {
+        unsigned load = 0;
+
+        for (size_t i = 0; i < c->n; i++) {
+                const PciDevice *dev = device_at(o, c->devices[i]);
+
+                if (dev->type != PCI_TYPE_VF)
+                        continue;
+                load += ledger_pf_use(o->node->ledger, dev->physfn);
+                for (size_t j = 0; j < i; j++)
+                        load += device_at(o, c->devices[j])->type == PCI_TYPE_VF &&
+                                pci_address_equal(device_at(o, c->devices[j])->physfn, dev->physfn);
+        }
+        return load;
+}
+
+/* Is the device on a node of the set, on a socket of it? */
+static void judge(const Oracle *o, unsigned nodes, const PciDevice *dev, bool *ret_local, bool *ret_socket) {
+        const Inventory *inv = o->node->inventory;
+        int package = -1;
+
+        *ret_local = *ret_socket = false;
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (inv->nodes[i].id == dev->numa_node)
+                        package = inv->nodes[i].package;
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (nodes >> i & 1) {
+                        *ret_local = *ret_local || inv->nodes[i].id == dev->numa_node;
+                        *ret_socket = *ret_socket || (package >= 0 && inv->nodes[i].package == package);
+                }
+}
+
+static bool policy_allows(const Oracle *o, unsigned nodes, const PciDevice *dev) {
+        bool local, socket;
+
+        judge(o, nodes, dev, &local, &socket);
+        switch (o->request->numa) {
+        case NUMA_POLICY_REQUIRED:
+                return local;
+        case NUMA_POLICY_SOCKET:
+                return local || socket;
+        case NUMA_POLICY_LEGACY:
+                return local || dev->numa_node < 0;
+        default:
+                return true;
+        }
+}
+
+static void score_nodes(const Oracle *o, Choice *c) {
+        const Inventory *inv = o->node->inventory;
+
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                if (!(c->nodes >> i & 1))
+                        continue;
+                c->score.numa_nodes++;
+                for (size_t j = 0; j < i; j++)
+                        if (c->nodes >> j & 1)
+                                c->score.node_distance += inv->nodes[i].distance[j];
+        }
+        for (size_t i = 0; i < c->n; i++) {
+                const PciDevice *dev = device_at(o, c->devices[i]);
+                bool local, socket;
+
+                judge(o, c->nodes, dev, &local, &socket);
+                c->score.off_node += !local;
+                c->score.remote += !local && dev->numa_node >= 0;
+        }
+}
+
+/* Members of Score in the order of the header. */
+static int compare_scores(const Score *a, const Score *b) {
+        const unsigned *x = (const unsigned *) a, *y = (const unsigned *) b;
+
+        for (size_t i = 0; i < sizeof(Score) / sizeof(unsigned); i++)
+                if (x[i] != y[i])
+                        return x[i] < y[i] ? -1 : 1;
+        return 0;
+}
+
+static bool is_better(const Choice *a, const Choice *b) {
+        int c = b->found ? compare_scores(&a->score, &b->score) : -1;
+
+        for (size_t i = 0; c == 0 && i < a->n; i++)
+                c = a->devices[i] < b->devices[i] ? -1 : a->devices[i] > b->devices[i];
+        for (unsigned bit = 1; c == 0 && bit < 8; bit <<= 1)
+                c = (int) (b->nodes & bit) - (int) (a->nodes & bit);
+        return c < 0;
+}
+
+static void consider(Oracle *o, Choice *c) {
+        static const Distance limits[] = { DISTANCE_PXB, DISTANCE_PHB, DISTANCE_NODE, DISTANCE_SYS };
+
+        c->score = (Score){ 0 };
+        for (size_t i = 0; i < c->n; i++)
+                if (!policy_allows(o, c->nodes, device_at(o, c->devices[i])))
+                        return;
+        score_nodes(o, c);
+        score_pairs(o, c, &c->score);
+        if (c->score.worst_distance > (unsigned) limits[o->request->proximity])
+                return;
+        c->score.held = count_held(o, c);
+        c->score.left_over = count_left(o, c, DISTANCE_PIX) + count_left(o, c, DISTANCE_NODE);
+        c->score.vf_load = count_vf_load(o, c);
+        c->found = true;
+        if (is_better(c, &o->best))
+                o->best = *c;
+}
+
+/* Every subset of the candidates with the right counts. */
+static void choose(Oracle *o, Choice *c, size_t at, unsigned counts[]) {
+        size_t missing = 0;
+
+        for (size_t p = 0; p < o->request->n_pools; p++)
+                missing += o->request->pools[p].count - counts[p];
+        if (missing == 0) {
+                consider(o, c);
+                return;
+        }
+        if (at == o->n_candidates || missing > o->n_candidates - at)
+                return;
+        if (counts[o->pool[at]] < o->request->pools[o->pool[at]].count) {
+                counts[o->pool[at]]++;
+                c->devices[c->n++] = o->candidates[at];
+                choose(o, c, at + 1, counts);
+                c->n--;
+                counts[o->pool[at]]--;
+        }
+        choose(o, c, at + 1, counts);
+}
+
+/* CPUs in cores of the node of which no thread is taken. */
+static unsigned free_threads(const TestNode *t, int node) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < t->inventory->n_cpus; i++) {
+                bool taken = t->inventory->cpus[i].node != node;
+
+                for (size_t j = 0; j < t->inventory->n_cpus; j++)
+                        taken = taken || (t->inventory->cpus[j].core == t->inventory->cpus[i].core &&
+                                          cpuset_has(&t->ledger->cpus, t->inventory->cpus[j].id));
+                n += !taken;
+        }
+        return n;
+}
+
+/* Equal shares in whole cores and whole pages, the first nodes take the remainder. All cores have as many threads here. */
+static bool nodes_have_room(const Oracle *o, unsigned nodes) {
+        const Inventory *inv = o->node->inventory;
+        unsigned k = (unsigned) __builtin_popcount(nodes), threads = 1, cores, left = o->request->cpus, n = 0;
+        uint64_t pages = o->request->memory / 4096;
+
+        if (o->request->cells > 0 && k != o->request->cells)
+                return false;
+        if (o->request->cpus == 0)
+                return true;
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                threads = MAX(threads, inv->cpus[i].id - inv->cpus[i].core + 1);
+        cores = (o->request->cpus + threads - 1) / threads;
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                unsigned share;
+
+                if (!(nodes >> i & 1))
+                        continue;
+                share = MIN(left, (cores / k + (n < cores % k)) * threads);
+                left -= share;
+                if (share == 0 || free_threads(o->node, inv->nodes[i].id) < share ||
+                    (pages / k + (n < pages % k)) * 4096 + ledger_memory(o->node->ledger, inv->nodes[i].id, 0) > inv->nodes[i].memory)
+                        return false;
+                n++;
+        }
+        return true;
+}
+
+static void oracle_run(Oracle *o) {
+        const Inventory *inv = o->node->inventory;
+        Choice c = { 0 };
+        unsigned counts[REQUEST_POOLS_MAX] = { 0 };
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                for (size_t p = 0; p < o->request->n_pools; p++)
+                        if (is_free(o->node, &inv->devices[i]) &&
+                            policy_pool(o->node->policy, &inv->devices[i]) == config_find_pool(o->node->config, o->request->pools[p].pool)) {
+                                o->candidates[o->n_candidates] = (uint32_t) i;
+                                o->pool[o->n_candidates++] = p;
+                        }
+        for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
+                if (nodes_have_room(o, c.nodes))
+                        choose(o, &c, 0, counts);
+}
+
+/* --- comparison --- */
+
+static void print_score(FILE *f, const char *who, const Score *s) {
+        (void) fprintf(f, "  %s: nodes %u off %u remote %u worst %u total %u gpus %u slit %u spoiled %u held %u left %u load %u:", who,
+                       s->numa_nodes, s->off_node, s->remote, s->worst_distance, s->total_distance, s->gpu_distance, s->node_distance,
+                       s->spoiled, s->held, s->left_over, s->vf_load);
+}
+
+static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal *why) {
+        const TestNode *t = o->node;
+
+        for (size_t i = 0; i < t->inventory->n_nodes; i++)
+                (void) fprintf(f, "  node %d socket %d: %u free CPUs, %s free\n", t->inventory->nodes[i].id, t->inventory->nodes[i].package,
+                               free_threads(t, t->inventory->nodes[i].id),
+                               FORMAT_SIZE(t->inventory->nodes[i].memory - ledger_memory(t->ledger, t->inventory->nodes[i].id, 0)));
+        for (size_t i = 0; i < t->inventory->n_devices; i++) {
+                const PciDevice *dev = &t->inventory->devices[i];
+                const Pool *pool = policy_pool(t->policy, dev);
+
+                if (!dev->is_bridge)
+                        (void) fprintf(f, "  %-4s %s node %d group %d %s\n", pool ? pool->name : "-", dev->path, dev->numa_node,
+                                       dev->iommu_group, is_free(t, dev) ? "" : "(not free)");
+        }
+        (void) fprintf(f, "  wanted:");
+        for (size_t i = 0; i < o->request->n_pools; i++)
+                (void) fprintf(f, " %s=%u", o->request->pools[i].pool, o->request->pools[i].count);
+        (void) fprintf(f, " cpus %u memory %s cells %u %s %s\n", o->request->cpus, FORMAT_SIZE(o->request->memory), o->request->cells,
+                       numa_policy_to_string(o->request->numa), proximity_to_string(o->request->proximity));
+        if (o->best.found) {
+                print_score(f, "search ", &o->best.score);
+                for (size_t i = 0; i < o->best.n; i++)
+                        (void) fprintf(f, " %s", PCI_ADDRESS_STR(device_at(o, o->best.devices[i])->address));
+                (void) fprintf(f, " nodes %#x\n", o->best.nodes);
+        } else
+                (void) fprintf(f, "  search : nothing\n");
+        if (plan) {
+                _cleanup_free_ char *devices = allocation_text(plan->allocation);
+
+                print_score(f, "planner", &plan->score);
+                (void) fprintf(f, " %s\n", devices);
+        } else
+                (void) fprintf(f, "  planner: %s\n", why->message);
+}
+
+/* The pairs of the plan are what its score says. */
+static bool pairs_are_right(const Oracle *o, const Plan *plan) {
+        unsigned worst = 0, total = 0;
+
+        for (size_t i = 0; i < plan->n_pairs; i++) {
+                const PciDevice *gpu = inventory_find(o->node->inventory, plan->pairs[i].gpu);
+                const PciDevice *nic = inventory_find(o->node->inventory, plan->pairs[i].nic);
+                Distance d = distance(o, (uint32_t) inventory_device_index(o->node->inventory, gpu),
+                                      (uint32_t) inventory_device_index(o->node->inventory, nic));
+
+                if (d != plan->pairs[i].distance)
+                        return false;
+                worst = MAX(worst, (unsigned) d);
+                total += d;
+        }
+        return worst == plan->score.worst_distance && total == plan->score.total_distance;
+}
+
+static bool same_choice(const Oracle *o, const Plan *plan) {
+        const Allocation *a = plan->allocation;
+        unsigned nodes = 0;
+        size_t assigned = 0;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                if (a->devices[i].role != DEVICE_ROLE_ASSIGNED)
+                        continue;
+                assigned++;
+                if (!is_chosen(&o->best, inventory_device_index(o->node->inventory, inventory_find(o->node->inventory, a->devices[i].address))))
+                        return false;
+        }
+        for (size_t i = 0; i < a->n_cells; i++)
+                nodes |= 1U << inventory_node_index(o->node->inventory, a->cells[i].node);
+        return assigned == o->best.n && (a->n_cells == 0 || nodes == o->best.nodes);
+}
+
+/* What was planned can be had. */
+static bool can_be_claimed(TestNode *t, Plan *plan) {
+        bool good;
+
+        assert_int_equal(string_copy(&plan->allocation->name, "vm"), 0);
+        good = ledger_claim(t->ledger, t->inventory, t->config, plan->allocation, NULL) == VERDICT_NONE;
+        if (good) {
+                good = ledger_verify(t->ledger, t->inventory, t->config) == 0;
+                (void) ledger_remove(t->ledger, "vm");
+        }
+        return good;
+}
+
+/* How small a case is, 0 when the two agree; its description in *ret_text. */
+static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible) {
+        _cleanup_request_ Request r = { 0 };
+        _cleanup_node_ TestNode *t = make_case(feature, &r);
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+        Oracle o = { .node = t, .request = &r };
+        size_t size, wanted = 0;
+        FILE *f;
+
+        oracle_run(&o);
+        (void) plan_make(&t->context, &r, &plan, &why);
+        *feasible += o.best.found;
+        if (!plan && !o.best.found)
+                return 0;
+        if (plan && o.best.found && compare_scores(&plan->score, &o.best.score) == 0 && same_choice(&o, plan) &&
+            pairs_are_right(&o, plan) && can_be_claimed(t, plan))
+                return 0;
+        f = open_memstream(ret_text, &size);
+        assert_non_null(f);
+        print_case(f, &o, plan, &why);
+        (void) fclose(f);
+        for (size_t i = 0; i < r.n_pools; i++)
+                wanted += r.pools[i].count;
+        return 1 + t->inventory->n_devices + t->inventory->n_nodes + wanted + (r.numa != NUMA_POLICY_PREFERRED) +
+               (r.proximity != PROXIMITY_ANY) + t->ledger->n_allocations +
+               (plan && o.best.found && same_choice(&o, plan) ? 1000 : 0); /* another set says more than another score */
+}
+
+/* print_message() ends at 1023 characters. */
+static void print_lines(char *text) {
+        char *at = NULL;
+
+        for (char *line = strtok_r(text, "\n", &at); line; line = strtok_r(NULL, "\n", &at))
+                print_message("#%s\n", line);
+}
+
+static void compare_many(Feature feature) {
+        const char *cases = getenv("PLAN_EXACT_CASES"), *from = getenv("PLAN_EXACT_SEED");
+        uint64_t first = from ? strtoull(from, NULL, 10) : 1, smallest_seed = 0;
+        unsigned n = cases ? (unsigned) strtoul(cases, NULL, 10) : CASES, differ = 0, feasible = 0;
+        size_t smallest = SIZE_MAX;
+        _cleanup_free_ char *shown = NULL;
+
+        for (unsigned i = 0; i < n; i++) {
+                _cleanup_free_ char *text = NULL;
+                size_t size;
+
+                seed = (first + i) * 1000003 + (uint64_t) feature;
+                size = compare_case(feature, &text, &feasible);
+                if (size == 0)
+                        continue;
+                differ++;
+                if (size < smallest) {
+                        free(shown);
+                        shown = TAKE_PTR(text);
+                        smallest = size;
+                        smallest_seed = first + i;
+                }
+        }
+        if (n >= 100)
+                assert_in_range(feasible, n / 10, n); /* else it proves little */
+        if (differ > 0) {
+                print_message("# %u of %u differ; the smallest has PLAN_EXACT_SEED=%llu PLAN_EXACT_CASES=1:\n", differ, n,
+                              (unsigned long long) smallest_seed);
+                print_lines(shown);
+                free(TAKE_PTR(shown)); /* a failing test does not return */
+                fail();
+        }
+}
+
+static void test_exact_plain(void **state) {
+        compare_many(FEATURE_PLAIN);
+}
+
+static void test_exact_shared_groups(void **state) {
+        compare_many(FEATURE_SHARED_GROUPS);
+}
+
+static void test_exact_vfs_and_devices_in_one_pool(void **state) {
+        compare_many(FEATURE_MIXED_POOL);
+}
+
+static void test_exact_vfs_on_a_root_bus(void **state) {
+        compare_many(FEATURE_SCATTERED_VFS);
+}
+
+static void test_exact_beside_other_pools(void **state) {
+        compare_many(FEATURE_OTHER_POOLS);
+}
+
+static void test_exact_devices_only(void **state) {
+        compare_many(FEATURE_DEVICES_ONLY);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_exact_plain),
+                cmocka_unit_test(test_exact_shared_groups),
+                cmocka_unit_test(test_exact_vfs_and_devices_in_one_pool),
+                cmocka_unit_test(test_exact_vfs_on_a_root_bus),
+                cmocka_unit_test(test_exact_beside_other_pools),
+                cmocka_unit_test(test_exact_devices_only),
+        };
+
+        return cmocka_run_group_tests_name("plan-exact", tests, NULL, NULL);
+}

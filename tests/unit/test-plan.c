@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The planner by scenario: Nova's NUMA table and its like, and that a refusal says what is short and by how much. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+#define GPU_POOL "[Pool gpu]\nMatch=class=0302\n"
+#define BOTH_POOLS GPU_POOL "[Pool nic]\nMatch=class=02\n"
+
+/* Nova's host: CPUs 0-3 are node 0, 4-7 node 1; one device, on numa. */
+static TestNode *nova_host(int numa, const char *config) {
+        TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_numa(t, 1, 4, 4, 1, 8 * GIB);
+        node_gpu(t, "pci0000:80/0000:81:00.0", numa, 1);
+        node_ready(t, config);
+        return t;
+}
+
+static void test_A1_to_A9(void **state) {
+        static const struct {
+                NumaPolicy policy;
+                int numa;
+                Verdict expected;
+        } table[] = {
+                { NUMA_POLICY_PREFERRED, -1, VERDICT_NONE }, { NUMA_POLICY_PREFERRED, 0, VERDICT_NONE }, { NUMA_POLICY_PREFERRED, 1, VERDICT_NONE },
+                { NUMA_POLICY_LEGACY, -1, VERDICT_NONE },    { NUMA_POLICY_LEGACY, 0, VERDICT_NUMA },    { NUMA_POLICY_LEGACY, 1, VERDICT_NONE },
+                { NUMA_POLICY_REQUIRED, -1, VERDICT_NUMA },  { NUMA_POLICY_REQUIRED, 0, VERDICT_NUMA },  { NUMA_POLICY_REQUIRED, 1, VERDICT_NONE },
+                { NUMA_POLICY_SOCKET, -1, VERDICT_NUMA },    { NUMA_POLICY_SOCKET, 0, VERDICT_NUMA },    { NUMA_POLICY_SOCKET, 1, VERDICT_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_node_ TestNode *t = nova_host(table[i].numa, "HousekeepingCpus=0-3\n" GPU_POOL);
+                _cleanup_refusal_ Refusal why = { 0 };
+                Verdict v = node_allocate(t, "vm", ASK(.pools = "gpu=1", .cpus = 2, .numa = table[i].policy), &why);
+
+                if (v != table[i].expected)
+                        fail_msg("A%zu: %s", i + 1, verdict_to_string(v));
+                assert_int_equal(node_available(t, "gpu"), v == VERDICT_NONE ? 0 : 1);
+                if (v == VERDICT_NONE)
+                        assert_cpus(&ledger_find(t->ledger, "vm")->cpus, "4-5");
+                else {
+                        assert_says(&why, numa_policy_to_string(table[i].policy));
+                        assert_says(&why, table[i].numa < 0 ? "0000:81:00.0 is on an unknown node" : "0000:81:00.0 is on node 0");
+                }
+        }
+}
+
+/* The sentence of A8 says where the free CPUs are too: "release what occupies the node" is no help without. */
+static void test_A8_says_where_the_cpus_are(void **state) {
+        _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_REQUIRED), NULL, &why), VERDICT_NUMA);
+        assert_says(&why, "node 1 has 4");
+}
+
+static void test_socket_reaches_the_other_node_of_the_socket(void **state) {
+        _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
+
+        t->inventory->nodes[1].package = 0;
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_REQUIRED), NULL, NULL), VERDICT_NUMA);
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_SOCKET), NULL), VERDICT_NONE);
+}
+
+static void fill_and_free_node_1(TestNode *t) {
+        assert_int_equal(node_allocate(t, "vm1", ASK(.cpus = 4), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "vm1")->cells[0].node, 1); /* away from the device */
+        assert_int_equal(node_allocate(t, "vm2", ASK(.cpus = 4), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "vm2")->cells[0].node, 0);
+        node_release(t, "vm1");
+}
+
+static void test_A14_no_room_beside_the_device(void **state) {
+        _cleanup_node_ TestNode *t = nova_host(0, GPU_POOL);
+
+        fill_and_free_node_1(t);
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_LEGACY), NULL), VERDICT_NUMA);
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_REQUIRED), NULL), VERDICT_NUMA);
+        assert_int_equal(node_available(t, "gpu"), 1);
+}
+
+static void test_A15_preferred_goes_across(void **state) {
+        _cleanup_node_ TestNode *t = nova_host(0, GPU_POOL);
+
+        fill_and_free_node_1(t);
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_PREFERRED), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "vm3")->cells[0].node, 1);
+        assert_int_equal(node_available(t, "gpu"), 0);
+}
+
+static void test_A16_the_other_colour_is_no_substitute(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_numa(t, 1, 4, 4, 1, 8 * GIB);
+        node_gpu(t, "pci0000:80/0000:81:00.0", 0, 1);
+        node_gpu(t, "pci0000:80/0000:81:01.0", 1, 2);
+        node_ready(t, "HousekeepingCpus=0-3\n[Pool green]\nMatch=address=0000:81:00.0\n[Pool red]\nMatch=address=0000:81:01.0\n");
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "green=1", .cpus = 4, .numa = NUMA_POLICY_REQUIRED), NULL), VERDICT_NUMA);
+        assert_int_equal(node_available(t, "green"), 1);
+        assert_int_equal(node_available(t, "red"), 1);
+}
+
+static void test_B4_three_devices_two_guests(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 8, 1, 8 * GIB);
+        for (int i = 0; i < 3; i++) {
+                char path[32];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:0%d.0", i + 1);
+                node_gpu(t, path, 0, i);
+        }
+        node_ready(t, GPU_POOL);
+        assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "gpu=1", .cpus = 2), NULL), VERDICT_NONE);
+        assert_int_equal(node_allocate(t, "vm2", ASK(.pools = "gpu=1", .cpus = 2), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "vm1"), "gpu0=0000:00:01.0");
+        assert_devices(ledger_find(t->ledger, "vm2"), "gpu0=0000:00:02.0");
+        assert_int_equal(node_available(t, "gpu"), 1);
+}
+
+static void test_B9_vfs_of_two_pfs(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 8, 1, 8 * GIB);
+        for (int i = 0; i < 2; i++) {
+                char pf[48], vf[48];
+
+                (void) snprintf(pf, sizeof(pf), "pci0000:00/0000:00:0%d.0/0000:0%d:00.0", i + 1, i + 1);
+                node_nic(t, pf, 0, i * 10);
+                for (int j = 1; j < 3; j++) {
+                        (void) snprintf(vf, sizeof(vf), "pci0000:00/0000:00:0%d.0/0000:0%d:00.%d", i + 1, i + 1, j);
+                        node_vf(t, vf, strrchr(pf, '/') + 1, 0, i * 10 + j);
+                }
+        }
+        node_ready(t, "[Pool vf]\nMatch=type=vf\n");
+        assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "vm1"), "vf0=0000:01:00.1");
+        assert_int_equal(node_allocate(t, "vm2", ASK(.pools = "vf=2"), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "vm2"), "vf0=0000:01:00.2 vf1=0000:02:00.1"); /* spread over the PFs */
+        assert_int_equal(node_available(t, "vf"), 1);
+}
+
+/* Two sockets, each a GPU and a NIC below one switch. */
+static TestNode *two_switches(const char *config) {
+        TestNode *t = node_new();
+
+        for (int i = 0; i < 2; i++) {
+                char root[32], path[64];
+                int bus = 0x40 * i + 1;
+
+                node_numa(t, i, (unsigned) i * 16, 16, 2, 32 * GIB);
+                (void) snprintf(root, sizeof(root), "pci0000:%02x/0000:%02x:01.0", 0x40 * i, 0x40 * i);
+                node_bridge(t, root, i, 100 + i);
+                (void) snprintf(path, sizeof(path), "%s/0000:%02x:00.0", root, bus);
+                node_gpu(t, path, i, bus);
+                (void) snprintf(path, sizeof(path), "%s/0000:%02x:01.0", root, bus);
+                node_nic(t, path, i, bus + 1);
+        }
+        node_ready(t, config);
+        return t;
+}
+
+static void test_gpu_and_nic_below_one_switch(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 4, .proximity = "switch"), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "gpu0=0000:01:00.0 nic0=0000:01:01.0");
+        assert_cpus(&plan->allocation->cpus, "0-3");
+        assert_int_equal(plan->n_pairs, 1);
+        assert_int_equal(plan->pairs[0].distance, DISTANCE_PIX);
+        assert_true(plan->has_runner_up);
+        assert_int_equal(plan->runner_up_nodes[0], 1);
+        assert_int_equal(score_compare(&plan->score, &plan->runner_up), 0);
+}
+
+/* The index of a NIC is that of its GPU. */
+static void test_slots_follow_the_pairs(void **state) {
+        _cleanup_node_ TestNode *t = two_switches("[Pool gpu]\nMatch=class=0302\n[Pool nic]\nMatch=class=02\n");
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        assert_int_equal(node_plan(t, ASK(.pools = "nic=2 gpu=2", .cpus = 20), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "nic0=0000:01:01.0 nic1=0000:41:01.0 gpu0=0000:01:00.0 gpu1=0000:41:00.0");
+        assert_int_equal(plan->score.numa_nodes, 2);
+        assert_int_equal(plan->score.worst_distance, DISTANCE_PIX);
+        assert_int_equal(plan->score.gpu_distance, DISTANCE_SYS);
+        assert_int_equal(plan->allocation->n_cells, 2);
+        assert_int_equal(plan->allocation->n_pins, 20);
+        assert_cpus(&plan->allocation->cells[0].vcpus, "0-9");
+        assert_cpus(&plan->allocation->cells[1].vcpus, "10-19");
+        assert_int_equal(plan->allocation->cells[0].memory, 10 * GIB);
+}
+
+/* Without CPUs the guest is on no node, so both sockets' devices can be had under every policy but those that ask for a node. */
+static void test_devices_of_both_nodes_without_cpus(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
+        _cleanup_refusal_ Refusal why = { 0 };
+        Verdict v = node_allocate(t, "vm", ASK(.pools = "gpu=2 nic=2"), &why);
+
+        if (v != VERDICT_NONE)
+                fail_msg("%s", why.message);
+}
+
+/* Two cells, two vCPUs, SMT: a core from each node. request_check() lets it pass, so a plan exists. */
+static void test_a_vcpu_for_each_cell(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
+        _cleanup_refusal_ Refusal why = { 0 };
+        Verdict v = node_allocate(t, "vm", ASK(.cpus = 2, .cells = 2), &why);
+
+        if (v != VERDICT_NONE)
+                fail_msg("%s", why.message);
+}
+
+static void test_two_devices_of_one_group_hold_nothing(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_nic(t, "pci0000:00/0000:01:00.0", 0, 1);
+        node_nic(t, "pci0000:00/0000:01:00.1", 0, 1);
+        node_ready(t, "[Pool nic]\nMatch=class=02\n");
+        assert_int_equal(node_plan(t, ASK(.pools = "nic=2"), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "nic0=0000:01:00.0 nic1=0000:01:00.1");
+        assert_int_equal(plan->score.held, 0);
+}
+
+/* Cards with two ports in one group each: two ports are one card, not two cards of which half is wasted. */
+static void test_two_ports_are_one_card(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1); /* a lone port */
+        node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2);
+        node_device(t, "pci0000:00/0000:00:02.0/0000:02:00.1", 0x010802, 0, 2); /* in another pool */
+        node_nic(t, "pci0000:00/0000:00:03.0/0000:03:00.0", 0, 3);
+        node_nic(t, "pci0000:00/0000:00:03.0/0000:03:00.1", 0, 3);
+        node_ready(t, "[Pool nic]\nMatch=class=02\n[Pool disk]\nMatch=class=01\n");
+        assert_int_equal(node_plan(t, ASK(.pools = "nic=2", .cpus = 1), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "nic0=0000:03:00.0 nic1=0000:03:00.1");
+}
+
+/* The lone GPU goes first, so that GPU and NIC below the other switch stay together. */
+static void test_takes_from_where_least_is_left(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1);
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 2);
+        node_bridge(t, "pci0000:00/0000:00:02.0", 0, 11);
+        node_gpu(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 3);
+        node_ready(t, BOTH_POOLS);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 1), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "gpu0=0000:02:00.0");
+}
+
+static void test_leaves_a_gpu_and_its_nic_together(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 2);
+        node_bridge(t, "pci0000:00/0000:00:02.0", 0, 11);
+        node_gpu(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 3);
+        node_ready(t, BOTH_POOLS);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 1), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "gpu0=0000:02:00.0");
+}
+
+/* "gpu1" and 0 is not "gpu" and 10. */
+static void test_slots_are_unique(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        for (int i = 0; i < 12; i++) {
+                char path[32];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:%02x.0", i + 1);
+                node_gpu(t, path, 0, i);
+        }
+        node_ready(t, "[Pool gpu1]\nMatch=address=0000:00:01.0\n[Pool gpu]\nMatch=address=0000:00:0[2-9a-c].0\n");
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=11 gpu1=1"), &plan, NULL), VERDICT_NONE);
+        for (size_t i = 0; i < plan->allocation->n_devices; i++)
+                for (size_t j = 0; j < i; j++)
+                        if (streq(plan->allocation->devices[i].slot, plan->allocation->devices[j].slot))
+                                fail_msg("two devices are '%s'", plan->allocation->devices[i].slot);
+}
+
+/* --- what refusals say --- */
+
+static void assert_refused(TestNode *t, const Ask *ask, Verdict expected, const char *words) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Verdict v = node_plan(t, ask, &plan, &why);
+
+        if (v != expected)
+                fail_msg("%s, not %s: %s", verdict_to_string(v), verdict_to_string(expected), why.message ?: "");
+        assert_null(plan);
+        assert_int_equal(why.verdict, expected);
+        assert_says(&why, words);
+        assert_non_null(why.remedy);
+}
+
+static void test_refusals(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
+
+        node_hugepages(&t->inventory->nodes[0], GIB, 8, 8);
+        assert_refused(t, ASK(.pools = "fpga=1"), VERDICT_NO_SUCH_POOL, "There is no pool 'fpga'.");
+        assert_refused(t, ASK(.pools = "gpu=3"), VERDICT_INSUFFICIENT_DEVICES, "Pool 'gpu' has 2 of its 2 devices free, 3 wanted.");
+        assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "40 CPUs in whole cores are wanted");
+        assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "node 0 has 16, node 1 has 16");
+        assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "at most 2 nodes"); /* there are no more */
+        assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY, "100 GiB of ordinary memory");
+        assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY, "node 0 has 24 GiB, node 1 has 32 GiB");
+        assert_refused(t, ASK(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY, "node 0 has 8 GiB, node 1 has 0 B");
+        assert_refused(t, ASK(.cpus = 4, .cells = 3), VERDICT_NUMA, "3 guest cells are wanted, this node has 2 NUMA nodes.");
+}
+
+static void test_refusal_names_who_has_it(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
+
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=2", .cpus = 20), NULL), VERDICT_NONE);
+        assert_refused(t, ASK(.pools = "gpu=1"), VERDICT_INSUFFICIENT_DEVICES,
+                       "Pool 'gpu' has 0 of its 2 devices free, 1 wanted. 0000:01:00.0 is held by 'vm7'.");
+}
+
+/* One pair is close enough, a second is not: the sentence does not deny the first. */
+static void test_proximity_refusal_with_one_pair(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 2);
+        node_gpu(t, "pci0000:00/0000:00:02.0", 0, 3);
+        node_nic(t, "pci0000:00/0000:00:03.0", 0, 4);
+        node_ready(t, BOTH_POOLS);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2 nic=2", .cpus = 1, .proximity = "switch"), NULL, &why), VERDICT_PROXIMITY);
+        assert_says(&why, "'switch'");
+        if (strstr(why.message, "no GPU and NIC among them within"))
+                fail_msg("0000:01:00.0 and 0000:01:01.0 are: %s", why.message);
+}
+
+/* A remedy that does not help is worse than none: neither wish alone is in the way here. */
+static void test_numa_and_proximity_together(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_numa(t, 1, 4, 4, 1, 8 * GIB);
+        node_gpu(t, "pci0000:00/0000:00:02.0", 0, 3);
+        node_nic(t, "pci0000:80/0000:80:03.0", 1, 4);
+        node_ready(t, BOTH_POOLS);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 1, .numa = NUMA_POLICY_PREFERRED, .proximity = "switch"), NULL, NULL),
+                         VERDICT_PROXIMITY);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 1, .cells = 1, .numa = NUMA_POLICY_REQUIRED, .proximity = "switch"), NULL, &why),
+                         VERDICT_NUMA);
+        assert_says(&why, "'switch'");
+}
+
+static void test_limit_of_states(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_ready(t, "[Pool a]\nMatch=vendor=1\n[Pool b]\nMatch=vendor=2\n[Pool c]\nMatch=vendor=3\n");
+        assert_refused(t, ASK(.pools = "a=16 b=16 c=14"), VERDICT_LIMIT, "too many");
+        assert_refused(t, ASK(.pools = "a=15 b=15 c=15"), VERDICT_INSUFFICIENT_DEVICES, "Pool 'a' has 0 of its 0 devices free, 15 wanted.");
+}
+
+static void test_score_order(void **state) {
+        /* Each is worse than the one before it in one member and better in all that follow. */
+        const Score scores[] = {
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(scores); i++)
+                for (size_t j = 0; j < ELEMENTSOF(scores); j++)
+                        assert_int_equal(score_compare(&scores[i], &scores[j]), i < j ? -1 : i > j);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_A1_to_A9),
+                cmocka_unit_test(test_A8_says_where_the_cpus_are),
+                cmocka_unit_test(test_socket_reaches_the_other_node_of_the_socket),
+                cmocka_unit_test(test_A14_no_room_beside_the_device),
+                cmocka_unit_test(test_A15_preferred_goes_across),
+                cmocka_unit_test(test_A16_the_other_colour_is_no_substitute),
+                cmocka_unit_test(test_B4_three_devices_two_guests),
+                cmocka_unit_test(test_B9_vfs_of_two_pfs),
+                cmocka_unit_test(test_gpu_and_nic_below_one_switch),
+                cmocka_unit_test(test_slots_follow_the_pairs),
+                cmocka_unit_test(test_devices_of_both_nodes_without_cpus),
+                cmocka_unit_test(test_a_vcpu_for_each_cell),
+                cmocka_unit_test(test_two_devices_of_one_group_hold_nothing),
+                cmocka_unit_test(test_two_ports_are_one_card),
+                cmocka_unit_test(test_takes_from_where_least_is_left),
+                cmocka_unit_test(test_leaves_a_gpu_and_its_nic_together),
+                cmocka_unit_test(test_slots_are_unique),
+                cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_refusal_names_who_has_it),
+                cmocka_unit_test(test_proximity_refusal_with_one_pair),
+                cmocka_unit_test(test_numa_and_proximity_together),
+                cmocka_unit_test(test_limit_of_states),
+                cmocka_unit_test(test_score_order),
+        };
+
+        return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}

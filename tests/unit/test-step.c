@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Lists of steps: their order, and that the way back ends where the way there began. */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+#define VFIO "vfio-pci"
+#define DEVICES 3U
+
+/* What the steps of this file are about, of one device. */
+typedef struct Fact {
+        const char *driver, *override;
+} Fact;
+
+static PciAddress device_address(unsigned i) {
+        return (PciAddress){ .bus = 1, .slot = (uint8_t) i };
+}
+
+static Allocation *make_allocation(const Fact *prior, unsigned n) {
+        Allocation *a = allocation_new("vm");
+
+        assert_non_null(a);
+        for (unsigned i = 0; i < n; i++) {
+                AllocationDevice *d = allocation_add_device(a, device_address(i), DEVICE_ROLE_ASSIGNED);
+
+                assert_non_null(d);
+                assert_int_equal(string_copy(&d->prior_driver, prior[i].driver), 0);
+                assert_int_equal(string_copy(&d->prior_override, prior[i].override), 0);
+        }
+        return a;
+}
+
+static Inventory *make_inventory(unsigned n) {
+        Inventory *inv = inventory_new();
+
+        assert_non_null(inv);
+        for (unsigned i = 0; i < n; i++)
+                assert_non_null(inventory_add_device(inv, device_address(i)));
+        assert_int_equal(inventory_finish(inv), 0);
+        return inv;
+}
+
+/* Does the step as the kernel would, or fails when what it starts from is not so. */
+static bool apply(const Step *s, Fact *facts) {
+        Fact *f = &facts[s->device.slot];
+
+        switch (s->kind) {
+        case STEP_OVERRIDE:
+                if (!streq_ptr(f->override, s->from))
+                        return false;
+                f->override = s->to;
+                return true;
+        case STEP_UNBIND:
+                if (!streq_ptr(f->driver, s->from) || !s->from)
+                        return false;
+                f->driver = NULL;
+                return true;
+        case STEP_BIND: /* drivers_probe: only by its override can it be that driver for certain */
+                if (f->driver || !streq_ptr(f->override, s->to))
+                        return false;
+                f->driver = s->to;
+                return true;
+        default:
+                return false;
+        }
+}
+
+static void assert_applies(const StepList *l, Fact *facts) {
+        for (size_t i = 0; i < l->n; i++)
+                if (!apply(&l->steps[i], facts)) {
+                        _cleanup_free_ char *text = step_describe(&l->steps[i]);
+
+                        fail_msg("step %zu cannot be done: %s", i, text);
+                }
+}
+
+/* Kinds only ascend: all overrides, then all unbinds, then all binds (and overrides again at the end of a release). */
+static void assert_order(const StepList *l, const StepKind *order, size_t n) {
+        size_t at = 0;
+
+        for (size_t i = 0; i < l->n; i++) {
+                while (at < n && l->steps[i].kind != order[at])
+                        at++;
+                assert_true(at < n);
+        }
+}
+
+static const Fact priors[] = {
+        { NULL, NULL }, { NULL, VFIO }, { NULL, "nvidia" }, { "nvidia", NULL }, { "nvidia", "nvidia" },
+        { "nvidia", VFIO }, { VFIO, NULL }, { VFIO, VFIO }, { VFIO, "nvidia" }, { "nouveau", "nvidia" },
+};
+
+static void check_there_and_back(const Fact *prior, unsigned n) {
+        static const StepKind there[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
+        static const StepKind back[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND, STEP_OVERRIDE };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(prior, n);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(n);
+        _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL, *keep = NULL;
+        Fact facts[DEVICES];
+
+        memcpy(facts, prior, n * sizeof(*facts));
+        assert_int_equal(steps_prepare(a, VFIO, &prepare), 0);
+        assert_order(prepare, there, ELEMENTSOF(there));
+        assert_applies(prepare, facts);
+        for (unsigned i = 0; i < n; i++) {
+                assert_string_equal(facts[i].driver, VFIO);
+                assert_string_equal(facts[i].override, VFIO);
+        }
+        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_KEEP, &keep), 0);
+        assert_int_equal(keep->n, 0);
+        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_RESTORE, &release), 0);
+        assert_order(release, back, ELEMENTSOF(back));
+        assert_applies(release, facts);
+        for (unsigned i = 0; i < n; i++) {
+                assert_true(streq_ptr(facts[i].driver, prior[i].driver));
+                assert_true(streq_ptr(facts[i].override, prior[i].override));
+        }
+}
+
+static void test_there_and_back(void **state) {
+        const size_t n = ELEMENTSOF(priors);
+
+        for (size_t i = 0; i < n * n * n; i++)
+                check_there_and_back((const Fact[]){ priors[i % n], priors[i / n % n], priors[i / n / n] }, DEVICES);
+}
+
+/* No member of a group is bound to the host while another is on VFIO, and the other way round (domain.md A8). */
+static void test_all_unbound_before_any_is_bound(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]){ { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(2);
+        _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
+        static const StepKind there[] = { STEP_OVERRIDE, STEP_OVERRIDE, STEP_UNBIND, STEP_UNBIND, STEP_BIND, STEP_BIND };
+
+        assert_int_equal(steps_prepare(a, VFIO, &prepare), 0);
+        assert_int_equal(prepare->n, ELEMENTSOF(there));
+        for (size_t i = 0; i < ELEMENTSOF(there); i++) {
+                assert_int_equal(prepare->steps[i].kind, there[i]);
+                assert_int_equal(prepare->steps[i].device.slot, i % 2);
+        }
+        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_RESTORE, &release), 0);
+        assert_int_equal(release->n, 8);
+        for (size_t i = 0; i < 8; i++)
+                assert_int_equal(release->steps[i].kind, i < 6 ? there[i] : STEP_OVERRIDE);
+}
+
+/* The undo of every step is the step with from and to swapped, in reverse: after any number of steps the facts are as before. */
+static void test_undone_after_any_step(void **state) {
+        for (size_t p = 0; p < ELEMENTSOF(priors); p++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&priors[p], 1);
+                _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+
+                assert_int_equal(steps_prepare(a, VFIO, &l), 0);
+                for (size_t done = 0; done <= l->n; done++) {
+                        Fact facts[1] = { priors[p] };
+
+                        for (size_t i = 0; i < done; i++)
+                                assert_true(apply(&l->steps[i], facts));
+                        for (size_t i = done; i-- > 0;) {
+                                const Step *s = &l->steps[i];
+
+                                if (s->kind == STEP_OVERRIDE)
+                                        facts[0].override = s->from;
+                                else
+                                        facts[0].driver = s->from; /* a bind is from nothing */
+                        }
+                        assert_true(streq_ptr(facts[0].driver, priors[p].driver) && streq_ptr(facts[0].override, priors[p].override));
+                }
+        }
+}
+
+static void test_release_of_a_device_that_is_gone(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL } }, 2);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+
+        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_RESTORE, &l), 0);
+        assert_int_equal(l->n, 4);
+        for (size_t i = 0; i < l->n; i++)
+                assert_int_equal(l->steps[i].device.slot, 0);
+}
+
+static void test_create_vfs(void **state) {
+        const PciDevice pf = { .address = { .bus = 0x81 } };
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+
+        assert_int_equal(steps_create_vfs(&pf, 4, &l), 0);
+        assert_int_equal(l->n, 2);
+        assert_int_equal(l->steps[0].kind, STEP_AUTOPROBE); /* has no effect on VFs that are there */
+        assert_string_equal(l->steps[0].from, "1");
+        assert_string_equal(l->steps[0].to, "0");
+        assert_int_equal(l->steps[1].kind, STEP_NUMVFS);
+        assert_string_equal(l->steps[1].from, "0");
+        assert_string_equal(l->steps[1].to, "4");
+}
+
+static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0";
+
+static const struct {
+        Step step;
+        const char *phrase;
+} phrases[] = {
+        { { STEP_OVERRIDE, { .bus = 0x82 }, NULL, to_text }, "reserve 0000:82:00.0 for driver vfio-pci" },
+        { { STEP_OVERRIDE, { .bus = 0x82 }, to_text, NULL }, "clear the driver override of 0000:82:00.0" },
+        { { STEP_UNBIND, { .bus = 0x82 }, from_text, NULL }, "unbind 0000:82:00.0 from nvidia" },
+        { { STEP_BIND, { .bus = 0x82 }, NULL, to_text }, "bind 0000:82:00.0 to vfio-pci" },
+        { { STEP_AUTOPROBE, { .bus = 0x82 }, NULL, off_text }, "set driver autoprobe of VFs of 0000:82:00.0 to 0" },
+        { { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text }, "create 4 VFs on 0000:82:00.0" },
+};
+
+static void test_describe(void **state) {
+        for (size_t i = 0; i < ELEMENTSOF(phrases); i++) {
+                _cleanup_free_ char *text = step_describe(&phrases[i].step);
+
+                assert_string_equal(text, phrases[i].phrase);
+        }
+}
+
+/* Every failure is a sentence that says what was done and why it failed, never "(null)" and never a bare number. */
+static void test_failures(void **state) {
+        static const int errors[] = { EBUSY, EIO, ENOENT, ENODEV, EINVAL, ENOMEM, ENOSPC, ERANGE, EACCES, ETIMEDOUT };
+
+        for (size_t i = 0; i < ELEMENTSOF(phrases); i++)
+                for (size_t e = 0; e < ELEMENTSOF(errors); e++) {
+                        _cleanup_free_ char *text = step_failure(&phrases[i].step, -errors[e]);
+
+                        assert_non_null(strstr(text, phrases[i].phrase));
+                        assert_int_equal(strncmp(text, "Failed to ", 10), 0);
+                        assert_null(strstr(text, "(null)"));
+                        assert_int_equal(text[strlen(text) - 1], '.');
+                }
+}
+
+static void assert_failure(const Step *s, int error, const char *words) {
+        _cleanup_free_ char *text = step_failure(s, -error);
+
+        if (!strstr(text, words))
+                fail_msg("\"%s\" does not say \"%s\"", text, words);
+}
+
+static void test_causes(void **state) {
+        assert_failure(&phrases[2].step, EBUSY, "on another driver");
+        assert_failure(&phrases[3].step, ENODEV, "is its module loaded?");
+        assert_failure(&phrases[5].step, ENOMEM, "pci=realloc");
+        assert_failure(&phrases[5].step, ERANGE, "NUM_OF_VFS");
+        assert_failure(&phrases[5].step, EACCES, "Permission denied.");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_there_and_back),
+                cmocka_unit_test(test_all_unbound_before_any_is_bound),
+                cmocka_unit_test(test_undone_after_any_step),
+                cmocka_unit_test(test_release_of_a_device_that_is_gone),
+                cmocka_unit_test(test_create_vfs),
+                cmocka_unit_test(test_describe),
+                cmocka_unit_test(test_failures),
+                cmocka_unit_test(test_causes),
+        };
+
+        return cmocka_run_group_tests_name("step", tests, NULL, NULL);
+}
