@@ -118,11 +118,13 @@ lint: | $(filter deps,$(MAKECMDGOALS))
 install: all
 	install -Dm755 $(BUILD)/passthroughd $(DESTDIR)$(PREFIX)/sbin/passthroughd
 	install -Dm755 $(BUILD)/passthroughctl $(DESTDIR)$(PREFIX)/bin/passthroughctl
-	install -Dm644 conf/passthroughd.conf $(DESTDIR)$(SYSCONFDIR)/passthroughd/passthroughd.conf
+	test -e $(DESTDIR)$(SYSCONFDIR)/passthroughd/passthroughd.conf || \
+		install -Dm644 conf/passthroughd.conf $(DESTDIR)$(SYSCONFDIR)/passthroughd/passthroughd.conf
 	install -Dm644 conf/org.passthroughd1.conf $(DESTDIR)$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf
 	install -Dm644 conf/org.passthroughd1.service $(DESTDIR)$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service
 	install -Dm644 conf/org.passthroughd1.xml $(DESTDIR)$(PREFIX)/share/dbus-1/interfaces/org.passthroughd1.xml
-	install -Dm644 systemd/passthroughd.service $(DESTDIR)$(UNITDIR)/passthroughd.service
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's,/usr/\(s\?bin\)/,$(PREFIX)/\1/,' systemd/passthroughd.service > $(DESTDIR)$(UNITDIR)/passthroughd.service
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man8 man/passthroughd.8
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man1 man/passthroughctl.1
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man5 man/passthroughd.conf.5 man/org.passthroughd1.5

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Refusals as D-Bus error replies: the name from the verdict, the sentence as message, the refusal as JSON beside it. */
+/* Refusals as D-Bus error replies: the name from the verdict, the sentence as message, the refusal as JSON beside it.
+ */
 
 #include <systemd/sd-bus.h>
 

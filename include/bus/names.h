@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Every well-known string of the D-Bus interface, once. org.passthroughd1(5) documents them; the only header of ours that ctl/ shares. */
+/* Every well-known string of the D-Bus interface, once. org.passthroughd1(5) documents them; the only header of ours
+ * that ctl/ shares. */
 
-#define BUS_NAME "org.passthroughd1"
-#define BUS_PATH "/org/passthroughd1"
-#define BUS_MANAGER_INTERFACE "org.passthroughd1.Manager"
-#define BUS_DEVICE_INTERFACE "org.passthroughd1.Device"
+#define BUS_NAME                 "org.passthroughd1"
+#define BUS_PATH                 "/org/passthroughd1"
+#define BUS_MANAGER_INTERFACE    "org.passthroughd1.Manager"
+#define BUS_DEVICE_INTERFACE     "org.passthroughd1.Device"
 #define BUS_ALLOCATION_INTERFACE "org.passthroughd1.Allocation"
-#define BUS_JOB_INTERFACE "org.passthroughd1.Job"
+#define BUS_JOB_INTERFACE        "org.passthroughd1.Job"
 
 /* Object paths: prefix, slash, label encoded with sd_bus_path_encode(). */
-#define BUS_DEVICE_PREFIX "/org/passthroughd1/device"
+#define BUS_DEVICE_PREFIX     "/org/passthroughd1/device"
 #define BUS_ALLOCATION_PREFIX "/org/passthroughd1/allocation"
-#define BUS_JOB_PREFIX "/org/passthroughd1/job"
+#define BUS_JOB_PREFIX        "/org/passthroughd1/job"
 
 /* A refusal is an error reply with two strings: the sentence (with the remedy), and the refusal as JSON. */
-#define BUS_ERROR_PREFIX "org.passthroughd1.Error."
-#define BUS_ERROR_INVALID_REQUEST BUS_ERROR_PREFIX "InvalidRequest"
-#define BUS_ERROR_NO_SUCH_DEVICE BUS_ERROR_PREFIX "NoSuchDevice"
-#define BUS_ERROR_NO_SUCH_POOL BUS_ERROR_PREFIX "NoSuchPool"
+#define BUS_ERROR_PREFIX             "org.passthroughd1.Error."
+#define BUS_ERROR_INVALID_REQUEST    BUS_ERROR_PREFIX "InvalidRequest"
+#define BUS_ERROR_NO_SUCH_DEVICE     BUS_ERROR_PREFIX "NoSuchDevice"
+#define BUS_ERROR_NO_SUCH_POOL       BUS_ERROR_PREFIX "NoSuchPool"
 #define BUS_ERROR_NO_SUCH_ALLOCATION BUS_ERROR_PREFIX "NoSuchAllocation"
-#define BUS_ERROR_NAME_TAKEN BUS_ERROR_PREFIX "NameTaken"
-#define BUS_ERROR_INSUFFICIENT BUS_ERROR_PREFIX "Insufficient"
-#define BUS_ERROR_UNAVAILABLE BUS_ERROR_PREFIX "Unavailable"
-#define BUS_ERROR_STALE BUS_ERROR_PREFIX "Stale"
-#define BUS_ERROR_WRONG_STATE BUS_ERROR_PREFIX "WrongState"
-#define BUS_ERROR_LIMIT_EXCEEDED BUS_ERROR_PREFIX "LimitExceeded"
-#define BUS_ERROR_READ_ONLY BUS_ERROR_PREFIX "ReadOnly"
-#define BUS_ERROR_NOT_SUPPORTED BUS_ERROR_PREFIX "NotSupported"
-#define BUS_ERROR_INVALID_TEMPLATE BUS_ERROR_PREFIX "InvalidTemplate"
-#define BUS_ERROR_CONFIG_REFUSED BUS_ERROR_PREFIX "ConfigRefused"
+#define BUS_ERROR_NAME_TAKEN         BUS_ERROR_PREFIX "NameTaken"
+#define BUS_ERROR_INSUFFICIENT       BUS_ERROR_PREFIX "Insufficient"
+#define BUS_ERROR_UNAVAILABLE        BUS_ERROR_PREFIX "Unavailable"
+#define BUS_ERROR_STALE              BUS_ERROR_PREFIX "Stale"
+#define BUS_ERROR_WRONG_STATE        BUS_ERROR_PREFIX "WrongState"
+#define BUS_ERROR_LIMIT_EXCEEDED     BUS_ERROR_PREFIX "LimitExceeded"
+#define BUS_ERROR_READ_ONLY          BUS_ERROR_PREFIX "ReadOnly"
+#define BUS_ERROR_NOT_SUPPORTED      BUS_ERROR_PREFIX "NotSupported"
+#define BUS_ERROR_INVALID_TEMPLATE   BUS_ERROR_PREFIX "InvalidTemplate"
+#define BUS_ERROR_CONFIG_REFUSED     BUS_ERROR_PREFIX "ConfigRefused"
 
 /* Keys of a request, a{sv}. Unknown keys are refused. */
-#define REQUEST_KEY_DEVICES "devices"       /* a(su): pool and count, in slot order */
-#define REQUEST_KEY_CPUS "cpus"             /* u: vCPUs */
-#define REQUEST_KEY_MEMORY "memory"         /* t: bytes */
-#define REQUEST_KEY_PAGE_SIZE "page-size"   /* t: bytes */
-#define REQUEST_KEY_CELLS "cells"           /* u */
-#define REQUEST_KEY_NUMA "numa"             /* s: legacy, preferred, socket, required */
-#define REQUEST_KEY_PROXIMITY "proximity"   /* s: switch, root-complex, node, any */
+#define REQUEST_KEY_DEVICES   "devices"   /* a(su): pool and count, in slot order */
+#define REQUEST_KEY_CPUS      "cpus"      /* u: vCPUs */
+#define REQUEST_KEY_MEMORY    "memory"    /* t: bytes */
+#define REQUEST_KEY_PAGE_SIZE "page-size" /* t: bytes */
+#define REQUEST_KEY_CELLS     "cells"     /* u */
+#define REQUEST_KEY_NUMA      "numa"      /* s: legacy, preferred, socket, required */
+#define REQUEST_KEY_PROXIMITY "proximity" /* s: switch, root-complex, node, any */
 
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */
 
 /* Results of JobRemoved. */
-#define JOB_RESULT_DONE "done"
-#define JOB_RESULT_FAILED "failed"
+#define JOB_RESULT_DONE    "done"
+#define JOB_RESULT_FAILED  "failed"
 #define JOB_RESULT_TIMEOUT "timeout"
-#define JOB_RESULT_CANCELED "canceled"

@@ -7,8 +7,6 @@
 
 #include "core/request.h"
 
-/* So many characters of a caller's text are repeated in a sentence. */
-#define QUOTED_MAX 64
-
-/* Reads into r, initialised by the caller, the dictionary at the message's position. VERDICT_INVALID_REQUEST names the key that is unknown, twice there or of the wrong type. */
+/* Reads into r, initialised by the caller, the dictionary at the message's position. VERDICT_INVALID_REQUEST names the
+ * key that is unknown, twice there or of the wrong type. */
 Verdict bus_read_request(sd_bus_message *m, Request *r, Refusal *ret);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The D-Bus face: objects, properties, signals. Thin: it reads arguments, calls back, replies. What the objects are about belongs to the
- * callbacks' owner, and is looked up again on every call.
+ * The D-Bus face: objects, properties, signals. Thin: it reads arguments, calls back, replies. What the objects are
+ * about belongs to the callbacks' owner, and is looked up again on every call.
  */
 
 #include <systemd/sd-bus.h>
@@ -24,9 +24,11 @@ typedef struct JobView {
 
 typedef struct ServerCallbacks {
         PlanContext (*context)(void *userdata);
-        Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job, Refusal *ret);
+        Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
+                            Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-        Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
+        Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
+                                         Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
@@ -35,7 +37,8 @@ typedef struct ServerCallbacks {
 
 #define SERVER_JOBS_MAX 64U
 
-/* Connects to the system bus and adds the objects; server_announce() takes the name. callbacks must outlive the server. */
+/* Connects to the system bus and adds the objects; server_announce() takes the name. callbacks must outlive the server.
+ */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 int server_announce(Server *s);
 Server *server_free(Server *s);

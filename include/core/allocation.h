@@ -21,7 +21,8 @@ AllocationState allocation_state_from_string(const char *s);
 
 typedef enum DeviceRole {
         DEVICE_ROLE_ASSIGNED,  /* asked for: has a slot */
-        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card, same group: goes to the guest with it */
+        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card, same group: goes to the guest with it
+                                */
         DEVICE_ROLE_HELD,      /* the rest of the group: on the VFIO driver, not shown to the guest */
         _DEVICE_ROLE_MAX,
         _DEVICE_ROLE_INVALID = -22,
@@ -32,8 +33,8 @@ DeviceRole device_role_from_string(const char *s);
 typedef struct AllocationDevice {
         PciAddress address;
         DeviceRole role;
-        char *slot;           /* "gpu0", "ib-vf1": pool and index in the caller's order; companions "gpu0-1" (function); NULL for held */
-        char *pool;           /* NULL for companions and held devices outside pools */
+        char *slot; /* "gpu0", "ib-vf1", "a100_0": pool and index; companions "gpu0-1" (function); NULL for held */
+        char *pool; /* NULL for companions and held devices outside pools */
         char *prior_driver;   /* before the allocation, NULL none: what AfterRelease=restore goes back to */
         char *prior_override; /* NULL not set */
         bool is_vf;
@@ -41,6 +42,8 @@ typedef struct AllocationDevice {
         /* Identity: an address may mean another card after a boot. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         char *path; /* bridge path below sys/devices */
+        /* Where the guest was told it is: the document stays the same when the device goes missing. */
+        int numa_node; /* -1 unknown */
 } AllocationDevice;
 
 typedef struct Pin {
@@ -60,8 +63,10 @@ typedef struct Allocation {
         uint32_t owner;      /* uid of the caller */
         uint64_t generation; /* counts up with every allocation of this node */
         AllocationState state;
-        char *reason; /* why it is in that state, a sentence; NULL in the usual ones */
-        AllocationDevice *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
+        char *reason;      /* why it is in that state, a sentence; NULL in the usual ones */
+        char *vfio_driver; /* its devices are bound to, whatever VfioDriver= says later */
+        AllocationDevice
+                *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
         size_t n_devices;
         CpuSet cpus; /* claimed host CPUs: whole cores, so it may hold more than the pins */
         Pin *pins;   /* ascending by vcpu */
@@ -80,11 +85,12 @@ AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, Devic
 /* NULL when the address is not part of it. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
 uint64_t allocation_memory(const Allocation *a);
-/* dev, which is at d's address now, is the card that was allocated: same ids at the same place below the same bridges. */
+/* dev, which is at d's address now, is the card that was allocated: same ids at the same place below the same bridges.
+ */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 
 /*
- * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for VFs, which are
- * cards of their own, nor for a PF beside its VF (scenario D10).
+ * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for
+ * VFs, which are cards of their own, nor for a PF beside its VF (scenario D10).
  */
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);

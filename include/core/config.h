@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * Configuration: INI text to a Config. Pure: host reads the file, this reads the text. One broken line never hides the rest: each gives
- * a ConfigProblem (file, line, sentence) and is ignored. passthroughd.conf(5) documents the keys.
+ * Configuration: INI text to a Config. Pure: host reads the file, this reads the text. One broken line never hides the
+ * rest: each gives a ConfigProblem (file, line, sentence) and is ignored. passthroughd.conf(5) documents the keys.
  */
 
 #include "core/cpuset.h"
 #include "core/inventory.h"
 
-#define CONFIG_TEXT_MAX (1024U * 1024U)
-#define CONFIG_LINE_MAX 198U /* bytes: libinih reads into 200; comments may be longer */
-#define CONFIG_POOLS_MAX 64U
-#define CONFIG_MATCHES_MAX 256U /* Match= lines in one section */
+#define CONFIG_TEXT_MAX     (1024U * 1024U)
+#define CONFIG_LINE_MAX     198U /* bytes: libinih reads into 200; comments may be longer */
+#define CONFIG_POOLS_MAX    64U
+#define CONFIG_MATCHES_MAX  256U /* Match= lines in one section */
 #define CONFIG_PROBLEMS_MAX 256U
-#define POOL_NAME_MAX 63U /* [a-z0-9][a-z0-9-]* */
+#define POOL_NAME_MAX       63U /* [a-z0-9][a-z0-9-]* */
 
 typedef enum AfterRelease {
         AFTER_RELEASE_RESTORE, /* driver and override as they were before the allocation (the default) */
@@ -37,13 +37,13 @@ PoolBind pool_bind_from_string(const char *s);
 /* One Match= line: all terms that are set must hold. */
 typedef struct Match {
         unsigned line;
-        char *address;   /* glob over DDDD:BB:SS.F; NULL: not set, as below */
-        char *pf;        /* glob over the address of a VF's PF; holds for VFs only */
+        char *address;                          /* glob over DDDD:BB:SS.F; NULL: not set, as below */
+        char *pf;                               /* glob over the address of a VF's PF; holds for VFs only */
         int vendor, device;                     /* -1 not set; id= sets both */
         int subsystem_vendor, subsystem_device; /* -1 not set */
-        char *class;     /* hex digits, prefix of the six-digit class */
-        int type;        /* PciType, -1 not set */
-        int numa;        /* node id, -1 not set: there is no matching for "unknown" */
+        char *class;                            /* hex digits, prefix of the six-digit class */
+        int type;                               /* PciType, -1 not set */
+        int numa;                               /* node id, -1 not set: there is no matching for "unknown" */
 } Match;
 
 typedef struct Pool {
@@ -51,7 +51,8 @@ typedef struct Pool {
         unsigned line; /* of the section header */
         Match *matches;
         size_t n_matches;
-        unsigned virtual_functions; /* 0: create none */
+        unsigned virtual_functions;      /* 0: create none */
+        unsigned virtual_functions_line; /* of VirtualFunctions=, 0 when it is not set */
         PoolBind bind;
 } Pool;
 
@@ -63,15 +64,21 @@ typedef struct ConfigProblem {
 
 typedef struct Config {
         char *file;
-        char *vfio_driver;      /* VfioDriver=, "vfio-pci" */
-        unsigned job_timeout;   /* JobTimeoutSec=, seconds, 1..3600, 60 */
-        CpuSet housekeeping;    /* HousekeepingCpus=, never given to guests, empty */
+        char *vfio_driver;       /* VfioDriver=, "vfio-pci" */
+        unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, 60 */
+        CpuSet housekeeping;     /* HousekeepingCpus=, never given to guests, empty */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
         AfterRelease after_release;
         Pool *pools; /* in file order */
         size_t n_pools;
         Match *excludes;
         size_t n_excludes;
+        /*
+         * NULL, or a sentence with FILE:LINE: what that line was to keep from guests is not known, because it is a
+         * broken line of [Exclude] or a section header (or what may be one) that may have meant [Exclude]. Then nothing
+         * is on offer, no VFs are created, until the line is mended. Everything else stays as it was read.
+         */
+        char *held_back;
         ConfigProblem *problems;
         size_t n_problems;
 } Config;
@@ -81,16 +88,19 @@ Config *config_new(void);
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 
-/* Parses text (NUL-terminated) named file into a fresh Config. Broken lines are in (*ret)->problems. Fails only for want of memory. */
-int config_parse(const char *file, const char *text, Config **ret);
+/*
+ * Parses text, size bytes that need no NUL after them, named file, into a fresh Config. Broken lines, one with a NUL
+ * byte among them, are in (*ret)->problems. Fails only for want of memory.
+ */
+int config_parse(const char *file, const char *text, size_t size, Config **ret);
 int config_add_problem(Config *c, unsigned line, const char *format, ...) _printf_(3, 4);
 
 const Pool *config_find_pool(const Config *c, const char *name);
 bool pool_name_is_valid(const char *name);
 
 /*
- * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem is a sentence that the caller frees and *ret is
- * untouched: half a line would match more than was meant. ret->line is left to the caller.
+ * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem is a sentence that the caller frees
+ * and *ret is untouched: half a line would match more than was meant. ret->line is left to the caller.
  */
 int match_parse(const char *text, Match *ret, char **ret_problem);
 void match_done(Match *m);

@@ -13,7 +13,7 @@ typedef struct CpuSet {
         uint64_t words[CPUSET_MAX / 64];
 } CpuSet;
 
-void cpuset_add(CpuSet *set, unsigned n);      /* n < CPUSET_MAX */
+void cpuset_add(CpuSet *set, unsigned n); /* n < CPUSET_MAX */
 void cpuset_remove(CpuSet *set, unsigned n);
 bool cpuset_has(const CpuSet *set, unsigned n); /* false for n >= CPUSET_MAX */
 unsigned cpuset_count(const CpuSet *set);
@@ -26,7 +26,8 @@ void cpuset_subtract(CpuSet *set, const CpuSet *other);
 /* The smallest member >= from, or -1. for (int c = cpuset_next(s, 0); c >= 0; c = cpuset_next(s, c + 1)) */
 int cpuset_next(const CpuSet *set, unsigned from);
 
-/* The kernel's list format, "0-3,8,10-11", also with surrounding space; empty text is the empty set. -EINVAL, -ERANGE. */
+/* The kernel's list format, "0-3,8,10-11", also with surrounding space; empty text is the empty set. -EINVAL, -ERANGE.
+ */
 int cpuset_parse(const char *s, CpuSet *ret);
 
 /* The shortest list of ranges. The caller frees; NULL when out of memory. */

@@ -6,16 +6,14 @@
 #include "core/plan.h"
 
 typedef enum DeviceState {
-        DEVICE_STATE_HOST, /* not ours to give */
+        DEVICE_STATE_HOST, /* not ours to give, or not yet: a job gets it ready */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
         DEVICE_STATE_MISSING, /* in an allocation, but not on the node */
-        DEVICE_STATE_STUCK,
+        DEVICE_STATE_STUCK,   /* a job never came back from it, its PF or a member of its group */
         _DEVICE_STATE_MAX,
-        _DEVICE_STATE_INVALID = -22,
 } DeviceState;
 const char *device_state_to_string(DeviceState s);
-DeviceState device_state_from_string(const char *s);
 
 /* Why it is not available goes to ret (or NULL). */
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret);

@@ -57,6 +57,9 @@ typedef struct GuestPciRoom {
 /* As a domain without a template has it. */
 #define GUEST_PCI_ROOM_DEFAULT ((GuestPciRoom){ .first_index = 1, .bus_end = GUEST_BUSES_MAX, .others = 16 })
 
+/* True for the devices a guest gets: assigned ones and companions. */
+bool guest_pci_shows(const AllocationDevice *dev);
+
 /* -E2BIG: more than the bus numbers or controller indices allow. -ENOMEM. */
 int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret);
 GuestPci *guest_pci_free(GuestPci *p);

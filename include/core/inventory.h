@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What this node is: PCI functions, IOMMU groups, NUMA nodes, CPUs. Facts only, as read at one moment; no policy, no promises.
- * host/scan.h fills it; everything else only reads it. Arrays are sorted, so that the same node always gives the same answer.
+ * What this node is: PCI functions, IOMMU groups, NUMA nodes, CPUs. Facts only, as read at one moment; no policy, no
+ * promises. host/scan.h fills it; everything else only reads it. Arrays are sorted, so that the same node always gives
+ * the same answer.
  */
 
 #include "core/cpuset.h"
@@ -11,9 +12,9 @@
 #include "util/cleanup.h"
 
 #define INVENTORY_DEVICES_MAX 65536U
-#define INVENTORY_NODES_MAX 64U
-#define PCI_BARS_MAX 7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
-#define PAGE_SIZES_MAX 8U
+#define INVENTORY_NODES_MAX   64U
+#define PCI_BARS_MAX          7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
+#define PAGE_SIZES_MAX        8U
 
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
@@ -36,37 +37,39 @@ const char *pci_acs_to_string(PciAcs a);
 typedef struct PciDevice {
         PciAddress address;
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
-        uint32_t class;  /* 24 bits, 0x030200 */
-        char *name;      /* from pci.ids, or NULL */
-        char *path;      /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0" */
-        int parent;      /* index of the bridge above, or -1 on a root bus */
-        int numa_node;   /* -1 unknown: never treat it as 0 (domain.md E1) */
-        int iommu_group; /* kernel's number, good only until the next scan (domain.md A2); -1 none */
-        char *driver;    /* NULL when unbound */
+        uint32_t class;        /* 24 bits, 0x030200 */
+        char *name;            /* from pci.ids, or NULL */
+        char *path;            /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0" */
+        int parent;            /* index of the bridge above, or -1 on a root bus */
+        int numa_node;         /* -1 unknown: never treat it as 0 (domain.md E1) */
+        int iommu_group;       /* kernel's number, good only until the next scan (domain.md A2); -1 none, or of VFIO's
+                                  no-IOMMU mode (A17) */
+        char *driver;          /* NULL when unbound */
         char *driver_override; /* NULL when not set */
         bool has_override;     /* the driver_override file exists */
         bool vfio;             /* vfio-dev/ exists: bound to some VFIO driver (domain.md B11) */
         bool boot_vga;
-        bool is_bridge;        /* header type 1 or class 0604/0607: can never be given to a guest (A11) */
+        bool is_bridge; /* header type 1 or class 0604/0607: can never be given to a guest (A11) */
         PciType type;
-        PciAddress physfn;     /* PCI_TYPE_VF: its PF */
-        PciAddress *vfs;       /* PCI_TYPE_PF: present VFs by index; gaps are left out */
+        PciAddress physfn; /* PCI_TYPE_VF: its PF */
+        PciAddress *vfs;   /* PCI_TYPE_PF: present VFs by index; gaps are left out */
         size_t n_vfs;
+        size_t n_virtfns; /* virtfn links it has; n_vfs leaves out those that lead nowhere */
         unsigned total_vfs;
-        uint16_t vf_device;    /* device id its VFs will have (sriov_vf_device), 0 unknown */
-        char *reset_methods;   /* as the kernel lists them, NULL when none */
+        uint16_t vf_device;  /* device id its VFs will have (sriov_vf_device), 0 unknown */
+        char *reset_methods; /* as the kernel lists them, NULL when none */
         char *power_state;
         uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
         PciAcs acs;
-        char *critical;        /* why the host cannot do without it, a sentence; NULL when it can. host/critical.h */
-        char *fault;           /* attributes that could not be read or made no sense, a sentence; NULL when all did */
+        char *critical; /* why the host cannot do without it, a sentence; NULL when it can. host/critical.h */
+        char *fault;    /* attributes that could not be read or made no sense, a sentence; NULL when all did */
 } PciDevice;
 
 typedef struct IommuGroup {
         int number;
         uint32_t *members; /* indices into devices, ascending */
         size_t n_members;
-        bool direct;       /* has a "direct" reserved region: VFIO will refuse it (domain.md A20) */
+        bool direct; /* has a "direct" reserved region: VFIO will refuse it (domain.md A20) */
 } IommuGroup;
 
 typedef struct PagePool {
@@ -76,10 +79,10 @@ typedef struct PagePool {
 } PagePool;
 
 typedef struct NumaNode {
-        int id;           /* ids may be sparse */
-        CpuSet cpus;      /* online CPUs */
-        int package;      /* socket of its CPUs, -1 when it has none */
-        uint64_t memory;  /* bytes, MemTotal; 0 for a memory-less node */
+        int id;                         /* ids may be sparse */
+        CpuSet cpus;                    /* online CPUs */
+        int package;                    /* socket of its CPUs, -1 when it has none */
+        uint64_t memory;                /* bytes, MemTotal; 0 for a memory-less node */
         PagePool pages[PAGE_SIZES_MAX]; /* hugepages, ascending by size */
         size_t n_pages;
         unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], SLIT units, 10 is local, 0 unknown */
@@ -101,8 +104,8 @@ typedef struct Inventory {
         size_t n_nodes;
         Cpu *cpus; /* online ones, ascending by id */
         size_t n_cpus;
-        bool iommu;    /* some group exists */
-        char **notes;  /* what was skipped or odd about the node as a whole, sentences */
+        bool iommu;   /* some group exists */
+        char **notes; /* what was skipped or odd about the node as a whole, sentences */
         size_t n_notes;
 } Inventory;
 
@@ -111,15 +114,16 @@ Inventory *inventory_new(void);
 Inventory *inventory_free(Inventory *inv);
 DEFINE_CLEANUP(Inventory *, inventory_free)
 
-/* Appends a zeroed device with unknowns set (-1). The pointer is good until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX. */
+/* Appends a zeroed device with unknowns set (-1). The pointer is good until the next call. NULL: out of memory or
+ * INVENTORY_DEVICES_MAX. */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 /* Appends text to device->fault, "; " between. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*
- * After all devices are added: sorts, and derives parent, groups (members from devices' iommu_group), type and each PF's vfs from the
- * links. Groups found here keep direct from an earlier inventory_set_group_direct().
+ * After all devices are added: sorts, and derives parent, groups (members from devices' iommu_group), type and each
+ * PF's vfs from the links. Groups found here keep direct from an earlier inventory_set_group_direct().
  */
 int inventory_finish(Inventory *inv);
 int inventory_set_group_direct(Inventory *inv, int number);
@@ -137,10 +141,16 @@ size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);
 uint64_t numa_node_base_memory(const NumaNode *node);
 const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
 
-/* The driver is one under which VFIO still finds the group viable (domain.md A4 to A6): none, a VFIO driver, pci-stub, pcieport. */
+/* The driver is one under which VFIO still finds the group viable (domain.md A4 to A6): none, a VFIO driver, pci-stub,
+ * pcieport. */
 bool pci_device_driver_is_harmless(const PciDevice *dev);
 /* Class 03xx or 12xx: a GPU or accelerator. Class 02xx: a NIC. */
 bool pci_device_is_gpu(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);
+/*
+ * A part of the machine itself that is listed like any device (domain.md A12): host, ISA and other class 06 bridges
+ * except 0680 (NVSwitch is one of those), SMBus 0c05, system peripherals 08. PCI bridges are so too, see is_bridge.
+ */
+bool pci_device_is_platform(const PciDevice *dev);
 /* 0 unless the whole way up to the root complex isolates; names the first open port in *ret_port when it does not. */
 bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_port);

@@ -7,4 +7,3 @@
 
 /* Enters a without asking. -ENOMEM changes nothing. */
 int ledger_enter(Ledger *l, Allocation *a);
-const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);

@@ -3,9 +3,10 @@
 
 /*
  * Who has what. The one place that says yes to a claim, so the one place that can overcommit: it never does.
- * Invariants: a device, and every device of its IOMMU group, is in at most one allocation; a PF and its VFs are never claimed by two;
- * a CPU is pinned by at most one; memory claimed on a node and page size never exceeds what the node has less the reserve.
- * The cost of a claim does not grow with the number of allocations but for a binary search. Pure: host/store.h makes it durable.
+ * Invariants: a device, and every device of its IOMMU group, is in at most one allocation; a PF and its VFs are never
+ * claimed by two; a CPU is pinned by at most one; memory claimed on a node and page size never exceeds what the node
+ * has less the reserve. The cost of a claim does not grow with the number of allocations but for a binary search. Pure:
+ * host/store.h makes it durable.
  */
 
 #include "core/allocation.h"
@@ -62,8 +63,8 @@ DEFINE_CLEANUP(Ledger *, ledger_free)
 Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret);
 
 /*
- * Enters an allocation that was already promised (read back at start): capacity and inventory are not asked, for a promise stands
- * when the hardware is gone; two promises of one thing are still refused.
+ * Enters an allocation that was already promised (read back at start): capacity and inventory are not asked, for a
+ * promise stands when the hardware is gone; two promises of one thing are still refused.
  */
 Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 
@@ -78,18 +79,22 @@ unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
 /* Bytes in allocations on a node and page size. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
 /* Bytes of that page size a further allocation may have on the node. */
-uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, uint64_t page_size);
+uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
+                            uint64_t page_size);
 /* CPUs a further allocation may have: of the node, not housekeeping, not claimed, and so all their SMT siblings. */
 void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret);
 
 /*
- * VERDICT_NONE when nothing in the ledger keeps dev from a new allocation: it, its group, its PF or its VFs are not claimed, nor withheld.
- * except: an allocation whose own claims do not count, or NULL.
+ * VERDICT_NONE when nothing in the ledger keeps dev from a new allocation: it, its group, its PF or its VFs are not
+ * claimed, nor withheld. except: an allocation whose own claims do not count, or NULL.
  */
-Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except, Refusal *ret);
+Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
+                            Refusal *ret);
 
 int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *message);
 void ledger_unwithhold(Ledger *l, PciAddress address);
+/* Whether this very device is withheld; NULL when it is not. */
+const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
 
 /* Recomputes everything from the allocations and compares: 0, or -EBADMSG. For tests. */
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * How far two PCI functions are apart, in the words of nvidia-smi topo (domain.md G1, G2). The distance is an ultrametric: it is the level
- * at which their two places meet in one tree, node > host bridge > root port > nearest switch. The planner lives on that.
+ * How far two PCI functions are apart, in the words of nvidia-smi topo (domain.md G1, G2). The distance is an
+ * ultrametric: it is the level at which their two places meet in one tree, node > host bridge > root port > nearest
+ * switch. The planner lives on that.
  */
 
 #include "core/inventory.h"
@@ -33,8 +34,10 @@ Proximity proximity_from_string(const char *s);
 bool proximity_allows(Proximity limit, Distance d);
 
 /*
- * The place of every device: one number per level, equal numbers mean the same place. place[DISTANCE_PIX] is the nearest switch,
- * ... place[DISTANCE_NODE] the NUMA node. Two devices are at distance d when d is the lowest level at which their numbers agree.
+ * The place of every device: one number per level, equal numbers mean the same place. place[DISTANCE_PIX] is the
+ * nearest switch,
+ * ... place[DISTANCE_NODE] the NUMA node. Two devices are at distance d when d is the lowest level at which their
+ * numbers agree.
  */
 typedef struct Place {
         uint32_t level[_DISTANCE_MAX - 1];

@@ -6,17 +6,24 @@
 #include "core/plan.h"
 #include "core/search.h"
 
+/* Comparisons one request may cost, which is less than half a second: Plan is open to everybody and the daemon waits.
+ */
+#define PLAN_WORK_MAX 100000000U
+
 /* What the planner knows before it looks at any set of NUMA nodes. */
 typedef struct Planner {
         const PlanContext *context;
         const Request *request;
-        const Pool *pools[REQUEST_POOLS_MAX]; /* of the request, in its order */
-        Search search;                        /* all free candidates; off, remote and the NUMA policy are applied per node set */
-        unsigned threads;                     /* SMT siblings per core */
-        CpuSet free_cpus[INVENTORY_NODES_MAX]; /* by node index */
-        unsigned n_free_cpus[INVENTORY_NODES_MAX];
-        uint64_t free_memory[INVENTORY_NODES_MAX]; /* bytes, of the request's page size */
-        unsigned spoiled[INVENTORY_NODES_MAX];     /* free devices on the node */
+        SearchPool pools[REQUEST_POOLS_MAX]; /* of the request, in its order */
+        bool *is_free;                       /* by device index */
+        Search *search;
+        uint64_t *work;   /* left for this request, whatever is asked on its behalf */
+        unsigned threads; /* SMT siblings per core */
+        unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices, by search_node() */
+        CpuSet free_cpus[INVENTORY_NODES_MAX];                    /* by node index, and so on */
+        unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
+        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, of the request's page size */
+        unsigned spoiled[INVENTORY_NODES_MAX];                    /* free devices on the node */
 } Planner;
 
 /* A set of NUMA nodes, by index ascending, with its best devices. */
@@ -26,16 +33,22 @@ typedef struct NodeChoice {
         Picks picks; /* score complete */
 } NodeChoice;
 
-int planner_init(Planner *p, const PlanContext *c, const Request *r);
+/* 0, -ENOMEM, -E2BIG. work is borrowed. */
+int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
+unsigned planner_count(const Planner *p, size_t pool);
 
 /*
- * The best node set, with the runner-up when *ret_has_second. 0, -ENOENT, -ENOMEM. With relaxed requests (plan-refuse.c) it answers
- * "what if".
+ * The best node set, with the runner-up when *ret_has_second. 0, -ENOENT, -ENOMEM, -E2BIG when the work is used up.
+ * With relaxed requests (plan-refuse.c) it answers "what if".
  */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
-/* Why planner_choose() found nothing: the first of count, CPUs, memory, proximity, NUMA policy that is short, with figures. */
+/* More work than one request may cost, or out of memory. */
+Verdict planner_give_up(int r, Refusal *ret);
+
+/* Why planner_choose() found nothing: the first of count, CPUs, memory, proximity, NUMA policy that is short, with
+ * figures. */
 Verdict planner_refuse(const Planner *p, Refusal *ret);
 
 /* The choice as an allocation with pins, cells, companions and held devices. */

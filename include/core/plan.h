@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The planner: facts, configuration, ledger and a request to a plan or a refusal. Pure, deterministic and exact: the plan minimises
- * Score, compared member by member from the top, over all sets of devices and NUMA nodes that satisfy the request; then the lowest addresses.
+ * The planner: facts, configuration, ledger and a request to a plan or a refusal. Pure, deterministic and exact: the
+ * plan minimises Score, compared member by member from the top, over all sets of devices and NUMA nodes that satisfy
+ * the request; then the lowest addresses.
  */
 
 #include "core/ledger.h"
@@ -23,10 +24,17 @@ typedef struct Score {
         unsigned gpu_distance;   /* over all pairs of GPUs */
         unsigned node_distance;  /* SLIT, over all pairs of nodes used */
         unsigned spoiled;        /* free devices on the nodes of a request that wants none */
-        unsigned held;           /* free devices taken along only because they share a group */
+        unsigned held;           /* free devices taken along only because they share a group; see below */
         unsigned left_over;      /* free physical devices left behind at the switches and nodes taken from */
         unsigned vf_load;        /* VFs in use on the PFs taken from */
 } Score;
+
+/*
+ * Score.held counts a device once, and not when it is itself chosen, as long as its group is below one switch and has
+ * either VFs of one PF only, or of each PF all free VFs. In any other group it counts once for each chosen device, and
+ * chosen ones count for each other: that does not add up over switches, and is at least the same whenever the same is
+ * asked.
+ */
 
 int score_compare(const Score *a, const Score *b);
 
@@ -36,7 +44,8 @@ typedef struct PlanPair {
 } PlanPair;
 
 typedef struct Plan {
-        Allocation *allocation; /* name NULL: a plan has none yet; prior driver and override are those of the inventory */
+        Allocation
+                *allocation; /* name NULL: a plan has none yet; prior driver and override are those of the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
@@ -59,5 +68,6 @@ Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *r
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 
-/* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what Bind=start binds. */
+/* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what
+ * Bind=start binds. */
 int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret);

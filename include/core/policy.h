@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What the configuration makes of this node: which pool a device is in, and whether it may be handed out at all, leaving aside who has it
- * now (that is the ledger's). Made anew after each scan; borrows the Config and the Inventory it was made from.
+ * What the configuration makes of this node: which pool a device is in, and whether it may be handed out at all,
+ * leaving aside who has it now (that is the ledger's). Made anew after each scan; borrows the Config and the Inventory
+ * it was made from.
  */
 
 #include "core/config.h"
@@ -17,8 +18,9 @@ typedef struct Policy {
         char **problems;   /* "file:line: sentence": a device in two pools stays in the first */
         size_t n_problems;
         /*
-         * VERDICT_INVALID_REQUEST, naming both, when the same hardware would be on offer twice: a PF and its own VF. Such a config is not
-         * to be taken; where it came about later the PF is refused for having VFs, so nothing is given away twice.
+         * VERDICT_INVALID_REQUEST, naming both, when the same hardware would be on offer twice: a PF and its own VF.
+         * Such a config is not to be taken; where it came about later the PF is refused for having VFs, so nothing is
+         * given away twice.
          */
         Refusal conflict;
 } Policy;
@@ -30,17 +32,20 @@ DEFINE_CLEANUP(Policy *, policy_free)
 /* NULL when the device is in no pool. */
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
 
-/* VERDICT_NONE: may be handed out. Else the first reason why not, the most fundamental one; ret (or NULL) gets the sentence. */
+/* VERDICT_NONE: may be handed out. Else the first reason why not, the most fundamental one; ret (or NULL) gets the
+ * sentence. */
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
 /* The same, from the cache. */
 Verdict policy_verdict(const Policy *p, const PciDevice *dev);
 
 /*
- * What an allocation of dev does with another member of its IOMMU group. Bridges and members that are left alone are not taken;
- * members that make the group unusable give policy_check(dev) VERDICT_GROUP_NOT_VIABLE.
+ * What an allocation of dev does with another member of its IOMMU group. Bridges, parts of the platform and members
+ * that are left alone are not taken; another function of the same card goes along when a pool has it, when its driver
+ * is harmless, or when it is one that a GPU has beside the GPU itself (audio, USB-C): the second port of a NIC may be
+ * the host's, and then blocks; members that make the group unusable give policy_check(dev) VERDICT_GROUP_NOT_VIABLE.
  */
 typedef enum GroupRole {
-        GROUP_ROLE_LEAVE,     /* a bridge, or nobody's and harmless */
+        GROUP_ROLE_LEAVE,     /* a bridge, part of the platform, or nobody's and harmless */
         GROUP_ROLE_COMPANION, /* goes to the guest as another function of the same card */
         GROUP_ROLE_HOLD,      /* held on the VFIO driver */
         GROUP_ROLE_BLOCK,     /* its host driver stays, so nothing of the group can be given away */

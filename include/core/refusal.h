@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A refusal is data, not an error: what stands in the way, which device, one sentence, and what to do about it. The same sentence
- * reaches D-Bus, the command line and the journal.
+ * A refusal is data, not an error: what stands in the way, which device, one sentence, and what to do about it. The
+ * same sentence reaches D-Bus, the command line and the journal.
  */
 
 #include "core/pciaddr.h"
@@ -70,10 +70,8 @@ void refusal_done(Refusal *r);
 #define _cleanup_refusal_ _cleanup_(refusal_done)
 
 /*
- * Fills *ret (NULL: the caller does not want to know) and returns v, or VERDICT_NONE never: for "return refuse(...)". Out of memory
- * leaves message NULL, the verdict stands. remedy may be NULL.
+ * Fills *ret (NULL: the caller does not want to know) and returns v, or VERDICT_NONE never: for "return refuse(...)".
+ * Out of memory leaves message NULL, the verdict stands. remedy may be NULL.
  */
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...)
         _printf_(5, 6);
-/* Sets a formatted remedy on a refusal already made. */
-void refusal_set_remedy(Refusal *r, const char *format, ...) _printf_(2, 3);

@@ -6,16 +6,17 @@
 #include "core/locality.h"
 #include "core/refusal.h"
 
-#define REQUEST_POOLS_MAX 16U
+#define REQUEST_POOLS_MAX   16U
 #define REQUEST_DEVICES_MAX 64U /* of one request, over all pools: a guest with root ports for more is not bootable */
-#define REQUEST_CPUS_MAX 4096U
-#define REQUEST_MEMORY_MAX (1ULL << 50) /* 1 PiB */
-#define REQUEST_CELLS_MAX 8U
+#define REQUEST_CPUS_MAX    4096U
+#define REQUEST_MEMORY_MAX  (1ULL << 50) /* 1 PiB */
+#define REQUEST_CELLS_MAX   8U
 #define ALLOCATION_NAME_MAX 63U
 
 /* Nova's words and meaning (scenarios A1 to A9). */
 typedef enum NumaPolicy {
-        NUMA_POLICY_LEGACY,    /* a device with a known node must be on the guest's nodes; unknown is accepted (the default) */
+        NUMA_POLICY_LEGACY,    /* a device with a known node must be on the guest's nodes; unknown is accepted (the
+                                  default) */
         NUMA_POLICY_PREFERRED, /* as close as possible, anywhere */
         NUMA_POLICY_SOCKET,    /* on a socket of the guest's nodes; unknown is refused */
         NUMA_POLICY_REQUIRED,  /* on the guest's nodes; unknown is refused */

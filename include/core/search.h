@@ -2,32 +2,56 @@
 #pragma once
 
 /*
- * The exact search for devices. Distances are an ultrametric, so candidates form a tree (switch, root port, host bridge, node, all), and the
- * best choice for any vector of counts in a subtree is made of best choices in its children: dynamic programming over the tree, with cost
- * vectors compared lexicographically, is exhaustive search without the exponent.
+ * The exact search for devices. Distances are an ultrametric, so candidates form a tree (switch, root port, host
+ * bridge, node, all), and the best choice for any vector of counts in a subtree is made of best choices in its
+ * children: dynamic programming over the tree, with cost vectors compared lexicographically, is exhaustive search
+ * without the exponent. Below the switch the tree goes on with what else devices have in common: IOMMU groups and PFs.
  *
- * Pairing: every device of the larger of the two sides, GPUs and NICs, gets one of the smaller, none of which serves more than its even
- * share; within a subtree as many pairs as possible are made, which in an ultrametric is optimal for the worst and for the total distance.
+ * Pairing: every device of the larger of the two sides, GPUs and NICs, gets one of the smaller, none of which serves
+ * more than its even share; within a subtree as many pairs as possible are made, which in an ultrametric is optimal for
+ * the worst and for the total distance.
  */
 
 #include "core/plan.h"
 
-/* Devices that may be chosen for one pool of the request. */
+/* Vectors of counts, when VFs and whole devices of a pool are counted apart. */
+#define SEARCH_STATES_MAX 8192U
+
+/* How the devices of one NUMA node stand to the nodes of the guest. */
+typedef enum Standing {
+        STANDING_REFUSED, /* the NUMA policy does not want them */
+        STANDING_LOCAL,
+        STANDING_UNKNOWN, /* off the nodes, for all that is known */
+        STANDING_REMOTE,  /* off the nodes */
+} Standing;
+
+/* Where a device may be: nodes by index, then these. */
+#define SEARCH_NODE_UNKNOWN   INVENTORY_NODES_MAX
+#define SEARCH_NODE_ELSEWHERE (INVENTORY_NODES_MAX + 1U) /* a number that is no node of the inventory */
+#define SEARCH_NODES_MAX      (INVENTORY_NODES_MAX + 2U)
+size_t search_node(const Inventory *inv, const PciDevice *dev);
+
 typedef struct SearchPool {
+        const Pool *pool;
         unsigned wanted;
-        bool is_gpu, is_nic; /* by its first device */
-        uint32_t *devices;   /* inventory indices, ascending */
-        uint8_t *off, *remote; /* by candidate: its share in Score, for the NUMA nodes at hand */
-        uint32_t *held;        /* by candidate: free devices its group drags along */
-        size_t n;
+        bool is_gpu, is_nic;       /* by its first free device */
+        bool has_vfs, has_devices; /* among the free ones */
 } SearchPool;
 
-typedef struct Search {
-        const PlanContext *context;
-        SearchPool pools[REQUEST_POOLS_MAX];
-        size_t n_pools;
-        Distance limit; /* no GPU-NIC pair may be farther apart */
-} Search;
+/* The tree for one request; the same for all sets of NUMA nodes. */
+typedef struct Search Search;
+
+/* is_free by inventory index, borrowed only for the call. 0, -ENOMEM, -E2BIG when there are too many combinations of
+ * counts. */
+int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
+Search *search_free(Search *s);
+
+typedef struct SearchTask {
+        uint8_t standing[SEARCH_NODES_MAX]; /* Standing */
+        Distance limit;                     /* no GPU-NIC pair may be farther apart */
+        unsigned off, remote;               /* what a choice has at least, as Score has it */
+        bool at_least;                      /* one that has more is of no interest */
+} SearchTask;
 
 typedef struct Picks {
         uint32_t devices[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
@@ -35,8 +59,12 @@ typedef struct Picks {
         Score score; /* the members that depend on devices; the others 0 */
 } Picks;
 
-/* 0, -ENOENT when no set satisfies the counts and the limit, -ENOMEM. */
-int search_devices(const Search *s, Picks *ret);
+/*
+ * 0, -ENOENT when no set satisfies the counts and the limit, -ENOMEM, -E2BIG when *work, counted in pairs of choices
+ * compared, was used up; then nothing is known.
+ */
+int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
 
-/* The pairs of a set of devices, by address of the GPU; pairs has room for REQUEST_DEVICES_MAX. Returns their number. */
+/* The pairs of a set of devices, by address of the GPU; pairs has room for REQUEST_DEVICES_MAX. Returns their number.
+ */
 size_t search_pairs(const PlanContext *c, const uint32_t *devices, size_t n, PlanPair *pairs);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What is to be done to hardware, as a list of single writes in order, each with its undo: from and to are swapped. Decided here, done by
- * host/executor.h. Every step says what must be true afterwards, so a step whose outcome is already there is skipped and a list can be
- * run again after a crash.
+ * What is to be done to hardware, as a list of single writes in order, each with its undo: from and to are swapped.
+ * Decided here, done by host/executor.h. Every step says what must be true afterwards, so a step whose outcome is
+ * already there is skipped and a list can be run again after a crash.
  */
 
 #include "core/allocation.h"
@@ -12,7 +12,7 @@
 
 typedef enum StepKind {
         STEP_OVERRIDE,  /* driver_override: from, to; NULL is "not set" */
-        STEP_UNBIND,    /* leave driver from */
+        STEP_UNBIND,    /* leave driver from; being on driver to already (may be NULL) is as good */
         STEP_BIND,      /* drivers_probe until bound to driver to; its override is set */
         STEP_AUTOPROBE, /* sriov_drivers_autoprobe: from, to "0" or "1" */
         STEP_NUMVFS,    /* sriov_numvfs: from "0" to the count */
@@ -38,10 +38,14 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 /* A phrase for people: "unbind 0000:82:00.0 from nvidia". Caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);
 
-/* All devices of an allocation from what they were before it to the VFIO driver: override all, unbind all, then bind all. */
-int steps_prepare(const Allocation *a, const char *vfio_driver, StepList **ret);
-/* The way back to prior driver and override. after AFTER_RELEASE_KEEP: no steps. Devices that are gone from inv, or have another card at their address, are left out. */
-int steps_release(const Allocation *a, const Inventory *inv, const char *vfio_driver, AfterRelease after, StepList **ret);
+/* All devices of an allocation from what they were before it to its VFIO driver: override all, unbind all, then bind
+ * all. */
+int steps_prepare(const Allocation *a, StepList **ret);
+/*
+ * The way back to prior driver and override. AFTER_RELEASE_KEEP: no steps. Devices that are gone from inv, or have
+ * another card at their address, are left out.
+ */
+int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret);
 /* VFs on a PF that has none: autoprobe off, then the count. */
 int steps_create_vfs(const PciDevice *pf, unsigned count, StepList **ret);
 

@@ -19,6 +19,9 @@ int reply_ask(Client *c, const char *member, const char *argument, sd_bus_messag
 /* As above for a reply that is already there. */
 int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret);
 
+/* As reply_ask() with Explain. An address without a domain is one of domain 0000. */
+int reply_explain(Client *c, const char *address, sd_bus_message **ret_reply, const char **ret_text, json_object **ret);
+
 /* NULL when the member is null or absent; never text that could upset a terminal. */
 const char *reply_text(json_object *o, const char *key);
 /* As reply_text(), with "-" for NULL: for tables. */

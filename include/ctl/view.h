@@ -16,8 +16,13 @@ char *view_join(json_object *o, const char *key, const char *separator);
 char *view_memory(json_object *allocation);
 /* Addresses of the devices the guest gets, joined. NULL when out of memory. The caller frees. */
 char *view_addresses(json_object *allocation, const char *separator);
+/* As view_addresses(), of the devices that are held because their IOMMU group is. */
+char *view_held(json_object *allocation, const char *separator);
 /* Bytes of all nodes. */
 uint64_t view_memory_total(json_object *allocation);
+
+/* Says on stderr why nothing may be changed on the node, if that is so. node: of Describe. */
+void view_read_only(json_object *node);
 
 void view_device(json_object *device);
 /* An allocation or a plan. */

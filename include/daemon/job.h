@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * One piece of hardware work: a list of steps done by a child process, because a write to sysfs may never return. The parent reads reports
- * from a pipe and has a deadline. A child that does not die when killed costs its device, never the event loop.
+ * One piece of hardware work: a list of steps done by a child process, because a write to sysfs may never return. The
+ * parent reads reports from a pipe and has a deadline. A child that does not die when killed costs its device, never
+ * the event loop.
  */
 
 #include <systemd/sd-event.h>
@@ -37,7 +38,8 @@ int job_new(uint32_t id, const char *verb, const char *subject, StepList *steps,
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job *, job_free)
 
-int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks, void *userdata);
+int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
+              void *userdata);
 
 uint32_t job_id(const Job *job);
 const char *job_verb(const Job *job);

@@ -14,5 +14,7 @@
 int device_facts_read_ids(const DeviceDir *d, PciDevice *dev);
 /* driver, driver_override, has_override, vfio. */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
+/* iommu_group. */
+int device_facts_read_group(const DeviceDir *d, PciDevice *dev);
 /* Everything but the ids. */
 int device_facts_read(const DeviceDir *d, PciDevice *dev);

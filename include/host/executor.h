@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Does a list of steps, one after the other; when one fails undoes all in reverse order. Runs in the child of a job. */
+/* Does a list of steps, one after the other; when one fails undoes what it changed, in reverse order. Runs in the child
+ * of a job. */
 
 #include "core/step.h"
 #include "util/sysfs.h"
@@ -21,5 +22,5 @@ typedef struct Report {
 
 typedef void (*ReportFunction)(const Report *r, void *userdata);
 
-/* 0: all done. 1: a step failed and everything is as before. Negative: undoing failed too. */
+/* 0: all done. 1: a step failed and everything is as before this run. Negative: undoing failed too. */
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata);

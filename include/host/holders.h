@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who has a device open. Unbinding a VFIO device that a guest holds sleeps in the kernel until the guest lets go (domain.md B14). */
+/* Who has a device open. Unbinding a VFIO device that a guest holds sleeps in the kernel until the guest lets go
+ * (domain.md B14). */
 
+#include "core/pciaddr.h"
 #include "util/sysfs.h"
 
 typedef struct Holder {
@@ -10,5 +12,9 @@ typedef struct Holder {
         char command[64]; /* proc/PID/comm */
 } Holder;
 
-/* A process that has dev/vfio/GROUP open: 1 and *ret, 0 when none has, negative errno when proc/ cannot be read. */
-int holders_of_group(const Sysfs *fs, int group, Holder *ret);
+/*
+ * A process that has dev/vfio/GROUP open (group -1: the device has none) or, as guests with iommufd do,
+ * dev/vfio/devices/vfioX of the device: 1 and *ret, 0 when none has. Negative errno when it cannot be told, because a
+ * process may not be looked at.
+ */
+int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret);

@@ -8,3 +8,10 @@
 
 /* Fills nodes and cpus of a fresh inventory. What cannot be read becomes a note. Fails only for want of memory. */
 int numa_scan(const Sysfs *fs, Inventory *inv);
+
+/*
+ * Reads online CPUs, memory and hugepages of the nodes of an inventory again: a dozen small files on a machine with two
+ * nodes; topology only when CPUs came or went. What cannot be read counts as not there. -ESTALE when there are other
+ * nodes than before, -ENOMEM; then nothing changed.
+ */
+int numa_refresh(const Sysfs *fs, Inventory *inv);

@@ -2,22 +2,24 @@
 #pragma once
 
 /*
- * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename commits a whole claim;
- * and STATE/generation, a number no generation handed out so far exceeds. Formats are private (core/ledger-file.c).
+ * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename
+ * commits a whole claim; and STATE/generation, a number no generation handed out so far exceeds. Formats are private
+ * (core/ledger-file.c).
  */
 
 #include "core/ledger.h"
 
 typedef struct Store Store;
 
-/* Opens (and makes) the directories below path. */
+/* Opens (and makes) the directories below path, and locks them: -EBUSY when another process has them. */
 int store_open(const char *path, Store **ret);
 Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)
 
 /*
- * Enters every allocation file into l. A file that is broken, newer than this program, misnamed or at odds with another makes the whole
- * ledger read-only (l->read_only says which file and why), for it may promise what we would give away; nothing on disk is changed.
+ * Enters every allocation file into l. A file that is broken, newer than this program, misnamed or at odds with
+ * another, or a broken generation, makes the whole ledger read-only (l->read_only says which file and why), for it may
+ * promise what we would give away; nothing on disk is changed.
  */
 int store_load(Store *s, Ledger *l);
 

@@ -3,7 +3,8 @@
 
 /*
  * Scope frees things. A destructor takes a pointer (NULL is fine), returns NULL of the same type, and is attached with
- * DEFINE_CLEANUP(); a local marked _cleanup_(x) is released on every way out of its scope unless TAKE_PTR() moved it on.
+ * DEFINE_CLEANUP(); a local marked _cleanup_(x) is released on every way out of its scope unless TAKE_PTR() moved it
+ * on.
  */
 
 #include <stdbool.h>
@@ -13,15 +14,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#define _cleanup_(f) __attribute__((cleanup(f)))
-#define _cleanup_free_ _cleanup_(cleanup_free)
+#define _cleanup_(f)    __attribute__((cleanup(f)))
+#define _cleanup_free_  _cleanup_(cleanup_free)
 #define _cleanup_close_ _cleanup_(cleanup_close)
-#define _printf_(a, b) __attribute__((format(printf, a, b)))
-#define _unused_ __attribute__((unused))
+#define _printf_(a, b)  __attribute__((format(printf, a, b)))
+#define _unused_        __attribute__((unused))
 
-#define ELEMENTSOF(x) (sizeof(x) / sizeof((x)[0]))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define ELEMENTSOF(x)          (sizeof(x) / sizeof((x)[0]))
+/* Each argument is evaluated once. Names of their own, so that one may stand in another. */
+#define MAX(a, b)              PICK_ONE_(a, >, b, __COUNTER__)
+#define MIN(a, b)              PICK_ONE_(a, <, b, __COUNTER__)
+#define PICK_ONE_(a, op, b, n) PICK_ONE_NAMED_(a, op, b, n)
+#define PICK_ONE_NAMED_(a, op, b, n)                                                                                   \
+        ({                                                                                                             \
+                __auto_type _left##n = (a);                                                                            \
+                __auto_type _right##n = (b);                                                                           \
+                _left##n op _right##n ? _left##n : _right##n;                                                          \
+        })
 
 /* Moves ownership out of a variable: yields its value and leaves NULL (or -1) behind. */
 #define TAKE_PTR(p)                                                                                                    \

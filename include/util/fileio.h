@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Whole files relative to a directory descriptor. Bounded, O_CLOEXEC, never follows a link in the last component when writing. */
+/* Whole files relative to a directory descriptor. Bounded, O_CLOEXEC, never follows a link in the last component when
+ * writing. */
 
 #include <stddef.h>
 
-/* Reads at most max bytes into a fresh NUL-terminated buffer. -E2BIG when the file is longer. ret_size may be NULL. */
+/*
+ * Reads at most max bytes into a fresh NUL-terminated buffer. -E2BIG when the file is longer, -EINVAL when it is no
+ * regular file (a FIFO, a device), never waiting for one. ret_size may be NULL.
+ */
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
 
 /*
- * Makes name hold data, durably and all at once: temporary ".NAME.tmp" in the same directory, fsync, rename, fsync of the directory.
- * On failure name is what it was before and the temporary is gone, except when the very last step fails, the fsync of the directory (a dying
- * disk): then name is new, but may not survive a crash. name has no slash (-EINVAL).
+ * Makes name hold data, durably and all at once: temporary ".NAME.tmp" in the same directory, fsync, rename, fsync of
+ * the directory. On failure name is what it was before and the temporary is gone, except when the very last step fails,
+ * the fsync of the directory (a dying disk): then name is new, but may not survive a crash. name has no slash
+ * (-EINVAL).
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
 

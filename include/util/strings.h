@@ -14,10 +14,12 @@ int parse_unsigned(const char *s, uint64_t max, uint64_t *ret);
 /* Hexadecimal with or without 0x, whole string. -EINVAL, or -ERANGE when larger than max. */
 int parse_hex(const char *s, uint64_t max, uint64_t *ret);
 
-/* Bytes: a decimal number with an optional suffix K M G T (powers of 1024; "GiB" and "GB" too). -EINVAL, -ERANGE on overflow. */
+/* Bytes: a decimal number with an optional suffix K M G T (powers of 1024; "GiB" and "GB" too). -EINVAL, -ERANGE on
+ * overflow. */
 int parse_size(const char *s, uint64_t *ret);
 
-/* Writes a size for people: the largest binary unit that divides it, "20 GiB", "1536 MiB". SIZE_STRING_MAX bytes are enough. */
+/* Writes a size for people: the largest binary unit that divides it, "20 GiB", "1536 MiB". SIZE_STRING_MAX bytes are
+ * enough. */
 #define SIZE_STRING_MAX 32
 const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
 #define FORMAT_SIZE(bytes) format_size((bytes), (char[SIZE_STRING_MAX]){ 0 })
@@ -28,9 +30,18 @@ int string_replace(char **s, const char *format, ...) _printf_(2, 3);
 /* Copies s into *target, freeing what was there; NULL s clears it. -ENOMEM leaves *target as it was. */
 int string_copy(char **target, const char *s);
 
-/* Grows an array so that at least one more element fits; used with n as the number in use. -ENOMEM leaves it as it was. */
+/* Grows an array so that at least one more element fits; used with n as the number in use. -ENOMEM leaves it as it was.
+ */
 int array_reserve(void **array, size_t n, size_t element_size);
 #define ARRAY_RESERVE(array, n) array_reserve((void **) &(array), (n), sizeof(*(array)))
 
 /* True when s is at most UTF-8 text without control characters. */
 bool text_is_clean(const char *s);
+
+/*
+ * Text of others, fit to stand in a sentence: at most 64 bytes, cut between characters with "..." after it; control
+ * characters and what is not UTF-8 as \xHH for each byte. QUOTABLE_MAX bytes are enough.
+ */
+#define QUOTABLE_MAX 68
+const char *quotable(const char *s, char buf[static QUOTABLE_MAX]);
+#define QUOTABLE(s) quotable((s), (char[QUOTABLE_MAX]){ 0 })

@@ -12,7 +12,8 @@
 /* Position of s in a table of n strings, or -EINVAL: the _X_INVALID of every enum. NULL is in no table. */
 int string_table_find(const char *const *table, size_t n, const char *s);
 
-/* PREFIX_to_string(): NULL for what is not in the table. A negative value becomes a huge size_t, so it is out of range too. */
+/* PREFIX_to_string(): NULL for what is not in the table. A negative value becomes a huge size_t, so it is out of range
+ * too. */
 #define DEFINE_STRING_TABLE_TO_STRING(prefix, Type, MAX)                                                               \
         const char *prefix##_to_string(Type value) {                                                                   \
                 return (size_t) value < (size_t) (MAX) ? prefix##_table[(size_t) value] : NULL;                        \

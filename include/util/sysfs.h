@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The one seam between the program and the machine: every fact is read, and every effect written, below one root directory that holds
- * sys/, proc/ and dev/. On a real node the root is "/". Links are resolved inside the root, never out of it.
+ * The one seam between the program and the machine: every fact is read, and every effect written, below one root
+ * directory that holds sys/, proc/ and dev/. On a real node the root is "/". Links are resolved inside the root, never
+ * out of it.
  */
 
 #include "util/cleanup.h"
@@ -25,9 +26,10 @@ const char *sysfs_root(const Sysfs *fs);
 int sysfs_open(const Sysfs *fs, const char *path, int flags);
 
 /*
- * Reads an attribute below dir_fd into buf, without its trailing newline, NUL-terminated. Returns the length or negative errno
- * (-ENOENT absent, -E2BIG when it does not fit with its NUL). One read(2), as an attribute needs; with a buffer larger than
- * SYSFS_ATTRIBUTE_MAX until the end, as longer files below proc/ need. name itself may not be a link (-ELOOP).
+ * Reads an attribute below dir_fd into buf, without its trailing newline, NUL-terminated. Returns the length or
+ * negative errno
+ * (-ENOENT absent, -E2BIG when it does not fit with its NUL). One read(2), as an attribute needs; with a buffer larger
+ * than SYSFS_ATTRIBUTE_MAX until the end, as longer files below proc/ need. name itself may not be a link (-ELOOP).
  */
 int sysfs_read_at(int dir_fd, const char *name, char *buf, size_t size);
 

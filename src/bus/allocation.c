@@ -15,7 +15,8 @@ static const Allocation *find(const PlanContext *c, const char *path) {
         return sd_bus_path_decode(path, BUS_ALLOCATION_PREFIX, &name) > 0 ? ledger_find(c->ledger, name) : NULL;
 }
 
-static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                           sd_bus_error *error) {
         PlanContext c = server_context(userdata);
 
         if (!find(&c, path))
@@ -28,7 +29,8 @@ static int append_devices(sd_bus_message *reply, const Allocation *a) {
         int r = sd_bus_message_open_container(reply, 'a', "(ss)");
 
         for (size_t i = 0; r >= 0 && i < a->n_devices; i++)
-                r = sd_bus_message_append(reply, "(ss)", a->devices[i].slot ?: "", PCI_ADDRESS_STR(a->devices[i].address));
+                r = sd_bus_message_append(reply, "(ss)", a->devices[i].slot ?: "",
+                                          PCI_ADDRESS_STR(a->devices[i].address));
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -40,8 +42,8 @@ static int append_memory(sd_bus_message *reply, const Allocation *a) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
-                        sd_bus_error *error) {
+static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
         const Allocation *a = find(&c, path);
         _cleanup_free_ char *cpus = NULL;
@@ -68,7 +70,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
 }
 
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
-#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+#define CONST   SD_BUS_VTABLE_PROPERTY_CONST
 
 static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_VTABLE_START(0),
@@ -84,7 +86,8 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
+static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
+                                sd_bus_error *error) {
         PlanContext c = server_context(userdata);
         _cleanup_(server_free_nodes) char **nodes = calloc(c.ledger->n_allocations + 1, sizeof(*nodes));
         int r = nodes ? 0 : -ENOMEM;
@@ -98,7 +101,8 @@ static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata,
 }
 
 int allocation_objects_add(Server *s) {
-        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE, allocation_vtable, allocation_find, s);
+        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE,
+                                           allocation_vtable, allocation_find, s);
 
         return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_ALLOCATION_PREFIX, allocation_enumerate, s);
 }

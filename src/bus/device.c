@@ -11,7 +11,8 @@ int device_path(PciAddress address, char **ret) {
 }
 
 /* A property is looked up by its object's path, so that a device that went away between calls is simply not found. */
-static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                       sd_bus_error *error) {
         PlanContext c = server_context(userdata);
         _cleanup_free_ char *label = NULL;
         PciAddress address;
@@ -44,8 +45,8 @@ static const char *string_property(const PlanContext *c, const PciDevice *dev, c
         return holder ? holder->name : "";
 }
 
-static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
-                        sd_bus_error *error) {
+static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *label = NULL;
@@ -72,7 +73,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
 }
 
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
-#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+#define CONST   SD_BUS_VTABLE_PROPERTY_CONST
 
 static const sd_bus_vtable device_vtable[] = {
         SD_BUS_VTABLE_START(0),
@@ -104,7 +105,8 @@ static int device_enumerate(sd_bus *bus, const char *prefix, void *userdata, cha
 }
 
 int device_objects_add(Server *s) {
-        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable, device_find, s);
+        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable,
+                                           device_find, s);
 
         return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_DEVICE_PREFIX, device_enumerate, s);
 }

@@ -23,7 +23,8 @@ static bool find(const Server *s, const char *path, JobView *ret) {
                s->callbacks->find_job(s->userdata, (uint32_t) id, ret);
 }
 
-static int job_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found, sd_bus_error *error) {
+static int job_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
+                    sd_bus_error *error) {
         JobView view;
 
         if (!find(userdata, path, &view))
@@ -32,8 +33,8 @@ static int job_find(sd_bus *bus, const char *path, const char *interface, void *
         return 1;
 }
 
-static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply, void *userdata,
-                        sd_bus_error *error) {
+static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
+                        sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         JobView view;
 
         if (!find(userdata, path, &view))
@@ -52,7 +53,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
 }
 
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
-#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+#define CONST   SD_BUS_VTABLE_PROPERTY_CONST
 
 static const sd_bus_vtable job_vtable[] = {
         SD_BUS_VTABLE_START(0),

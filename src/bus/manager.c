@@ -8,6 +8,7 @@
 #include "bus/server-internal.h"
 #include "core/domxml.h"
 #include "core/json.h"
+#include "util/strings.h"
 
 static int reply_json(sd_bus_message *call, json_object *o) {
         _cleanup_free_ char *text = o ? json_text(o, false) : NULL;
@@ -24,12 +25,13 @@ static const PciDevice *find_device(sd_bus_message *call, const PlanContext *c, 
 
         if (pci_address_parse(text, &address) < 0)
                 (void) refuse(&refusal, VERDICT_INVALID_REQUEST, NULL, "Write it as the kernel does: 0000:82:00.0.",
-                              "'%.*s' is not a PCI address.", QUOTED_MAX, text);
+                              "'%s' is not a PCI address.", QUOTABLE(text));
         else {
                 dev = inventory_find(c->inventory, address);
                 if (dev)
                         return dev;
-                (void) refuse(&refusal, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.", PCI_ADDRESS_STR(address));
+                (void) refuse(&refusal, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
+                              PCI_ADDRESS_STR(address));
         }
         *ret_reply = bus_reply_refusal(call, &refusal);
         return NULL;
@@ -41,8 +43,8 @@ static const Allocation *find_allocation(sd_bus_message *call, const PlanContext
 
         if (a)
                 return a;
-        (void) refuse(&refusal, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.", "There is no allocation '%.*s'.",
-                      QUOTED_MAX, name);
+        (void) refuse(&refusal, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
+                      "There is no allocation '%s'.", QUOTABLE(name));
         *ret_reply = bus_reply_refusal(call, &refusal);
         return NULL;
 }
@@ -56,8 +58,8 @@ static int append_device(sd_bus_message *reply, const PlanContext *c, const PciD
         if (r < 0)
                 return r;
         return sd_bus_message_append(reply, "(sssiisso)", PCI_ADDRESS_STR(dev->address), pool ? pool->name : "",
-                                     device_state_to_string(device_state(c, dev, NULL)), dev->numa_node, dev->iommu_group,
-                                     dev->driver ?: "", holder ? holder->name : "", path);
+                                     device_state_to_string(device_state(c, dev, NULL)), dev->numa_node,
+                                     dev->iommu_group, dev->driver ?: "", holder ? holder->name : "", path);
 }
 
 static int method_list_devices(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -103,7 +105,8 @@ static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_
 
                 r = allocation_path(a->name, &path);
                 if (r >= 0)
-                        r = sd_bus_message_append(reply, "(sstuo)", a->name, allocation_state_to_string(a->state), a->generation, a->owner, path);
+                        r = sd_bus_message_append(reply, "(sstuo)", a->name, allocation_state_to_string(a->state),
+                                                  a->generation, a->owner, path);
         }
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
@@ -145,7 +148,8 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
         PlanContext c = server_context(userdata);
 
         request_init(&request);
-        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE || plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
+        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE ||
+            plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return reply_json(call, json_plan(&c, plan));
 }
@@ -236,11 +240,13 @@ static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusa
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 r = sd_bus_message_read(m, "s", &key);
                 if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
-                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Known is 'template'.", "There is no option '%.*s'.", QUOTED_MAX, key);
+                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Known is 'template'.",
+                                      "There is no option '%s'.", QUOTABLE(key));
                 if (r >= 0)
                         r = sd_bus_message_peek_type(m, NULL, &contents);
                 if (r >= 0 && !streq(contents, "s"))
-                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The option 'template' is not a string.");
+                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
+                                      "The option 'template' is not a string.");
                 if (r >= 0)
                         r = sd_bus_message_read(m, "v", "s", ret_template);
                 if (r >= 0)
@@ -266,6 +272,12 @@ static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_er
         a = find_allocation(call, &c, name, &r);
         if (!a)
                 return r;
+        if (a->state == ALLOCATION_FAILED || a->state == ALLOCATION_RELEASING) {
+                (void) refuse(&refusal, VERDICT_WRONG_STATE, NULL, "Release it and allocate again.",
+                              "'%s' is %s, no guest could start with it.%s%s", a->name,
+                              allocation_state_to_string(a->state), a->reason ? " " : "", a->reason ?: "");
+                return bus_reply_refusal(call, &refusal);
+        }
         if (domxml_make(c.inventory, c.config, a, template, &xml, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return sd_bus_reply_method_return(call, "s", xml);
@@ -295,32 +307,37 @@ static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *e
         return reply_json(call, json_describe(&c, VERSION));
 }
 
-static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                                void *userdata, sd_bus_error *error) {
+static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", VERSION);
 }
 
-static int property_get_read_only(sd_bus *bus, const char *path, const char *interface, const char *property, sd_bus_message *reply,
-                                  void *userdata, sd_bus_error *error) {
+static int property_get_read_only(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                  sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", server_context(userdata).ledger->read_only ?: "");
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS
-#define READ SD_BUS_VTABLE_UNPRIVILEGED /* without it sd-bus wants root */
+#define READ    SD_BUS_VTABLE_UNPRIVILEGED /* without it sd-bus wants root */
 
 static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD_WITH_ARGS("ListDevices", NO_ARGS, SD_BUS_RESULT("a(sssiisso)", devices), method_list_devices, READ),
-        SD_BUS_METHOD_WITH_ARGS("GetDevice", SD_BUS_ARGS("s", address), SD_BUS_RESULT("o", device), method_get_device, READ),
-        SD_BUS_METHOD_WITH_ARGS("ListAllocations", NO_ARGS, SD_BUS_RESULT("a(sstuo)", allocations), method_list_allocations, READ),
-        SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation), method_get_allocation, READ),
+        SD_BUS_METHOD_WITH_ARGS("ListDevices", NO_ARGS, SD_BUS_RESULT("a(sssiisso)", devices), method_list_devices,
+                                READ),
+        SD_BUS_METHOD_WITH_ARGS("GetDevice", SD_BUS_ARGS("s", address), SD_BUS_RESULT("o", device), method_get_device,
+                                READ),
+        SD_BUS_METHOD_WITH_ARGS("ListAllocations", NO_ARGS, SD_BUS_RESULT("a(sstuo)", allocations),
+                                method_list_allocations, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation),
+                                method_get_allocation, READ),
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, READ),
         SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("s", json), method_plan, READ),
-        SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request), SD_BUS_RESULT("o", allocation, "o", job),
-                                method_allocate, 0),
-        SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job), method_release, 0),
-        SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml), method_get_domain_xml,
-                                READ),
+        SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
+                                SD_BUS_RESULT("o", allocation, "o", job), method_allocate, 0),
+        SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
+                                method_release, 0),
+        SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
+                                method_get_domain_xml, READ),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
                                 method_set_virtual_functions, 0),
         SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, method_rescan, 0),

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "bus/names.h"
+#include "util/strings.h"
 
 static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
         const char *pool;
@@ -18,9 +19,10 @@ static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
                 k = request_add_pool(r, pool, count);
                 if (k == -EEXIST)
                         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for each pool once, with the count.",
-                                      "The pool '%.*s' is there twice.", (int) QUOTED_MAX, pool);
+                                      "The pool '%s' is there twice.", QUOTABLE(pool));
                 else if (k == -E2BIG)
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "A request can name at most %u pools.",
+                                      REQUEST_POOLS_MAX);
                 if (k < 0)
                         return k;
         }
@@ -37,7 +39,7 @@ static int read_numa(sd_bus_message *m, Request *r, Refusal *ret) {
         if ((int) r->numa >= 0)
                 return 0;
         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say legacy, preferred, socket or required.",
-                      "There is no NUMA policy '%.*s'.", (int) QUOTED_MAX, s);
+                      "There is no NUMA policy '%s'.", QUOTABLE(s));
         return -EINVAL;
 }
 
@@ -50,8 +52,8 @@ static int read_proximity(sd_bus_message *m, Request *r, Refusal *ret) {
         r->proximity = proximity_from_string(s);
         if ((int) r->proximity >= 0)
                 return 0;
-        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say switch, root-complex, node or any.", "There is no proximity '%.*s'.",
-                      (int) QUOTED_MAX, s);
+        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say switch, root-complex, node or any.",
+                      "There is no proximity '%s'.", QUOTABLE(s));
         return -EINVAL;
 }
 
@@ -76,9 +78,9 @@ static const struct {
         const char *type;
         int (*read)(sd_bus_message *m, Request *r, Refusal *ret);
 } request_keys[] = {
-        { REQUEST_KEY_DEVICES, "a(su)", read_devices },   { REQUEST_KEY_CPUS, "u", read_cpus },
-        { REQUEST_KEY_MEMORY, "t", read_memory },         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
-        { REQUEST_KEY_CELLS, "u", read_cells },           { REQUEST_KEY_NUMA, "s", read_numa },
+        { REQUEST_KEY_DEVICES, "a(su)", read_devices }, { REQUEST_KEY_CPUS, "u", read_cpus },
+        { REQUEST_KEY_MEMORY, "t", read_memory },       { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
+        { REQUEST_KEY_CELLS, "u", read_cells },         { REQUEST_KEY_NUMA, "s", read_numa },
         { REQUEST_KEY_PROXIMITY, "s", read_proximity },
 };
 
@@ -101,8 +103,9 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 if (k < 0)
                         return k;
                 if (!streq(contents, request_keys[i].type)) {
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The key '%s' has the D-Bus type '%.*s', wanted is '%s'.", key,
-                                      (int) QUOTED_MAX, contents, request_keys[i].type);
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
+                                      "The key '%s' has the D-Bus type '%s', wanted is '%s'.", key, QUOTABLE(contents),
+                                      request_keys[i].type);
                         return -EINVAL;
                 }
                 k = sd_bus_message_enter_container(m, 'v', request_keys[i].type);
@@ -110,8 +113,9 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                         k = request_keys[i].read(m, r, ret);
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
-        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Known are devices, cpus, memory, page-size, cells, numa and proximity.",
-                      "There is no request key '%.*s'.", (int) QUOTED_MAX, key);
+        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
+                      "Known are devices, cpus, memory, page-size, cells, numa and proximity.",
+                      "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }
 

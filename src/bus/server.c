@@ -37,6 +37,9 @@ int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata
         r = sd_bus_default_system(&s->bus);
         if (r < 0)
                 return log_error_errno(r, "Failed to connect to the system bus: %m");
+        /* Before any hardware is touched; the name itself is taken when there is something to serve. */
+        if (sd_bus_get_name_creds(s->bus, BUS_NAME, 0, NULL) >= 0)
+                return log_error_errno(-EBUSY, "Another passthroughd serves on this bus.");
         /* A daemon without its bus is of no use to anyone; systemd starts it again when the bus is back. */
         r = sd_bus_set_exit_on_disconnect(s->bus, true);
         if (r >= 0)
@@ -84,7 +87,8 @@ void server_job_changed(Server *s, uint32_t id) {
         int r = job_path(id, &path);
 
         if (r >= 0)
-                r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal", "Message", NULL);
+                r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
+                                                   "Message", NULL);
         check(r, "the progress of a job");
 }
 
@@ -152,7 +156,7 @@ void server_device_changed(Server *s, PciAddress address) {
         int r = device_path(address, &path);
 
         if (r >= 0)
-                r = sd_bus_emit_properties_changed(s->bus, path, BUS_DEVICE_INTERFACE, "Pool", "State", "Reason", "Driver", "IommuGroup",
-                                                   "Allocation", NULL);
+                r = sd_bus_emit_properties_changed(s->bus, path, BUS_DEVICE_INTERFACE, "Pool", "State", "Reason",
+                                                   "Driver", "IommuGroup", "Allocation", NULL);
         check(r, "a change of a device");
 }

@@ -42,6 +42,7 @@ Allocation *allocation_free(Allocation *a) {
         free(a->devices);
         free(a->pins);
         free(a->reason);
+        free(a->vfio_driver);
         free(a->name);
         free(a);
         return NULL;
@@ -50,7 +51,7 @@ Allocation *allocation_free(Allocation *a) {
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role) {
         if (ARRAY_RESERVE(a->devices, a->n_devices) < 0)
                 return NULL;
-        a->devices[a->n_devices] = (AllocationDevice){ .address = address, .role = role };
+        a->devices[a->n_devices] = (AllocationDevice){ .address = address, .role = role, .numa_node = -1 };
         return &a->devices[a->n_devices++];
 }
 

@@ -29,13 +29,34 @@ typedef enum Section {
 typedef struct Parser {
         Config *config;
         const char *text; /* what follows the current line */
+        const char *end;
         unsigned line;
         Section section;
+        bool suspect; /* the ignored section may be a misspelt [Exclude]: a Match= in it tells */
         bool pending; /* libinih has the line and did not yet make a key of it */
         int error;    /* 0, or -ENOMEM: the end */
 } Parser;
 
-#define parser_problem(p, ...) config_add_problem((p)->config, (p)->line, __VA_ARGS__)
+/* What the line was to exclude is not known, so nothing may be offered. The first such line is the one named. */
+static int hold_back(Parser *p, const char *what) {
+        Config *c = p->config;
+
+        if (c->held_back)
+                return 0;
+        return string_replace(&c->held_back, "%s (%s:%u), so nothing is offered until it is mended.", what,
+                              c->file ? c->file : "built in", p->line);
+}
+
+static int hold_back_header(Parser *p) {
+        return hold_back(p, "A line that may be meant as the header [Exclude] could not be read");
+}
+
+static int told_problem(Parser *p, int r) {
+        return r < 0 || p->section != SECTION_EXCLUDE ? r : hold_back(p, "A line of [Exclude] could not be read");
+}
+
+/* Every problem of a line is told by this: in [Exclude] it takes everything off offer. */
+#define parser_problem(p, ...) told_problem((p), config_add_problem((p)->config, (p)->line, __VA_ARGS__))
 
 /* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
 
@@ -90,6 +111,7 @@ static int parse_virtual_functions(Parser *p, const char *value) {
         if (r < 0)
                 return r;
         p->config->pools[p->config->n_pools - 1].virtual_functions = (unsigned) n;
+        p->config->pools[p->config->n_pools - 1].virtual_functions_line = p->line;
         return 0;
 }
 
@@ -151,9 +173,16 @@ static const char *const section_names[_SECTION_MAX] = {
         [SECTION_EXCLUDE] = "[Exclude]",
 };
 
+/* "Exclude]", "[Exclude": after it the lines of [Exclude] would be taken for those of the section before. */
+static bool may_be_header(const char *text) {
+        return strpbrk(text, "[]") || strcasestr(text, "exclude");
+}
+
 static int unknown_key(Parser *p, const char *name) {
         _cleanup_free_ char *known = NULL;
 
+        if (may_be_header(name) && hold_back_header(p) < 0)
+                return -ENOMEM;
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
                 if (keys[i].section == p->section &&
                     string_replace(&known, "%s%s%s=", known ? known : "", known ? ", " : "", keys[i].name) < 0)
@@ -165,7 +194,10 @@ static int parse_key(Parser *p, const char *name, const char *value) {
         int r;
 
         if (p->section == SECTION_IGNORED)
-                return 0;
+                return p->suspect && streq(name, "Match")
+                               ? hold_back(p, "A Match= line under an unknown header, perhaps a misspelt [Exclude], "
+                                              "could not be read")
+                               : 0;
         if (p->section == SECTION_NONE)
                 return parser_problem(
                         p, "'%s=' stands before any section; expected [Daemon], [Pool NAME] or [Exclude] first.", name);
@@ -218,17 +250,26 @@ static int begin_section(Parser *p, const char *name) {
                 p->section = SECTION_EXCLUDE;
         else if (streq(name, "Pool"))
                 return parser_problem(p, "[Pool] is ignored: it needs a name, as in [Pool gpu].");
-        else
+        else {
+                p->suspect = true;
                 return parser_problem(p, "Section [%s] is ignored; known: [Daemon], [Pool NAME], [Exclude].", name);
+        }
         return 0;
+}
+
+/* However broken, it cannot be meant as [Exclude]. */
+static bool is_pool_header(const char *line) {
+        return strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5]);
 }
 
 static int parse_header(Parser *p, char *line) {
         char *end = strchr(line, ']');
         const char *rest = end ? end + 1 + strspn(end + 1, " ") : "";
 
+        p->suspect = false;
         if (!end || (*rest && !strchr(";#", *rest))) {
                 p->section = SECTION_IGNORED;
+                p->suspect = !is_pool_header(line);
                 return parser_problem(
                         p,
                         "'%s' is no section header, so what follows it is ignored: write [Section] and nothing else.",
@@ -243,40 +284,65 @@ static bool next_line(Parser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;
 
-        if (!*start)
+        if (start == p->end)
                 return false;
-        end = strchrnul(start, '\n');
-        p->text = end + (*end == '\n');
+        end = memchr(start, '\n', (size_t) (p->end - start));
+        p->text = end ? end + 1 : p->end;
         p->line++;
 
-        start += strspn(start, " \t");
-        len = start < end ? (size_t) (end - start) : 0;
-        while (len > 0 && strchr(" \t\r", start[len - 1]))
-                len--;
+        if (!end)
+                end = p->end;
+        while (start < end && (*start == ' ' || *start == '\t'))
+                start++;
+        while (start < end && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+                end--;
 
+        len = (size_t) (end - start);
         *ret_len = len;
         len = MIN(len, size - 1);
         memcpy(buf, start, len);
         buf[len] = 0;
-        for (char *t = strchr(buf, '\t'); t; t = strchr(t, '\t'))
+        for (char *t = memchr(buf, '\t', len); t; t = memchr(t, '\t', (size_t) (buf + len - t)))
                 *t = ' ';
         return true;
 }
 
-/* True when the line in buf is one for libinih. */
-static bool preview_line(Parser *p, char *buf, size_t len) {
-        if (!buf[0] || strchr(";#", buf[0]))
-                return false;
+/* The line as a whole is lost, though it may have been a header. n: bytes of it that buf has. */
+static int lose_line(Parser *p, const char *buf, size_t n) {
+        if (buf[0] == '[') {
+                p->section = SECTION_IGNORED;
+                return is_pool_header(buf) ? 0 : hold_back_header(p);
+        }
+        return memchr(buf, '=', n) ? 0 : hold_back_header(p);
+}
 
-        if (len > CONFIG_LINE_MAX)
-                p->error = parser_problem(p, "The line has %zu bytes; the limit is %u.", len, CONFIG_LINE_MAX);
+/* True when the line in buf is one for libinih. */
+static bool preview_line(Parser *p, char *buf, size_t size, size_t len) {
+        size_t n = MIN(len, size - 1);
+        int r;
+
+        if (memchr(buf, 0, n))
+                r = parser_problem(p, "The line contains a NUL byte.");
+        else if (!buf[0] || strchr(";#", buf[0]))
+                return false;
+        else if (len > CONFIG_LINE_MAX)
+                r = parser_problem(p, "The line has %zu bytes; the limit is %u.", len, CONFIG_LINE_MAX);
         else if (!text_is_clean(buf))
-                p->error = parser_problem(p, "The line contains control characters or is not UTF-8.");
-        else if (buf[0] == '[')
+                r = parser_problem(p, "The line contains control characters or is not UTF-8.");
+        else if (buf[0] == '[') {
                 p->error = parse_header(p, buf);
-        else
+                return false;
+        } else
                 return true;
+        p->error = r < 0 ? r : lose_line(p, buf, n);
         return false;
+}
+
+/* The line that libinih made no key of. It cut off the '=' that it found, if any, and what follows. */
+static int no_key(Parser *p, const char *line) {
+        int r = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
+
+        return r < 0 || !may_be_header(line) ? r : hold_back_header(p);
 }
 
 /* fgets() for libinih. It asks for a line when it is done with the one before: if that one made no key, it was none. */
@@ -285,11 +351,11 @@ static char *read_line(char *buf, int size, void *userdata) {
         size_t len;
 
         if (p->pending && p->section != SECTION_IGNORED)
-                p->error = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
+                p->error = no_key(p, buf);
         p->pending = false;
 
         while (p->error >= 0 && next_line(p, buf, (size_t) size, &len))
-                if (preview_line(p, buf, len)) {
+                if (preview_line(p, buf, (size_t) size, len)) {
                         p->pending = true;
                         return buf;
                 }
@@ -305,33 +371,51 @@ static int on_key(void *userdata, const char *section _unused_, const char *name
         return 1;
 }
 
+/* A VF that is not there yet has no address that could match. */
+static int check_virtual_functions(Config *c, Pool *pool) {
+        for (size_t i = 0; i < pool->n_matches && pool->virtual_functions > 0; i++) {
+                if (!pool->matches[i].address)
+                        continue;
+                pool->virtual_functions = 0;
+                return config_add_problem(
+                        c, pool->virtual_functions_line,
+                        "VirtualFunctions= is ignored: Match= in line %u uses address=, but VFs that are to be "
+                        "created have no address yet; write pf= with the address of their PF.",
+                        pool->matches[i].line);
+        }
+        return 0;
+}
+
 static int check_pools(Config *c) {
         for (size_t i = 0; i < c->n_pools; i++) {
+                Pool *pool = &c->pools[i];
                 int r;
 
-                if (c->pools[i].n_matches > 0)
-                        continue;
-                r = config_add_problem(c, c->pools[i].line, "[Pool %s] has no valid Match= line, so it offers nothing.",
-                                       c->pools[i].name);
+                if (pool->n_matches > 0)
+                        r = check_virtual_functions(c, pool);
+                else
+                        r = config_add_problem(c, pool->line,
+                                               "[Pool %s] has no valid Match= line, so it offers nothing.", pool->name);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-int config_parse(const char *file, const char *text, Config **ret) {
+int config_parse(const char *file, const char *text, size_t size, Config **ret) {
+        static const char mark[] = "\xef\xbb\xbf"; /* byte order mark */
         _cleanup_(cleanup_config_free) Config *c = config_new();
-        Parser p = { .config = c, .text = text };
+        Parser p = { .config = c, .text = text, .end = text + size };
         int r;
 
         if (!c || string_copy(&c->file, file) < 0)
                 return -ENOMEM;
 
-        if (strnlen(text, CONFIG_TEXT_MAX + 1) > CONFIG_TEXT_MAX)
+        if (size > CONFIG_TEXT_MAX)
                 r = config_add_problem(c, 0, "The file is ignored: it has more than %u bytes.", CONFIG_TEXT_MAX);
         else {
-                if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
-                        p.text += 3; /* byte order mark */
+                if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
+                        p.text += strlen(mark);
                 (void) ini_parse_stream(read_line, &p, on_key, &p);
                 r = p.error < 0 ? p.error : check_pools(c);
         }

@@ -56,6 +56,7 @@ Config *config_free(Config *c) {
         free_matches(c->excludes, c->n_excludes);
         free(c->pools);
         free(c->problems);
+        free(c->held_back);
         free(c->file);
         free(c->vfio_driver);
         free(c);

@@ -7,14 +7,20 @@ unsigned cores_threads(const Inventory *inv) {
         uint8_t siblings[CPUSET_MAX] = { 0 };
         unsigned most = 1;
 
-        for (size_t i = 0; i < inv->n_cpus; i++)
-                most = MAX(most, ++siblings[inv->cpus[i].core]);
+        for (size_t i = 0; i < inv->n_cpus; i++) {
+                siblings[inv->cpus[i].core]++;
+                most = MAX(most, siblings[inv->cpus[i].core]);
+        }
         return most;
 }
 
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
-        unsigned cores = (cpus + threads - 1) / threads, left = cpus;
+        unsigned cores, left = cpus;
 
+        /* Fewer cores than cells: then a core gives fewer threads. */
+        while (threads > 1 && (cpus + threads - 1) / threads < k)
+                threads--;
+        cores = (cpus + threads - 1) / threads;
         for (size_t i = 0; i < k; i++) {
                 unsigned share = (cores / (unsigned) k + (i < cores % k)) * threads;
 

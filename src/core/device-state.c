@@ -6,22 +6,33 @@
 #include "util/stringtable.h"
 
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
-        [DEVICE_STATE_HOST] = "host",       [DEVICE_STATE_AVAILABLE] = "available", [DEVICE_STATE_ALLOCATED] = "allocated",
-        [DEVICE_STATE_MISSING] = "missing", [DEVICE_STATE_STUCK] = "stuck",
+        [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",
+        [DEVICE_STATE_ALLOCATED] = "allocated", [DEVICE_STATE_MISSING] = "missing",
+        [DEVICE_STATE_STUCK] = "stuck",
 };
-DEFINE_STRING_TABLE(device_state, DeviceState, _DEVICE_STATE_MAX)
+DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
-        Verdict held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
+        const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
+        Verdict held;
 
-        if (held == VERDICT_STUCK)
+        /* First: an allocation that has it does not get it moving. */
+        if (withheld && withheld->verdict == VERDICT_STUCK) {
+                (void) refuse(ret, withheld->verdict, &dev->address, NULL, "%s", withheld->message);
                 return DEVICE_STATE_STUCK;
+        }
+        held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
         if (ledger_holder(c->ledger, dev->address))
                 return DEVICE_STATE_ALLOCATED;
+        if (held == VERDICT_STUCK)
+                return DEVICE_STATE_STUCK;
         if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
                 (void) policy_check(c->policy, dev, ret);
                 return DEVICE_STATE_HOST;
         }
+        /* A job gets it ready: nobody has it, nor can have it yet. */
+        if (held == VERDICT_BUSY)
+                return DEVICE_STATE_HOST;
         /* Its group, its PF or one of its VFs is taken: it cannot be had, though nobody asked for it. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

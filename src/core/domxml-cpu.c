@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include "domxml-internal.h"
+#include "core/domxml-internal.h"
 #include "util/strings.h"
 
 #define DISTANCE_SELF     10U  /* libvirt takes nothing else */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* PCI controllers, hostdevs and the memory balloon. */
+/* PCI controllers, hostdevs, the memory balloon and the guest's IOMMU. */
 
-#include "domxml-internal.h"
+#include "core/domxml-internal.h"
 #include "util/strings.h"
 
 #define CLASS_VGA 0x0300U
@@ -103,6 +103,27 @@ static void write_hostdev(Domain *d, const GuestFunction *f) {
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
+static xmlNode *node_need(Domain *d, xmlNode *parent, const char *name) {
+        xmlNode *node = node_find(parent, name);
+
+        return node ? node : node_add(d, parent, name);
+}
+
+/* QEMU wants caching mode where host devices are behind it; 39 bits of address, its default, are soon too few. */
+static void write_iommu(Domain *d) {
+        xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
+        xmlNode *features = node_find(d->root, "features");
+
+        node_set(d, iommu, "model", "intel");
+        node_set(d, driver, "intremap", "on");
+        node_set(d, driver, "caching_mode", "on");
+        node_set(d, driver, "eim", "on");
+        node_set(d, driver, "aw_bits", "48");
+        if (!features)
+                features = domain_add(d, "features");
+        node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* else there is no remapping */
+}
+
 void domain_write_devices(Domain *d) {
         write_root(d);
         for (size_t i = 0; i < d->pci->n_controllers; i++)
@@ -111,4 +132,6 @@ void domain_write_devices(Domain *d) {
                 write_hostdev(d, &d->pci->functions[i]);
         node_remove_all(d->devices, "memballoon");
         node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
+        if (domain_needs_iommu(d->a))
+                write_iommu(d);
 }

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "domxml-internal.h"
+#include "core/domxml-internal.h"
 
 bool node_is(const xmlNode *node, const char *name) {
         return node->type == XML_ELEMENT_NODE && !node->ns && streq((const char *) node->name, name);

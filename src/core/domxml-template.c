@@ -7,11 +7,8 @@
 
 #include <libxml/parser.h>
 
-#include "domxml-internal.h"
+#include "core/domxml-internal.h"
 #include "util/strings.h"
-
-#define PCI_INDEX_MAX 255U
-#define QUOTE_MAX     64U
 
 static const char skeleton[] =
         "<domain type='kvm'>"
@@ -34,11 +31,6 @@ static const char skeleton[] =
 
 static Verdict refuse_template(Refusal *ret, const char *remedy, const char *message) {
         return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy, "%s", message);
-}
-
-/* Text of the template that may stand in a sentence. */
-static const char *quotable(const char *s) {
-        return s && strlen(s) <= QUOTE_MAX && text_is_clean(s) ? s : "(unprintable)";
 }
 
 /* Entities are never expanded, nothing is ever loaded. */
@@ -99,7 +91,7 @@ static Verdict check_type(Domain *d, Refusal *ret) {
         if (!d->emulated && (!type || !streq(type, "kvm")))
                 return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Use type='kvm'.",
                               "The template's domain type is '%s'; devices can be passed to 'kvm' and 'qemu' only.",
-                              type ? quotable(type) : "");
+                              type ? QUOTABLE(type) : "");
         return VERDICT_NONE;
 }
 
@@ -130,118 +122,16 @@ static Verdict set_machine(Domain *d, Refusal *ret) {
                 node_set(d, type, "arch", "x86_64");
         else if (!streq(arch, "x86_64"))
                 return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, NULL,
-                              "The template is for '%s'; this node makes x86_64 domains.", quotable(arch));
+                              "The template is for '%s'; this node makes x86_64 domains.", QUOTABLE(arch));
 
         machine = node_get(type, "machine");
         if (machine && machine_is_q35(machine))
                 return VERDICT_NONE;
         if (machine && !machine_is_i440fx(machine))
                 return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Use machine='q35'.",
-                              "The template's machine '%s' is not q35.", quotable(machine));
+                              "The template's machine '%s' is not q35.", QUOTABLE(machine));
         node_set(d, type, "machine", "q35");
         return VERDICT_NONE;
-}
-
-/* The <address> with a host PCI address somewhere below; false when there is none that can be read. */
-static bool find_host_address(const xmlNode *node, PciAddress *ret) {
-        unsigned domain = 0, bus, slot, function = 0;
-        const xmlNode *address = node_find(node_find(node, "source"), "address");
-
-        if (!address || node_get_number(address, "domain", UINT32_MAX, &domain) == -EINVAL ||
-            node_get_number(address, "bus", 255, &bus) < 0 || node_get_number(address, "slot", 31, &slot) < 0 ||
-            node_get_number(address, "function", 7, &function) == -EINVAL)
-                return false;
-        *ret = (PciAddress){ domain, (uint8_t) bus, (uint8_t) slot, (uint8_t) function };
-        return true;
-}
-
-/* Everything by which libvirt hands a host PCI function to a guest. */
-static bool is_host_pci(const xmlNode *node) {
-        return (node_is(node, "hostdev") && node_has(node, "type", "pci")) ||
-               (node_is(node, "interface") && node_has(node, "type", "hostdev")) ||
-               (node_is(node, "disk") && node_has(node, "type", "nvme"));
-}
-
-/* Only what was allocated is handed out. */
-static Verdict check_device(const xmlNode *node, Refusal *ret) {
-        static const char remedy[] = "Remove it from the template and allocate the device.";
-        PciAddress address;
-
-        if (node_is(node, "memory"))
-                return refuse_template(ret, "Remove it and ask for the memory in the allocation.",
-                                       "The template has a memory device, which is memory outside of the allocation.");
-        if (!is_host_pci(node))
-                return VERDICT_NONE;
-        if (!find_host_address(node, &address))
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy,
-                              "The template has a host PCI device of its own, in an <%s>.", (const char *) node->name);
-        return refuse(ret, VERDICT_INVALID_TEMPLATE, &address, remedy, "The template hands out %s itself, in an <%s>.",
-                      PCI_ADDRESS_STR(address), (const char *) node->name);
-}
-
-/* A vfio-pci device on QEMU's own command line is a hostdev by another name. Its properties (-set, -global) are fine.
- */
-static Verdict check_commandline(const Domain *d, Refusal *ret) {
-        for (const xmlNode *line = d->root->children; line; line = line->next) {
-                if (line->type != XML_ELEMENT_NODE || !line->ns || !streq((const char *) line->name, "commandline"))
-                        continue;
-                for (const xmlNode *arg = line->children; arg; arg = arg->next) {
-                        _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
-
-                        if (value && strstr(value, "vfio-pci") && (strstr(value, "host") || strstr(value, "sysfsdev")))
-                                return refuse_template(ret, "Remove it and allocate the device.",
-                                                       "The template has a vfio-pci device on QEMU's command line.");
-                }
-        }
-        return VERDICT_NONE;
-}
-
-/* Also learns where our indices and bus numbers may begin. */
-static Verdict check_controller(Domain *d, xmlNode *node, Refusal *ret) {
-        unsigned index = 0, bus_nr = GUEST_BUSES_MAX;
-        const xmlNode *target = node_find(node, "target");
-        int r = node_get_number(node, "index", PCI_INDEX_MAX, &index);
-        bool is_root = node_has(node, "model", "pcie-root");
-
-        if (r < 0 && r != -ENOENT)
-                return refuse_template(ret, NULL,
-                                       "The template has a PCI controller whose index is not a number up to 255.");
-        if (node_has(node, "model", "pci-root"))
-                return refuse_template(
-                        ret, "Remove its PCI controllers and use machine='q35'.",
-                        "The template's PCI root is 'pci-root': it describes a machine without PCI Express.");
-        if (r == 0 && is_root != (index == 0))
-                return refuse_template(ret, NULL, "The template's PCI controller 0 is not its pcie-root.");
-        if (is_root)
-                node_set(d, node, "index", "0");
-        d->room.first_index = MAX(d->room.first_index, index + 1);
-
-        r = target ? node_get_number(target, "busNr", GUEST_BUSES_MAX - 1, &bus_nr) : -ENOENT;
-        if (r < 0 && r != -ENOENT)
-                return refuse_template(ret, NULL,
-                                       "The template has a PCI controller whose busNr is not a number up to 255.");
-        d->room.bus_end = MIN(d->room.bus_end, bus_nr);
-        return VERDICT_NONE;
-}
-
-static Verdict check_devices(Domain *d, Refusal *ret) {
-        Verdict v = check_commandline(d, ret);
-
-        d->room = GUEST_PCI_ROOM_DEFAULT;
-        for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n)) {
-                const xmlNode *address = node_find(n, "address");
-                unsigned bus;
-
-                v = check_device(n, ret);
-                if (v == VERDICT_NONE && node_is(n, "controller") && node_has(n, "type", "pci"))
-                        v = check_controller(d, n, ret);
-                if (address && node_has(address, "type", "pci") &&
-                    node_get_number(address, "bus", PCI_INDEX_MAX, &bus) == 0)
-                        d->room.first_index = MAX(d->room.first_index, bus + 1);
-        }
-        /* Each may need a port, and a few stay free for hot-plug. */
-        d->room.others = MAX(d->room.others, (unsigned) xmlChildElementCount(d->devices) + 8);
-        return v;
 }
 
 /* libvirt refuses a domain whose SMBIOS tables tell another UUID. */
@@ -294,7 +184,7 @@ Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
                 d->devices = node_add(d, d->root, "devices");
         if (!d->devices)
                 return VERDICT_NONE; /* out of memory: d->failed says so */
-        v = check_devices(d, ret);
+        v = domain_check_devices(d, ret);
         if (v != VERDICT_NONE)
                 return v;
 

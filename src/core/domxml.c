@@ -9,7 +9,7 @@
 
 #include <libxml/xmlsave.h>
 
-#include "domxml-internal.h"
+#include "core/domxml-internal.h"
 
 #define NAMESPACE_PREFIX "passthroughd"
 
@@ -109,6 +109,10 @@ static Verdict make_document(Domain *d, const char *template, char **ret, Refusa
                 return v;
         if (d->failed)
                 return domain_refuse_memory(ret_refusal);
+        if (d->emulated && domain_needs_iommu(d->a))
+                return refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
+                              "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
+                              DOMXML_PLAIN_VCPUS_MAX);
 
         r = guest_pci_new(d->inv, d->a, &d->room, &d->pci);
         if (r == -E2BIG)

@@ -27,7 +27,7 @@ typedef struct Layout {
         unsigned bus_nr[REQUEST_CELLS_MAX];
 } Layout;
 
-static bool is_shown(const AllocationDevice *dev) {
+bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role == DEVICE_ROLE_ASSIGNED || dev->role == DEVICE_ROLE_COMPANION;
 }
 
@@ -45,10 +45,8 @@ static Card *layout_find_card(Layout *l, const AllocationDevice *dev) {
 }
 
 /* Unknown is not zero: a device without a node is on no cell. */
-static int layout_cell(const Layout *l, PciAddress address) {
-        const PciDevice *dev = inventory_find(l->inv, address);
-
-        if (!dev || dev->numa_node < 0)
+static int layout_cell(const Layout *l, const AllocationDevice *dev) {
+        if (dev->numa_node < 0)
                 return -1;
         for (size_t i = 0; i < l->a->n_cells; i++)
                 if (l->a->cells[i].node == dev->numa_node)
@@ -61,7 +59,7 @@ static int layout_make_cards(Layout *l) {
                 const AllocationDevice *dev = &l->a->devices[i];
                 Card *card;
 
-                if (!is_shown(dev))
+                if (!guest_pci_shows(dev))
                         continue;
                 card = layout_find_card(l, dev);
                 if (!card) {
@@ -69,7 +67,7 @@ static int layout_make_cards(Layout *l) {
                                 return -E2BIG;
                         card = &l->cards[l->n_cards++];
                         *card = (Card){ .first = i, .lowest = dev->address.function };
-                        card->cell = layout_cell(l, dev->address);
+                        card->cell = layout_cell(l, dev);
                         if (card->cell >= 0)
                                 l->ports[card->cell]++;
                 }
@@ -154,7 +152,7 @@ static int layout_make_functions(Layout *l, GuestPci *pci) {
                 const Card *card;
                 uint8_t function;
 
-                if (!is_shown(dev))
+                if (!guest_pci_shows(dev))
                         continue;
                 if (next_card < l->n_cards && l->cards[next_card].first == i)
                         card = &l->cards[next_card++];
@@ -176,7 +174,8 @@ static uint64_t hole64_size(const Inventory *inv, const Allocation *a) {
         uint64_t sum = 0, size = 1;
 
         for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = is_shown(&a->devices[i]) ? inventory_find(inv, a->devices[i].address) : NULL;
+                const PciDevice *dev =
+                        guest_pci_shows(&a->devices[i]) ? inventory_find(inv, a->devices[i].address) : NULL;
 
                 for (size_t bar = 0; dev && bar < PCI_BARS_MAX; bar++)
                         sum = dev->bar_size[bar] > limit - sum ? limit : sum + dev->bar_size[bar];

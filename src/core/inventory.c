@@ -202,3 +202,8 @@ bool pci_device_is_gpu(const PciDevice *dev) {
 bool pci_device_is_nic(const PciDevice *dev) {
         return dev->class >> 16 == 0x02;
 }
+
+bool pci_device_is_platform(const PciDevice *dev) {
+        return (dev->class >> 16 == 0x06 && dev->class >> 8 != 0x0680) || dev->class >> 8 == 0x0c05 ||
+               dev->class >> 16 == 0x08;
+}

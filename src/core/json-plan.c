@@ -41,7 +41,8 @@ static json_object *json_cell(size_t id, const Cell *cell) {
 }
 
 static void add_placement(json_object *o, const Allocation *a) {
-        json_object *pins = json_object_new_array(), *nodes = json_object_new_array(), *memory = json_object_new_object();
+        json_object *pins = json_object_new_array(), *nodes = json_object_new_array(),
+                    *memory = json_object_new_object();
         json_object *cells = json_object_new_array();
 
         for (size_t i = 0; i < a->n_pins; i++) {
@@ -74,7 +75,8 @@ static json_object *json_promise(const Inventory *inv, const Allocation *a, bool
         json_object_object_add(o, "name", planned ? NULL : json_string_or_null(a->name));
         json_object_object_add(o, "id", planned ? NULL : json_object_new_string(a->id));
         json_object_object_add(o, "owner", planned ? NULL : json_object_new_int64(a->owner));
-        json_object_object_add(o, "state", json_object_new_string(planned ? "planned" : allocation_state_to_string(a->state)));
+        json_object_object_add(o, "state",
+                               json_object_new_string(planned ? "planned" : allocation_state_to_string(a->state)));
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "devices", json_allocation_devices(inv, a));
@@ -92,7 +94,8 @@ static json_object *json_score(const Score *s, bool pairs) {
         json_object_object_add(o, "numa_nodes", json_object_new_int64(s->numa_nodes));
         json_object_object_add(o, "off_node", json_object_new_int64(s->off_node));
         json_object_object_add(o, "remote", json_object_new_int64(s->remote));
-        json_object_object_add(o, "worst_distance", pairs ? json_string_or_null(distance_to_string((Distance) s->worst_distance)) : NULL);
+        json_object_object_add(o, "worst_distance",
+                               pairs ? json_string_or_null(distance_to_string((Distance) s->worst_distance)) : NULL);
         json_object_object_add(o, "total_distance", json_object_new_int64(s->total_distance));
         json_object_object_add(o, "gpu_distance", json_object_new_int64(s->gpu_distance));
         json_object_object_add(o, "node_distance", json_object_new_int64(s->node_distance));
@@ -117,7 +120,7 @@ static json_object *json_steps(const PlanContext *c, const Plan *p) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         json_object *array = json_object_new_array();
 
-        if (steps_prepare(p->allocation, c->config->vfio_driver, &steps) < 0)
+        if (steps_prepare(p->allocation, &steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);

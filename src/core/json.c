@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices, refusals and the node as JSON. json-c's constructors and json_object_object_add() take NULL, so want of memory shows as null. */
+/* Devices, refusals and the node as JSON. json-c's constructors and json_object_object_add() take NULL, so want of
+ * memory shows as null. */
 
 #include "core/json.h"
 
@@ -34,7 +35,8 @@ static json_object *json_hex(unsigned value, int digits) {
 
 char *json_text(json_object *o, bool pretty) {
         const char *text = json_object_to_json_string_ext(
-                o, JSON_C_TO_STRING_NOSLASHESCAPE | (pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN));
+                o, JSON_C_TO_STRING_NOSLASHESCAPE |
+                           (pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN));
 
         return text ? strdup(text) : NULL;
 }
@@ -72,6 +74,7 @@ static void add_ids(json_object *o, const PciDevice *dev) {
         json_object_object_add(o, "class", json_hex(dev->class, 6));
         json_object_object_add(o, "name", json_string_or_null(dev->name));
         json_object_object_add(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
+        json_object_object_add(o, "path", json_string_or_null(dev->path));
 }
 
 static void add_standing(json_object *o, const PlanContext *c, const PciDevice *dev) {
@@ -88,14 +91,28 @@ static void add_standing(json_object *o, const PlanContext *c, const PciDevice *
         json_object_object_add(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
 }
 
+/* Index as the guest and lspci count them; the last one is the expansion ROM. */
+static json_object *json_bars(const PciDevice *dev) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < PCI_BARS_MAX; i++) {
+                json_object *o;
+
+                if (dev->bar_size[i] == 0)
+                        continue;
+                o = json_object_new_object();
+                json_object_object_add(o, "index", json_object_new_int((int) i));
+                json_object_object_add(o, "size", json_object_new_uint64(dev->bar_size[i]));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev) {
-        json_object *vfs = json_object_new_array(), *bars = json_object_new_array();
+        json_object *vfs = json_object_new_array();
 
         for (size_t i = 0; i < dev->n_vfs; i++)
                 (void) json_object_array_add(vfs, json_address(dev->vfs[i]));
-        for (size_t i = 0; i < PCI_BARS_MAX; i++)
-                if (dev->bar_size[i] > 0)
-                        (void) json_object_array_add(bars, json_object_new_uint64(dev->bar_size[i]));
         json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
         json_object_object_add(o, "iommu_group", json_known_or_null(dev->iommu_group));
         json_object_object_add(o, "driver", json_string_or_null(dev->driver));
@@ -105,9 +122,10 @@ static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev
         json_object_object_add(o, "total_vfs", json_object_new_int64(dev->total_vfs));
         json_object_object_add(o, "reset_methods", json_words(dev->reset_methods));
         json_object_object_add(o, "power_state", json_string_or_null(dev->power_state));
-        json_object_object_add(o, "bars", bars);
+        json_object_object_add(o, "bars", json_bars(dev));
         json_object_object_add(o, "acs", json_string_or_null(pci_acs_to_string(dev->acs)));
-        json_object_object_add(o, "isolated", json_object_new_boolean(inventory_path_is_isolated(c->inventory, dev, NULL)));
+        json_object_object_add(o, "isolated",
+                               json_object_new_boolean(inventory_path_is_isolated(c->inventory, dev, NULL)));
         json_object_object_add(o, "fault", json_string_or_null(dev->fault));
 }
 
@@ -142,6 +160,7 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
         for (size_t i = 0; g && i < g->n_members; i++) {
                 const PciDevice *m = &c->inventory->devices[g->members[i]];
                 json_object *member;
+                const char *role;
 
                 if (m == dev)
                         continue;
@@ -149,8 +168,8 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
                 json_object_object_add(member, "address", json_address(m->address));
                 json_object_object_add(member, "driver", json_string_or_null(m->driver));
                 /* What would become of it is a question only where the device itself may be given away. */
-                json_object_object_add(member, "role",
-                                       in_pool ? json_object_new_string(group_role_text(policy_group_role(c->policy, dev, m))) : NULL);
+                role = in_pool ? group_role_text(policy_group_role(c->policy, dev, m)) : NULL;
+                json_object_object_add(member, "role", json_string_or_null(role));
                 (void) json_object_array_add(group, member);
         }
         json_object_object_add(o, "group", group);
@@ -160,7 +179,8 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
 }
 
 static json_object *json_node(const PlanContext *c, const NumaNode *node) {
-        json_object *o = json_object_new_object(), *pages = json_object_new_array(), *distances = json_object_new_array();
+        json_object *o = json_object_new_object(), *pages = json_object_new_array(),
+                    *distances = json_object_new_array();
         CpuSet free_cpus;
 
         ledger_cpus_free(c->ledger, c->inventory, c->config, node, &free_cpus);
@@ -173,11 +193,11 @@ static json_object *json_node(const PlanContext *c, const NumaNode *node) {
         for (size_t i = 0; i < node->n_pages; i++) {
                 json_object *p = json_object_new_object();
                 uint64_t size = node->pages[i].size;
+                uint64_t bytes = ledger_memory_free(c->ledger, c->inventory, c->config, node, size);
 
                 json_object_object_add(p, "size", json_object_new_uint64(size));
                 json_object_object_add(p, "total", json_object_new_uint64(node->pages[i].total));
-                json_object_object_add(p, "free",
-                                       json_object_new_uint64(ledger_memory_free(c->ledger, c->inventory, c->config, node, size) / size));
+                json_object_object_add(p, "free", json_object_new_uint64(bytes / size));
                 (void) json_object_array_add(pages, p);
         }
         for (size_t i = 0; i < c->inventory->n_nodes; i++)
@@ -208,27 +228,55 @@ static json_object *json_pools(const PlanContext *c) {
         return array;
 }
 
+/* The keys of any other device; what was not written down when it was allocated is null. */
+static json_object *json_missing(const PlanContext *c, const Claim *claim) {
+        static const char *const unknown[] = {
+                "class", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
+        };
+        const Allocation *a = claim->allocation;
+        const AllocationDevice *d = allocation_find_device(a, claim->address);
+        PciDevice gone = { .address = claim->address, .parent = -1, .numa_node = -1, .iommu_group = -1 };
+        json_object *o = json_object_new_object();
+
+        if (d) {
+                gone.vendor = d->vendor;
+                gone.device = d->device;
+                gone.subsystem_vendor = d->subsystem_vendor;
+                gone.subsystem_device = d->subsystem_device;
+                gone.type = d->is_vf ? PCI_TYPE_VF : PCI_TYPE_DEVICE;
+                gone.physfn = d->physfn;
+                gone.path = d->path;
+        }
+        add_ids(o, &gone);
+        if (!d || !d->is_vf)
+                json_object_object_add(o, "type", NULL); /* a PF, or none */
+        json_object_object_add(o, "pool", json_string_or_null(d ? d->pool : NULL));
+        json_object_object_add(o, "state", json_object_new_string(device_state_to_string(DEVICE_STATE_MISSING)));
+        json_object_object_add(o, "verdict", json_object_new_string(verdict_to_string(VERDICT_MISSING)));
+        json_object_object_add(o, "reason",
+                               json_object_new_string("It is in an allocation, but not on this node any more."));
+        json_object_object_add(o, "remedy", NULL);
+        json_object_object_add(o, "allocation", json_string_or_null(a->name));
+        add_facts(o, c, &gone);
+        for (size_t i = 0; i < ELEMENTSOF(unknown); i++)
+                json_object_object_add(o, unknown[i], NULL);
+        return o;
+}
+
 /* Devices of allocations that the node does not have any more. */
 static void add_missing(json_object *devices, const PlanContext *c) {
         for (size_t i = 0; i < c->ledger->n_claims; i++) {
                 const Claim *claim = &c->ledger->claims[i];
-                json_object *o;
 
-                if (inventory_find(c->inventory, claim->address))
-                        continue;
-                o = json_object_new_object();
-                json_object_object_add(o, "address", json_address(claim->address));
-                json_object_object_add(o, "state", json_object_new_string(device_state_to_string(DEVICE_STATE_MISSING)));
-                json_object_object_add(o, "verdict", json_object_new_string(verdict_to_string(VERDICT_MISSING)));
-                json_object_object_add(o, "reason", json_object_new_string("It is in an allocation, but not on this node any more."));
-                json_object_object_add(o, "allocation", json_object_new_string(claim->allocation->name));
-                (void) json_object_array_add(devices, o);
+                if (!inventory_find(c->inventory, claim->address))
+                        (void) json_object_array_add(devices, json_missing(c, claim));
         }
 }
 
 json_object *json_describe(const PlanContext *c, const char *version) {
         json_object *o = json_object_new_object(), *devices = json_object_new_array(), *nodes = json_object_new_array();
-        json_object *allocations = json_object_new_array(), *notes = json_object_new_array(), *problems = json_object_new_array();
+        json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),
+                    *problems = json_object_new_array();
 
         for (size_t i = 0; i < c->inventory->n_devices; i++)
                 (void) json_object_array_add(devices, json_device(c, &c->inventory->devices[i]));

@@ -13,57 +13,70 @@ static Verdict refuse_held(Refusal *ret, const PciDevice *dev, const Allocation 
                       holder->name);
 }
 
-/* Another member of the group is somebody else's: the kernel gives a group to one user only (domain.md A9). */
-static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except, Refusal *ret) {
+static Verdict check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
+        const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
+
+        return w ? refuse(ret, w->verdict, &address, NULL, "%s", w->message) : VERDICT_NONE;
+}
+
+/*
+ * Another member of the group is somebody else's: the kernel gives a group to one user only (domain.md A9). Or a job
+ * works on it, perhaps for ever.
+ */
+static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
+                           Refusal *ret) {
         const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
 
         for (size_t i = 0; group && i < group->n_members; i++) {
                 const PciDevice *member = &inv->devices[group->members[i]];
                 const Allocation *holder = ledger_holder(l, member->address);
+                Verdict v;
 
                 if (holder && holder != except)
                         return refuse(ret, VERDICT_ALLOCATED, &dev->address, NULL,
-                                      "%s shares IOMMU group %d with %s, which '%s' holds.", PCI_ADDRESS_STR(dev->address),
-                                      group->number, PCI_ADDRESS_STR(member->address), holder->name);
+                                      "%s shares IOMMU group %d with %s, which '%s' holds.",
+                                      PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
+                                      holder->name);
+                v = check_withheld(l, member->address, ret);
+                if (v != VERDICT_NONE)
+                        return v;
         }
         return VERDICT_NONE;
 }
 
-static Verdict check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
-        const Withheld *w = ledger_find_withheld(l, address);
-
-        return w ? refuse(ret, w->verdict, &address, NULL, "%s", w->message) : VERDICT_NONE;
-}
-
-static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, PciAddress physfn, const Allocation *except, Refusal *ret) {
+static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, PciAddress physfn,
+                            const Allocation *except, Refusal *ret) {
         const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
 
         if (holder && holder != except)
-                return refuse(ret, VERDICT_PF_ALLOCATED, &address, NULL, "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn),
-                              holder->name);
+                return refuse(ret, VERDICT_PF_ALLOCATED, &address, NULL, "Its PF %s is held by '%s'.",
+                              PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
                 return check_withheld(l, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
-                return refuse(ret, VERDICT_PF_HAS_VFS, &address, NULL, "%u of its VFs are in allocations.", ledger_pf_use(l, address));
+                return refuse(ret, VERDICT_PF_HAS_VFS, &address, NULL, "%u of its VFs are in allocations.",
+                              ledger_pf_use(l, address));
         return VERDICT_NONE;
 }
 
-Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except, Refusal *ret) {
+Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
+                            Refusal *ret) {
         const Allocation *holder = ledger_holder(l, dev->address);
         Verdict v;
 
         if (holder && holder != except)
                 return refuse_held(ret, dev, holder);
-        if (l->n_withheld > 0) {
-                v = check_withheld(l, dev->address, ret);
-                if (v != VERDICT_NONE)
-                        return v;
-        }
+        v = check_withheld(l, dev->address, ret);
+        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld > 0 && i < dev->n_vfs; i++)
+                v = check_withheld(l, dev->vfs[i], ret);
+        if (v != VERDICT_NONE)
+                return v;
         v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);
         return v != VERDICT_NONE ? v : check_group(l, inv, dev, except, ret);
 }
 
-uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, uint64_t page_size) {
+uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
+                            uint64_t page_size) {
         uint64_t taken = ledger_memory(l, node->id, page_size), have;
 
         if (page_size > 0) {
@@ -95,36 +108,51 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
         *ret = free_cpus;
 }
 
+/* The claim does not contradict itself: nothing twice, and no VF beside its own PF. */
+static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        for (const AllocationDevice *other = a->devices; other < a->devices + a->n_devices; other++) {
+                if (other != d && pci_address_equal(other->address, d->address))
+                        return refuse(ret, VERDICT_INVALID_REQUEST, &d->address, NULL, "%s appears twice.",
+                                      PCI_ADDRESS_STR(d->address));
+                if (other->is_vf && pci_address_equal(other->physfn, d->address))
+                        return refuse(ret, VERDICT_PF_HAS_VFS, &d->address, NULL,
+                                      "%s and its own VF %s are claimed at once.", PCI_ADDRESS_STR(d->address),
+                                      PCI_ADDRESS_STR(other->address));
+        }
+        return VERDICT_NONE;
+}
+
 /* What holds for an allocation whether or not the hardware is there: nobody else was promised the same. */
 static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
         if (ledger_find(l, a->name))
                 return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
                               "There is already an allocation '%s'.", a->name);
         if (l->n_allocations >= LEDGER_ALLOCATIONS_MAX)
-                return refuse(ret, VERDICT_LIMIT, NULL, "Release some first.", "There are already %u allocations, the most there can be.",
-                              LEDGER_ALLOCATIONS_MAX);
+                return refuse(ret, VERDICT_LIMIT, NULL, "Release some first.",
+                              "There are already %u allocations, the most there can be.", LEDGER_ALLOCATIONS_MAX);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const Allocation *holder = ledger_holder(l, d->address);
                 Verdict v;
 
                 if (holder)
-                        return refuse(ret, VERDICT_ALLOCATED, &d->address, NULL, "%s is held by '%s'.", PCI_ADDRESS_STR(d->address),
-                                      holder->name);
-                for (size_t j = 0; j < i; j++)
-                        if (pci_address_equal(a->devices[j].address, d->address))
-                                return refuse(ret, VERDICT_INVALID_REQUEST, &d->address, NULL, "%s appears twice.",
-                                              PCI_ADDRESS_STR(d->address));
+                        return refuse(ret, VERDICT_ALLOCATED, &d->address, NULL, "%s is held by '%s'.",
+                                      PCI_ADDRESS_STR(d->address), holder->name);
+                v = check_within(a, d, ret);
+                if (v != VERDICT_NONE)
+                        return v;
                 v = check_family(l, d->is_vf, d->address, d->physfn, NULL, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }
         if (cpuset_intersects(&l->cpus, &a->cpus))
-                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "A CPU of '%s' is pinned by another allocation.", a->name);
+                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL,
+                              "A CPU of '%s' is pinned by another allocation.", a->name);
         return VERDICT_NONE;
 }
 
-static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a, Refusal *ret) {
+static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a,
+                              Refusal *ret) {
         CpuSet missing = a->cpus;
 
         for (size_t i = 0; i < a->n_cells; i++) {
@@ -134,19 +162,23 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
                 CpuSet free_cpus;
 
                 if (!node)
-                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.", cell->node);
+                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.",
+                                      cell->node);
                 for (size_t j = 0; j < a->n_cells; j++)
-                        if (a->cells[j].node == cell->node)
-                                wanted += a->cells[j].memory;
+                        if (a->cells[j].node == cell->node &&
+                            __builtin_add_overflow(wanted, a->cells[j].memory, &wanted))
+                                wanted = UINT64_MAX;
                 have = ledger_memory_free(l, inv, config, node, a->page_size);
                 if (wanted > have)
-                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "NUMA node %d has %s left, %s are wanted.", node->id,
-                                      FORMAT_SIZE(have), FORMAT_SIZE(wanted));
+                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL,
+                                      "NUMA node %d has %s left, %s are wanted.", node->id, FORMAT_SIZE(have),
+                                      FORMAT_SIZE(wanted));
                 ledger_cpus_free(l, inv, config, node, &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
         }
         if (!cpuset_is_empty(&missing))
-                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %d is not free.", cpuset_next(&missing, 0));
+                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %d is not free.",
+                              cpuset_next(&missing, 0));
         return VERDICT_NONE;
 }
 
@@ -162,8 +194,8 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
                 const PciDevice *dev = inventory_find(inv, a->devices[i].address);
 
                 if (!dev)
-                        return refuse(ret, VERDICT_NO_SUCH_DEVICE, &a->devices[i].address, NULL, "%s is not on this node.",
-                                      PCI_ADDRESS_STR(a->devices[i].address));
+                        return refuse(ret, VERDICT_NO_SUCH_DEVICE, &a->devices[i].address, NULL,
+                                      "%s is not on this node.", PCI_ADDRESS_STR(a->devices[i].address));
                 v = ledger_check_device(l, inv, dev, NULL, ret);
                 if (v != VERDICT_NONE)
                         return v;
@@ -203,13 +235,29 @@ static bool same_claims(const Ledger *a, const Ledger *b) {
         return true;
 }
 
+/* No group has devices of two allocations. */
+static bool groups_are_exclusive(const Ledger *l, const Inventory *inv) {
+        for (size_t i = 0; i < inv->n_groups; i++) {
+                const Allocation *first = NULL;
+
+                for (size_t j = 0; j < inv->groups[i].n_members; j++) {
+                        const Allocation *holder = ledger_holder(l, inv->devices[inv->groups[i].members[j]].address);
+
+                        if (holder && first && holder != first)
+                                return false;
+                        first = first ?: holder;
+                }
+        }
+        return true;
+}
+
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config) {
         _cleanup_(cleanup_ledger_free) Ledger *again = ledger_new();
         bool good = again;
 
         for (size_t i = 0; good && i < l->n_allocations; i++)
                 good = ledger_adopt(again, l->allocations[i], NULL) == VERDICT_NONE;
-        good = good && same_claims(l, again);
+        good = good && same_claims(l, again) && groups_are_exclusive(l, inv);
         for (size_t i = 0; good && i < inv->n_nodes; i++) {
                 uint64_t have = numa_node_base_memory(&inv->nodes[i]);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One allocation as the text of its file. Private to this program; only what sysfs cannot tell is kept. Reading trusts nothing: a file
- * that does not make a whole allocation is broken, never half of one.
+ * One allocation as the text of its file. Private to this program; only what sysfs cannot tell is kept. Reading trusts
+ * nothing: a file that does not make a whole allocation is broken, never half of one.
  */
 
 #include <errno.h>
@@ -25,12 +25,14 @@ static json_object *format_device(const AllocationDevice *d) {
         json_object_object_add(o, "subsystem_vendor", json_object_new_int(d->subsystem_vendor));
         json_object_object_add(o, "subsystem_device", json_object_new_int(d->subsystem_device));
         json_object_object_add(o, "path", json_string_or_null(d->path));
+        json_object_object_add(o, "numa_node", json_known_or_null(d->numa_node));
         return o;
 }
 
 char *ledger_file_format(const Allocation *a) {
         _cleanup_json_ json_object *o = json_object_new_object();
-        json_object *devices = json_object_new_array(), *pins = json_object_new_array(), *cells = json_object_new_array();
+        json_object *devices = json_object_new_array(), *pins = json_object_new_array(),
+                    *cells = json_object_new_array();
 
         for (size_t i = 0; i < a->n_devices; i++)
                 (void) json_object_array_add(devices, format_device(&a->devices[i]));
@@ -56,6 +58,7 @@ char *ledger_file_format(const Allocation *a) {
         json_object_object_add(o, "generation", json_object_new_uint64(a->generation));
         json_object_object_add(o, "state", json_string_or_null(allocation_state_to_string(a->state)));
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
+        json_object_object_add(o, "vfio_driver", json_string_or_null(a->vfio_driver));
         json_object_object_add(o, "page_size", json_object_new_uint64(a->page_size));
         json_object_object_add(o, "cpus", json_cpus(&a->cpus));
         json_object_object_add(o, "devices", devices);
@@ -73,13 +76,15 @@ static int get_string(json_object *o, const char *key, bool may_be_null, char **
                 return -EBADMSG;
         if (!v)
                 return may_be_null ? 0 : -EBADMSG;
-        if (!json_object_is_type(v, json_type_string) || strlen(json_object_get_string(v)) != (size_t) json_object_get_string_len(v))
+        if (!json_object_is_type(v, json_type_string) ||
+            strlen(json_object_get_string(v)) != (size_t) json_object_get_string_len(v))
                 return -EBADMSG;
         return string_copy(ret, json_object_get_string(v));
 }
 
 static int to_number(json_object *v, uint64_t max, uint64_t *ret) {
-        if (!v || !json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0 || json_object_get_uint64(v) > max)
+        if (!v || !json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0 ||
+            json_object_get_uint64(v) > max)
                 return -EBADMSG;
         *ret = json_object_get_uint64(v);
         return 0;
@@ -91,10 +96,27 @@ static int get_number(json_object *o, const char *key, uint64_t max, uint64_t *r
         return json_object_object_get_ex(o, key, &v) ? to_number(v, max, ret) : -EBADMSG;
 }
 
+/* null is unknown. */
+static int get_node(json_object *o, int *ret) {
+        json_object *v;
+        uint64_t node;
+        int r;
+
+        if (!json_object_object_get_ex(o, "numa_node", &v))
+                return -EBADMSG;
+        if (!v)
+                return 0;
+        r = to_number(v, INT_MAX, &node);
+        if (r == 0)
+                *ret = (int) node;
+        return r;
+}
+
 static int get_array(json_object *o, const char *key, size_t max, json_object **ret) {
         json_object *v;
 
-        if (!json_object_object_get_ex(o, key, &v) || !json_object_is_type(v, json_type_array) || json_object_array_length(v) > max)
+        if (!json_object_object_get_ex(o, key, &v) || !json_object_is_type(v, json_type_array) ||
+            json_object_array_length(v) > max)
                 return -EBADMSG;
         *ret = v;
         return 0;
@@ -154,11 +176,13 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: get_string(o, "prior_override", true, &d->prior_override);
         r = r ?: get_address(o, "physical_function", true, &d->is_vf, &d->physfn);
         r = r ?: get_string(o, "path", true, &d->path);
+        r = r ?: get_node(o, &d->numa_node);
         return r ?: parse_ids(o, d);
 }
 
 static int parse_pins(json_object *pins, Allocation *a) {
         size_t n = json_object_array_length(pins);
+        CpuSet pinned = { 0 };
 
         a->pins = calloc(n + 1, sizeof(*a->pins));
         if (!a->pins)
@@ -169,8 +193,11 @@ static int parse_pins(json_object *pins, Allocation *a) {
 
                 if (!json_object_is_type(pin, json_type_array) || json_object_array_length(pin) != 2 ||
                     to_number(json_object_array_get_idx(pin, 0), REQUEST_CPUS_MAX - 1, &vcpu) < 0 ||
-                    to_number(json_object_array_get_idx(pin, 1), CPUSET_MAX - 1, &cpu) < 0 || !cpuset_has(&a->cpus, (unsigned) cpu))
+                    to_number(json_object_array_get_idx(pin, 1), CPUSET_MAX - 1, &cpu) < 0 ||
+                    !cpuset_has(&a->cpus, (unsigned) cpu) || cpuset_has(&pinned, (unsigned) cpu) ||
+                    (i > 0 && vcpu <= a->pins[i - 1].vcpu))
                         return -EBADMSG;
+                cpuset_add(&pinned, (unsigned) cpu);
                 a->pins[a->n_pins++] = (Pin){ .vcpu = (unsigned) vcpu, .cpu = (unsigned) cpu };
         }
         return 0;
@@ -201,13 +228,15 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_string(o, "id", false, &id);
         r = r ?: get_string(o, "state", false, &state);
         r = r ?: get_string(o, "reason", true, &a->reason);
+        r = r ?: get_string(o, "vfio_driver", false, &a->vfio_driver);
         r = r ?: get_number(o, "owner", UINT32_MAX, &owner);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: get_number(o, "page_size", REQUEST_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);
         if (r < 0)
                 return r;
-        if (!allocation_name_is_valid(a->name) || strlen(id) + 1 != sizeof(a->id) || (int) allocation_state_from_string(state) < 0)
+        if (!allocation_name_is_valid(a->name) || strlen(id) + 1 != sizeof(a->id) ||
+            (int) allocation_state_from_string(state) < 0)
                 return -EBADMSG;
         memcpy(a->id, id, sizeof(a->id));
         a->state = allocation_state_from_string(state);
@@ -254,7 +283,8 @@ LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **r
                 return LEDGER_FILE_BROKEN;
         }
         if (version != LEDGER_FILE_VERSION) {
-                (void) string_replace(ret_message, "it has version %d, this program knows version %d", (int) version, LEDGER_FILE_VERSION);
+                (void) string_replace(ret_message, "it has version %d, this program knows version %d", (int) version,
+                                      LEDGER_FILE_VERSION);
                 return LEDGER_FILE_UNKNOWN_VERSION;
         }
         if (!a || parse_allocation(o, a) < 0) {

@@ -74,8 +74,10 @@ static size_t find_address(const void *array, size_t n, size_t size, PciAddress 
 
 #define FIND_ADDRESS(array, n, address, found) find_address((array), (n), sizeof(*(array)), (address), (found))
 /* Makes a gap at position, or closes it. The room was reserved before. */
-#define OPEN_GAP(array, n, position) memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
-#define CLOSE_GAP(array, n, position) memmove(&(array)[position], &(array)[(position) + 1], (--(n) - (position)) * sizeof(*(array)))
+#define OPEN_GAP(array, n, position)                                                                                   \
+        memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
+#define CLOSE_GAP(array, n, position)                                                                                  \
+        memmove(&(array)[position], &(array)[(position) + 1], (--(n) - (position)) * sizeof(*(array)))
 
 Allocation *ledger_find(const Ledger *l, const char *name) {
         bool found;

@@ -10,11 +10,8 @@
 #define BRIDGES_MAX 256U
 
 static const char *const distance_table[_DISTANCE_MAX] = {
-        [DISTANCE_PIX] = "PIX",
-        [DISTANCE_PXB] = "PXB",
-        [DISTANCE_PHB] = "PHB",
-        [DISTANCE_NODE] = "NODE",
-        [DISTANCE_SYS] = "SYS",
+        [DISTANCE_PIX] = "PIX",   [DISTANCE_PXB] = "PXB", [DISTANCE_PHB] = "PHB",
+        [DISTANCE_NODE] = "NODE", [DISTANCE_SYS] = "SYS",
 };
 DEFINE_STRING_TABLE_TO_STRING(distance, Distance, _DISTANCE_MAX)
 
@@ -121,9 +118,22 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
         return place;
 }
 
+/* A VF is on its PF's card, in whatever slot its address says. PFs come before their VFs. */
+static const Place *place_of_pf(const Inventory *inv, size_t index, const Place *places) {
+        const PciDevice *pf =
+                inv->devices[index].type == PCI_TYPE_VF ? inventory_find(inv, inv->devices[index].physfn) : NULL;
+        size_t at = pf ? inventory_device_index(inv, pf) : index;
+
+        return at < index ? &places[at] : NULL;
+}
+
 static void find_places(const Inventory *inv, const uint32_t *host, Place *places) {
         for (size_t i = 0; i < inv->n_devices; i++) {
-                if (i > 0 && pci_address_same_slot(inv->devices[i].address, inv->devices[i - 1].address))
+                const Place *pf = place_of_pf(inv, i, places);
+
+                if (pf)
+                        places[i] = *pf;
+                else if (i > 0 && pci_address_same_slot(inv->devices[i].address, inv->devices[i - 1].address))
                         places[i] = places[i - 1];
                 else
                         places[i] = place_of(inv, i, host);

@@ -36,8 +36,10 @@ size_t search_pairs(const PlanContext *c, const uint32_t *devices, size_t n, Pla
                         size_t best = n_smaller;
 
                         for (size_t j = 0; j < n_smaller && !paired[i]; j++)
-                                if (used[j] < (n_larger + n_smaller - 1) / n_smaller && (best == n_smaller || used[j] < used[best]) &&
-                                    place_distance(&c->locality->places[larger[i]], &c->locality->places[smaller[j]]) <= d)
+                                if (used[j] < (n_larger + n_smaller - 1) / n_smaller &&
+                                    (best == n_smaller || used[j] < used[best]) &&
+                                    place_distance(&c->locality->places[larger[i]], &c->locality->places[smaller[j]]) <=
+                                            d)
                                         best = j;
                         if (best == n_smaller)
                                 continue;

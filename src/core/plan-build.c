@@ -20,6 +20,7 @@ static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const P
         d->device = dev->device;
         d->subsystem_vendor = dev->subsystem_vendor;
         d->subsystem_device = dev->subsystem_device;
+        d->numa_node = dev->numa_node;
         if (string_copy(&d->path, dev->path) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
             string_copy(&d->prior_override, dev->driver_override) < 0)
                 return NULL;
@@ -36,7 +37,8 @@ static bool is_pick(const PlanContext *c, const NodeChoice *choice, const PciDev
 }
 
 /* Group members of dev in that role that nobody else in the allocation stands for. */
-static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev, GroupRole role, const char *slot) {
+static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
+                       GroupRole role, const char *slot) {
         const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
 
         for (size_t i = 0; g && i < g->n_members; i++) {
@@ -53,11 +55,18 @@ static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *ch
         return 0;
 }
 
-static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev, unsigned index) {
+/* "gpu" and its 11th slot must not be "gpu1" and its first. */
+static bool ends_in_digit(const char *name) {
+        return strchr("0123456789", name[strlen(name) - 1]);
+}
+
+static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
+                    unsigned index) {
         _cleanup_free_ char *slot = NULL;
+        const char *pool = policy_pool(c->policy, dev)->name;
         AllocationDevice *d;
 
-        if (string_replace(&slot, "%s%u", policy_pool(c->policy, dev)->name, index) < 0)
+        if (string_replace(&slot, "%s%s%u", pool, ends_in_digit(pool) ? "_" : "", index) < 0)
                 return -ENOMEM;
         d = add_device(a, c, dev, DEVICE_ROLE_ASSIGNED);
         if (!d || string_copy(&d->slot, slot) < 0)
@@ -65,8 +74,10 @@ static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choic
         return add_members(a, c, choice, dev, GROUP_ROLE_COMPANION, slot);
 }
 
-/* Slots of a pool: NICs in the order of the GPUs they are paired with, so that gpu0 and its NIC have the same index; then by address. */
-static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs, size_t n_pairs) {
+/* Slots of a pool: NICs in the order of the GPUs they are paired with, so that gpu0 and its NIC have the same index;
+ * then by address. */
+static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs,
+                    size_t n_pairs) {
         const PlanContext *c = p->context;
         unsigned index = 0;
         int r = 0;
@@ -92,9 +103,10 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < p->request->n_pools; i++)
-                r = add_pool(a, p, choice, p->pools[i], pairs, n_pairs);
+                r = add_pool(a, p, choice, p->pools[i].pool, pairs, n_pairs);
         for (size_t i = 0; r == 0 && i < choice->picks.n; i++)
-                r = add_members(a, p->context, choice, &p->context->inventory->devices[choice->picks.devices[i]], GROUP_ROLE_HOLD, NULL);
+                r = add_members(a, p->context, choice, &p->context->inventory->devices[choice->picks.devices[i]],
+                                GROUP_ROLE_HOLD, NULL);
         return r;
 }
 
@@ -106,7 +118,8 @@ static int add_pins(Allocation *a, const Planner *p, const NodeChoice *choice) {
                 return -ENOMEM;
         cores_split(p->request->cpus, p->threads, choice->n_nodes, shares);
         for (size_t i = 0; i < choice->n_nodes; i++)
-                a->n_pins += cores_pick(p->context->inventory, &p->free_cpus[choice->nodes[i]], shares[i], &a->cpus, &a->pins[a->n_pins]);
+                a->n_pins += cores_pick(p->context->inventory, &p->free_cpus[choice->nodes[i]], shares[i], &a->cpus,
+                                        &a->pins[a->n_pins]);
         for (size_t i = 0; i < a->n_pins; i++)
                 a->pins[i].vcpu = (unsigned) i;
         return 0;
@@ -114,14 +127,18 @@ static int add_pins(Allocation *a, const Planner *p, const NodeChoice *choice) {
 
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
-        int r = a ? add_devices(a, p, choice) : -ENOMEM;
+        int r = a ? string_copy(&a->vfio_driver, p->context->config->vfio_driver) : -ENOMEM;
+
+        if (r == 0)
+                r = add_devices(a, p, choice);
 
         if (r == 0 && p->request->cpus > 0)
                 r = add_pins(a, p, choice);
         if (r < 0)
                 return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         if (p->request->cpus > 0) {
-                Verdict v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a, ret_refusal);
+                Verdict v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a,
+                                            ret_refusal);
 
                 if (v != VERDICT_NONE)
                         return v;
@@ -134,8 +151,10 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
 int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
         NodeChoice only = { .picks = { .n = 1, .devices = { (uint32_t) inventory_device_index(c->inventory, dev) } } };
-        int r = a ? add_slot(a, c, &only, dev, 0) : -ENOMEM;
+        int r = a ? string_copy(&a->vfio_driver, c->config->vfio_driver) : -ENOMEM;
 
+        if (r == 0)
+                r = add_slot(a, c, &only, dev, 0);
         if (r == 0)
                 r = add_members(a, c, &only, dev, GROUP_ROLE_HOLD, NULL);
         if (r < 0)

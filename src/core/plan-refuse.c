@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Why there is no plan. Asked only after the search came back empty; what is short is found by asking again for less. */
+/* Why there is no plan. Asked only after the search came back empty; what is short is found by asking again for less.
+ */
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "core/cores.h"
@@ -25,9 +27,11 @@ static void append_reasons(const PlanContext *c, const Pool *pool, Refusal *ret)
                 if (ledger_check_device(c->ledger, c->inventory, dev, NULL, &why) == VERDICT_NONE &&
                     policy_check(c->policy, dev, &why) == VERDICT_NONE)
                         continue;
-                names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address), strlen(PCI_ADDRESS_STR(dev->address))) == 0;
-                if (string_replace(&longer, "%s %s%s%s", ret->message, names_itself ? "" : PCI_ADDRESS_STR(dev->address),
-                                   names_itself ? "" : ": ", why.message ?: "") < 0)
+                names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address),
+                                                      strlen(PCI_ADDRESS_STR(dev->address))) == 0;
+                if (string_replace(&longer, "%s %s%s%s", ret->message,
+                                   names_itself ? "" : PCI_ADDRESS_STR(dev->address), names_itself ? "" : ": ",
+                                   why.message ?: "") < 0)
                         return;
                 free(ret->message);
                 ret->message = TAKE_PTR(longer);
@@ -35,39 +39,75 @@ static void append_reasons(const PlanContext *c, const Pool *pool, Refusal *ret)
         }
 }
 
-static size_t pool_size(const PlanContext *c, const Pool *pool) {
-        size_t n = 0;
+/* Devices of a pool: all, and those that would be free were it not for an allocation. */
+static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
+        const PlanContext *c = p->context;
 
-        for (size_t i = 0; i < c->inventory->n_devices; i++)
-                n += policy_pool(c->policy, &c->inventory->devices[i]) == pool;
-        return n;
+        *ret_all = *ret_held = 0;
+        for (size_t i = 0; i < c->inventory->n_devices; i++) {
+                const PciDevice *dev = &c->inventory->devices[i];
+                Verdict v;
+
+                if (policy_pool(c->policy, dev) != pool)
+                        continue;
+                (*ret_all)++;
+                if (p->is_free[i] || policy_verdict(c->policy, dev) != VERDICT_NONE)
+                        continue;
+                v = ledger_check_device(c->ledger, c->inventory, dev, NULL, NULL);
+                *ret_held += v == VERDICT_ALLOCATED || v == VERDICT_PF_ALLOCATED;
+        }
+}
+
+static bool wants_vfs(const Pool *pool) {
+        bool wants = pool->virtual_functions > 0;
+
+        for (size_t i = 0; i < pool->n_matches; i++)
+                wants = wants || pool->matches[i].type == PCI_TYPE_VF || pool->matches[i].pf;
+        return wants;
+}
+
+static Verdict refuse_empty_pool(const Pool *pool, unsigned wanted, Refusal *ret) {
+        const char *remedy = wants_vfs(pool) ? "VirtualFunctions= creates VFs at start where there are none."
+                                             : "Mend the Match= lines of the pool, or ask for another.";
+
+        return refuse(
+                ret, VERDICT_INSUFFICIENT_DEVICES, NULL, remedy,
+                "Pool '%s' has 0 of its 0 devices free, %u wanted. No device of this node matches its Match= lines.",
+                pool->name, wanted);
 }
 
 static Verdict check_counts(const Planner *p, Refusal *ret) {
-        for (size_t i = 0; i < p->search.n_pools; i++) {
-                const SearchPool *pool = &p->search.pools[i];
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                const SearchPool *pool = &p->pools[i];
+                unsigned n_free = planner_count(p, i), all, held;
 
-                if (pool->n >= pool->wanted)
+                if (n_free >= pool->wanted)
                         continue;
-                (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, "Release an allocation that has some, or ask for fewer.",
-                              "Pool '%s' has %zu of its %zu devices free, %u wanted.", p->pools[i]->name, pool->n,
-                              pool_size(p->context, p->pools[i]), pool->wanted);
+                count_pool(p, pool->pool, &all, &held);
+                if (all == 0)
+                        return refuse_empty_pool(pool->pool, pool->wanted, ret);
+                (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL,
+                              n_free + held >= pool->wanted ? "Release an allocation that has some, or ask for fewer."
+                                                            : "Ask for fewer.",
+                              "Pool '%s' has %u of its %u devices free, %u wanted.", pool->pool->name, n_free, all,
+                              pool->wanted);
                 if (ret && ret->message)
-                        append_reasons(p->context, p->pools[i], ret);
+                        append_reasons(p->context, pool->pool, ret);
                 return VERDICT_INSUFFICIENT_DEVICES;
         }
         return VERDICT_NONE;
 }
 
-/* The same request with something left out: would it do? */
-static bool would_do(const Planner *p, const Request *relaxed) {
+/* The same request with something left out: would it do? 1, 0, or negative when that could not be found out. */
+static int would_do(const Planner *p, const Request *relaxed) {
         Planner again = *p;
         NodeChoice best, second;
         bool has_second;
+        int r;
 
         again.request = relaxed;
-        again.search.n_pools = relaxed->n_pools;
-        return planner_choose(&again, &best, &second, &has_second) == 0;
+        r = planner_choose(&again, &best, &second, &has_second);
+        return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
 /* "node 0 has 8, node 1 none" */
@@ -78,8 +118,8 @@ static char *list_cpus(const Planner *p) {
                 _cleanup_free_ char *before = text;
 
                 text = NULL;
-                (void) string_replace(&text, "%s%snode %d has %u", before ?: "", before ? ", " : "", p->context->inventory->nodes[i].id,
-                                      p->n_free_cpus[i]);
+                (void) string_replace(&text, "%s%snode %d has %u", before ?: "", before ? ", " : "",
+                                      p->context->inventory->nodes[i].id, p->n_free_cpus[i]);
         }
         return text;
 }
@@ -91,18 +131,29 @@ static char *list_memory(const Planner *p) {
                 _cleanup_free_ char *before = text;
 
                 text = NULL;
-                (void) string_replace(&text, "%s%snode %d has %s", before ?: "", before ? ", " : "", p->context->inventory->nodes[i].id,
-                                      FORMAT_SIZE(p->free_memory[i]));
+                (void) string_replace(&text, "%s%snode %d has %s", before ?: "", before ? ", " : "",
+                                      p->context->inventory->nodes[i].id, FORMAT_SIZE(p->free_memory[i]));
         }
         return text;
 }
 
-static Verdict refuse_cpus(const Planner *p, Refusal *ret) {
+/* More cells are worth a word only where a number of them was asked for: else all numbers were tried. */
+static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
+        size_t n_nodes = p->context->inventory->n_nodes;
         _cleanup_free_ char *list = list_cpus(p);
+        Request any_cells = *r;
+        int fewer;
 
-        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, "Ask for fewer CPUs, or for more guest cells so that more nodes are used.",
-                      "%u CPUs in whole cores are wanted, in equal shares from at most %u nodes; %s free.", p->request->cpus,
-                      p->request->cells ?: REQUEST_CELLS_MAX, list ?: "there are none");
+        any_cells.cells = 0;
+        fewer = r->cells > 0 ? would_do(p, &any_cells) : 0;
+        if (fewer < 0)
+                return planner_give_up(fewer, ret);
+        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
+                      fewer ? "Ask for fewer CPUs, or for another number of guest cells, or none."
+                            : "Ask for fewer CPUs.",
+                      "%u CPUs in whole cores are wanted, in equal shares from %s%zu node%s; %s free.", r->cpus,
+                      r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, REQUEST_CELLS_MAX),
+                      (r->cells ?: n_nodes) == 1 ? "" : "s", list ?: "there are none");
 }
 
 static Verdict refuse_memory(const Planner *p, Refusal *ret) {
@@ -111,8 +162,10 @@ static Verdict refuse_memory(const Planner *p, Refusal *ret) {
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
                       p->request->page_size > 0 ? "Ask for less, or set aside more hugepages of that size on the node."
                                                 : "Ask for less, or lower ReserveMemory=.",
-                      "%s of %s are wanted in equal shares on the nodes that give the CPUs; %s left.", FORMAT_SIZE(p->request->memory),
-                      p->request->page_size > 0 ? FORMAT_SIZE(p->request->page_size) : "ordinary memory", list ?: "there is none");
+                      "%s of %s are wanted in equal shares on the nodes that give the CPUs; %s left.",
+                      FORMAT_SIZE(p->request->memory),
+                      p->request->page_size > 0 ? FORMAT_SIZE(p->request->page_size) : "ordinary memory",
+                      list ?: "there is none");
 }
 
 /* Without devices: is it the CPUs, the memory, or that no node has both? */
@@ -120,49 +173,78 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         uint64_t page = p->request->page_size ?: 4096;
         Request r = *p->request;
         Planner roomy = *p;
+        int does;
 
         r.n_pools = 0;
-        if (p->request->cpus == 0 || would_do(p, &r))
-                return VERDICT_NONE;
+        does = p->request->cpus == 0 || would_do(p, &r);
+        if (does != 0)
+                return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         if (p->request->cells > p->context->inventory->n_nodes)
-                return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.", "%u guest cells are wanted, this node has %zu NUMA nodes.",
-                              p->request->cells, p->context->inventory->n_nodes);
+                return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.",
+                              "%u guest cells are wanted, this node has %zu NUMA nodes.", p->request->cells,
+                              p->context->inventory->n_nodes);
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy.free_memory[i] = MAX(p->request->memory, page);
-        return would_do(&roomy, &r) ? refuse_memory(p, ret) : refuse_cpus(p, ret);
+        does = would_do(&roomy, &r);
+        return does < 0 ? planner_give_up(does, ret) : does ? refuse_memory(p, ret) : refuse_cpus(&roomy, &r, ret);
 }
 
-static Verdict refuse_numa(const Planner *p, Refusal *ret) {
-        _cleanup_free_ char *text = NULL;
+/* "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node": the first few of each pool. */
+static char *list_devices(const Planner *p) {
+        const Inventory *inv = p->context->inventory;
+        char *text = NULL;
 
-        for (size_t i = 0; i < p->search.n_pools; i++)
-                for (size_t j = 0; j < p->search.pools[i].n && j < REASONS_MAX; j++) {
-                        const PciDevice *dev = &p->context->inventory->devices[p->search.pools[i].devices[j]];
-                        _cleanup_free_ char *before = text;
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                for (size_t j = 0, n = 0; j < inv->n_devices && n < REASONS_MAX; j++) {
+                        _cleanup_free_ char *before = NULL;
                         char node[24] = "an unknown node";
 
-                        if (dev->numa_node >= 0)
-                                (void) snprintf(node, sizeof(node), "node %d", dev->numa_node);
-                        text = NULL;
-                        (void) string_replace(&text, "%s%s%s is on %s", before ?: "", before ? ", " : "", PCI_ADDRESS_STR(dev->address), node);
+                        if (!p->is_free[j] || policy_pool(p->context->policy, &inv->devices[j]) != p->pools[i].pool)
+                                continue;
+                        if (inv->devices[j].numa_node >= 0)
+                                (void) snprintf(node, sizeof(node), "node %d", inv->devices[j].numa_node);
+                        before = TAKE_PTR(text);
+                        (void) string_replace(&text, "%s%s%s is on %s", before ?: "", before ? ", " : "",
+                                              PCI_ADDRESS_STR(inv->devices[j].address), node);
+                        n++;
                 }
-        return refuse(ret, VERDICT_NUMA, NULL, "Release what occupies the device's node, or ask with the policy 'preferred'.",
-                      "There are enough free devices, CPUs and memory, but not where the NUMA policy '%s' wants them: %s.",
-                      numa_policy_to_string(p->request->numa), text ?: "");
+        return text;
+}
+
+/* close_enough: with another NUMA policy the proximity asked for could be had. */
+static Verdict refuse_numa(const Planner *p, bool close_enough, Refusal *ret) {
+        _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
+        bool both = p->request->proximity != PROXIMITY_ANY;
+
+        return refuse(
+                ret, VERDICT_NUMA, NULL,
+                close_enough ? "Release what occupies the device's node, or ask with the policy 'preferred'."
+                             : "Release what occupies the device's node, or ask with the policy 'preferred' and a "
+                               "wider proximity.",
+                "There are enough free devices, CPUs and memory, but not where the NUMA policy '%s'%s%s%s: %s.%s%s%s",
+                numa_policy_to_string(p->request->numa), both ? " and the proximity '" : " wants them",
+                both ? proximity_to_string(p->request->proximity) : "", both ? "' want them" : "", list ?: "",
+                cpus ? " Of CPUs " : "", cpus ?: "", cpus ? " free." : "");
 }
 
 Verdict planner_refuse(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         Verdict v = check_counts(p, ret);
+        int does;
 
         if (v == VERDICT_NONE)
                 v = check_room(p, ret);
         if (v != VERDICT_NONE)
                 return v;
         r.proximity = PROXIMITY_ANY;
-        if (p->request->proximity != PROXIMITY_ANY && would_do(p, &r))
-                return refuse(ret, VERDICT_PROXIMITY, NULL, "Ask with a wider proximity, or release devices that are closer together.",
-                              "There are enough free devices, but no GPU and NIC among them within the proximity '%s'.",
+        does = p->request->proximity != PROXIMITY_ANY ? would_do(p, &r) : 0;
+        if (does > 0)
+                return refuse(ret, VERDICT_PROXIMITY, NULL, "Ask with a wider proximity, or for fewer devices.",
+                              "There are enough free devices, but not every GPU and NIC can be paired within '%s'.",
                               proximity_to_string(p->request->proximity));
-        return refuse_numa(p, ret);
+        r.proximity = p->request->proximity;
+        r.numa = NUMA_POLICY_PREFERRED;
+        if (does == 0)
+                does = would_do(p, &r);
+        return does < 0 ? planner_give_up(does, ret) : refuse_numa(p, does, ret);
 }

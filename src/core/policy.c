@@ -41,7 +41,7 @@ static int assign_pool(Policy *p, size_t index) {
         int r;
 
         p->pools[index] = -1;
-        if (dev->is_bridge)
+        if (dev->is_bridge || pci_device_is_platform(dev))
                 return 0;
         for (size_t i = 0; i < p->config->n_pools; i++) {
                 const Pool *pool = &p->config->pools[i];
@@ -54,7 +54,8 @@ static int assign_pool(Policy *p, size_t index) {
                         continue;
                 }
                 const Pool *first = &p->config->pools[p->pools[index]];
-                r = policy_add_problem(p, m->line, "Pool '%s' also matches %s, which pool '%s' (line %u) has; it stays there.",
+                r = policy_add_problem(p, m->line,
+                                       "Pool '%s' also matches %s, which pool '%s' (line %u) has; it stays there.",
                                        pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->line);
                 if (r < 0)
                         return r;
@@ -72,9 +73,10 @@ const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
         return pool < 0 ? NULL : &p->config->pools[pool];
 }
 
-/* The host needs it, or the admin said never: it stays with its driver whatever group it is in. */
+/* The host needs it, or the admin said never, or may have said so: it stays with its driver whatever group it is in. */
 static bool is_untouchable(const Policy *p, const PciDevice *dev) {
-        return dev->boot_vga || dev->critical || is_excluded(p, dev);
+        return p->config->held_back || dev->boot_vga || dev->critical || pci_device_is_platform(dev) ||
+               is_excluded(p, dev);
 }
 
 /* A PF on offer whose VFs are, or are about to be, on offer as well. */
@@ -95,7 +97,8 @@ static void find_conflict(Policy *p) {
                                 continue;
                         refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
                                "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
-                               "%s: pool '%s' (line %u) offers the PF %s and pool '%s' (line %u) its own VF %s: the same hardware "
+                               "%s: pool '%s' (line %u) offers the PF %s and pool '%s' (line %u) its own VF %s: the "
+                               "same hardware "
                                "twice.",
                                p->config->file ?: "(built in)", pool->name, pool->line, PCI_ADDRESS_STR(pf->address),
                                vf_pool->name, vf_pool->line, PCI_ADDRESS_STR(vf->address));
@@ -105,7 +108,8 @@ static void find_conflict(Policy *p) {
                 if (vf_pool)
                         refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
                                "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
-                               "%s: pool '%s' (line %u) offers the PF %s and VirtualFunctions= of pool '%s' (line %u) would create "
+                               "%s: pool '%s' (line %u) offers the PF %s and VirtualFunctions= of pool '%s' (line %u) "
+                               "would create "
                                "VFs on it: the same hardware twice.",
                                p->config->file ?: "(built in)", pool->name, pool->line, PCI_ADDRESS_STR(pf->address),
                                vf_pool->name, vf_pool->line);
@@ -150,7 +154,19 @@ Policy *policy_free(Policy *p) {
         return NULL;
 }
 
-/* A pool has the device or another function of its card: a GPU's audio goes where the GPU goes. */
+/* What a GPU brings along on its own card: audio, and the USB controller and UCSI of its USB-C port. */
+static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
+        static const uint32_t classes[] = { 0x0403, 0x0c03, 0x0c80 };
+
+        if (!pci_device_is_gpu(gpu) || !pci_device_is_companion(gpu, dev))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(classes); i++)
+                if (dev->class >> 8 == classes[i])
+                        return true;
+        return false;
+}
+
+/* A pool has the device or the GPU whose function it is: a GPU's audio goes where the GPU goes. */
 static bool is_offered(const Policy *p, const PciDevice *dev) {
         const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
 
@@ -158,7 +174,7 @@ static bool is_offered(const Policy *p, const PciDevice *dev) {
         while (d > first && pci_address_same_slot(d[-1].address, dev->address))
                 d--;
         for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
-                if (policy_pool(p, d) && (d == dev || pci_device_is_companion(d, dev)))
+                if (policy_pool(p, d) && (d == dev || (is_function_of_gpu(d, dev) && !is_untouchable(p, d))))
                         return true;
         return false;
 }
@@ -168,7 +184,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
 
         if (member->critical || member->boot_vga)
                 return GROUP_ROLE_BLOCK;
-        if (member->is_bridge || is_excluded(p, member))
+        if (member->is_bridge || pci_device_is_platform(member) || is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         /* Its own PF serves all its siblings, so it cannot leave the host for the sake of one VF. */
         if (dev->type == PCI_TYPE_VF && pci_address_equal(dev->physfn, member->address))
@@ -178,7 +194,9 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        if (pci_device_is_companion(dev, member))
+        /* A port of the same card that no pool has may be the host's. */
+        if (pci_device_is_companion(dev, member) &&
+            (policy_pool(p, member) || harmless || is_function_of_gpu(dev, member)))
                 return GROUP_ROLE_COMPANION;
         if (is_offered(p, member) || harmless)
                 return GROUP_ROLE_HOLD;
@@ -190,11 +208,16 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
 
         if (m->critical)
-                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, "Move the device to a slot with a group of its own.",
-                              "IOMMU group %d also holds %s, which the host needs: %s", dev->iommu_group, PCI_ADDRESS_STR(m->address),
-                              m->critical);
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
+                              "Move the device to a slot with a group of its own.",
+                              "IOMMU group %d also holds %s, which the host needs: %s", dev->iommu_group,
+                              PCI_ADDRESS_STR(m->address), m->critical);
         if (m->boot_vga)
                 why = "the boot VGA";
+        else if (m->is_bridge)
+                why = "a bridge";
+        else if (pci_device_is_platform(m))
+                why = "a part of the platform";
         else if (is_excluded(p, m))
                 why = "which the configuration excludes";
         else if (dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)) {
@@ -206,10 +229,13 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
                 why = "for which the kernel shows no driver_override";
         else {
                 why = "which no pool offers";
-                remedy = "Put it into a pool too, unbind its driver, or move one of the cards to another slot.";
+                remedy = pci_device_is_companion(dev, m) ? "Put it into a pool too, or unbind its driver."
+                                                         : "Put it into a pool too, unbind its driver, or move one of "
+                                                           "the cards to another slot.";
         }
-        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, remedy, "IOMMU group %d also holds %s, bound to %s, %s.", dev->iommu_group,
-                      PCI_ADDRESS_STR(m->address), m->driver ?: "no driver", why);
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, remedy,
+                      "IOMMU group %d also holds %s, bound to %s, %s.", dev->iommu_group, PCI_ADDRESS_STR(m->address),
+                      m->driver ?: "no driver", why);
 }
 
 static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) {
@@ -220,7 +246,8 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
         if (group->direct)
                 return refuse(ret, VERDICT_RESERVED_REGION, &dev->address,
                               "Ask the vendor for firmware that does not reserve memory for this device (RMRR).",
-                              "The firmware demands a direct memory mapping for IOMMU group %d, so VFIO refuses it.", group->number);
+                              "The firmware demands a direct memory mapping for IOMMU group %d, so VFIO refuses it.",
+                              group->number);
         for (size_t i = 0; i < group->n_members; i++) {
                 const PciDevice *m = &p->inventory->devices[group->members[i]];
 
@@ -232,7 +259,11 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
 
 static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {
         if (dev->is_bridge)
-                return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL, "It is a bridge: only endpoints can be given to a guest.");
+                return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
+                              "It is a bridge: only endpoints can be given to a guest.");
+        if (pci_device_is_platform(dev))
+                return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
+                              "It is part of the platform, not a device for guests.");
         if (dev->boot_vga)
                 return refuse(ret, VERDICT_BOOT_VGA, &dev->address, "Use another card for the console.",
                               "It is the boot VGA: the firmware's console is on it.");
@@ -243,8 +274,11 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "The configuration excludes it (%s:%u).", p->config->file ?: "(built in)",
                               match_any(p->config->excludes, p->config->n_excludes, dev)->line);
         if (!policy_pool(p, dev))
-                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Add a Match= line for it to a [Pool NAME] section.",
-                              "No pool offers it.");
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                              "Add a Match= line for it to a [Pool NAME] section.", "No pool offers it.");
+        if (p->config->held_back)
+                return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Mend that line, then reload the configuration.",
+                              "%s", p->config->held_back);
         if (dev->iommu_group < 0)
                 return p->inventory->iommu
                                ? refuse(ret, VERDICT_NO_IOMMU, &dev->address, NULL,

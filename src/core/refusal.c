@@ -81,16 +81,3 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         *ret = fresh;
         return v;
 }
-
-void refusal_set_remedy(Refusal *r, const char *format, ...) {
-        va_list ap;
-        char *s;
-
-        if (!r)
-                return;
-        va_start(ap, format);
-        s = format_text(format, ap);
-        va_end(ap);
-        free(r->remedy);
-        r->remedy = s;
-}

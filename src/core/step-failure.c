@@ -16,15 +16,21 @@ static const struct {
         { STEP_UNBIND, EIO, "the kernel took the write, but the device is still bound." },
         { STEP_UNBIND, ENOENT, "the device is gone." },
         { STEP_BIND, EBUSY, "it is on another driver by now, or a guest has a member of its IOMMU group." },
-        { STEP_BIND, ENODEV, "the kernel probed, but the driver did not take it; is its module loaded? See the kernel log." },
+        { STEP_BIND, ENODEV,
+          "the kernel probed, but the driver did not take it; is its module loaded? See the kernel log." },
         { STEP_BIND, EINVAL, "the kernel does not know the address." },
         { STEP_AUTOPROBE, EIO, "the kernel took the write but shows another value." },
-        { STEP_NUMVFS, ENOENT, "the PF has no driver, or its driver creates VFs only when it is loaded (mlx4_core: module options)." },
-        { STEP_NUMVFS, ENOMEM, "not enough MMIO space or bus numbers for VFs; try pci=realloc on the kernel command line, or the firmware setup." },
+        { STEP_NUMVFS, ENOENT,
+          "the PF has no driver, or its driver creates VFs only when it is loaded (mlx4_core: module options)." },
+        { STEP_NUMVFS, ENOMEM,
+          "not enough MMIO space or bus numbers for VFs; try pci=realloc on the kernel command line, or the firmware "
+          "setup." },
         { STEP_NUMVFS, ENOSPC, "no MSI-X vectors are left for so many VFs." },
-        { STEP_NUMVFS, ERANGE, "the PF does not have so many VFs; ConnectX: raise NUM_OF_VFS in its firmware configuration." },
+        { STEP_NUMVFS, ERANGE,
+          "the PF does not have so many VFs; ConnectX: raise NUM_OF_VFS in its firmware configuration." },
         { STEP_NUMVFS, EBUSY, "it has another number of VFs already; their users must let go of them first." },
-        { STEP_NUMVFS, EIO, "the kernel made fewer VFs than it was asked for; they were removed again. See the kernel log." },
+        { STEP_NUMVFS, EIO,
+          "the kernel made fewer VFs than it was asked for; they were removed again. See the kernel log." },
 };
 
 char *step_failure(const Step *s, int error) {

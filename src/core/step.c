@@ -62,26 +62,28 @@ char *step_describe(const Step *s) {
         return text;
 }
 
-static bool needs_binding(const AllocationDevice *d, const char *vfio_driver) {
-        return !streq_ptr(d->prior_driver, vfio_driver);
+/* It was on the VFIO driver before the allocation: there it stays. */
+static bool is_at_home(const Allocation *a, const AllocationDevice *d) {
+        return streq_ptr(d->prior_driver, a->vfio_driver);
 }
 
-int steps_prepare(const Allocation *a, const char *vfio_driver, StepList **ret) {
+int steps_prepare(const Allocation *a, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        const char *vfio = a->vfio_driver;
         int r = l ? 0 : -ENOMEM;
 
         /* 1. Say which driver may have each: from here no other one can take a device that is let go. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (!streq_ptr(a->devices[i].prior_override, vfio_driver))
-                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, a->devices[i].prior_override, vfio_driver);
+                if (!streq_ptr(a->devices[i].prior_override, vfio))
+                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, a->devices[i].prior_override, vfio);
         /* 2. Unbind every member before binding any: VFIO needs the whole group. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (a->devices[i].prior_driver && needs_binding(&a->devices[i], vfio_driver))
-                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, a->devices[i].prior_driver, NULL);
+                if (a->devices[i].prior_driver && !is_at_home(a, &a->devices[i]))
+                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, a->devices[i].prior_driver, vfio);
         /* 3. Bind all. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (needs_binding(&a->devices[i], vfio_driver))
-                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL, vfio_driver);
+                if (!is_at_home(a, &a->devices[i]))
+                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL, vfio);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);
@@ -95,7 +97,38 @@ static bool is_there(const Inventory *inv, const AllocationDevice *d) {
         return dev && allocation_device_is(d, dev);
 }
 
-int steps_release(const Allocation *a, const Inventory *inv, const char *vfio_driver, AfterRelease after, StepList **ret) {
+/* One kind of release step for each device that has a way to go. */
+static int add_release_steps(StepList *l, StepKind kind, const Allocation *a, const Inventory *inv) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+
+                if (!is_there(inv, d) || is_at_home(a, d))
+                        continue;
+                if (kind == STEP_UNBIND)
+                        r = step_list_add(l, kind, d->address, a->vfio_driver, d->prior_driver);
+                else if (d->prior_driver)
+                        r = step_list_add(l, kind, d->address, kind == STEP_OVERRIDE ? a->vfio_driver : NULL,
+                                          d->prior_driver);
+        }
+        return r;
+}
+
+static int restore_overrides(StepList *l, const Allocation *a, const Inventory *inv) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const char *now = d->prior_driver ? d->prior_driver : a->vfio_driver;
+
+                if (is_there(inv, d) && !streq_ptr(now, d->prior_override))
+                        r = step_list_add(l, STEP_OVERRIDE, d->address, now, d->prior_override);
+        }
+        return r;
+}
+
+int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         int r = l ? 0 : -ENOMEM;
 
@@ -104,28 +137,22 @@ int steps_release(const Allocation *a, const Inventory *inv, const char *vfio_dr
                 return 0;
         }
         /*
-         * 1. Allow the driver it came from, by name: that works where its ids would not, as for a VF of a PF with autoprobe off
-         * (domain.md B10) or a device another driver's new_id would catch.
+         * 1. Allow the driver it came from, by name: that works where its ids would not, as for a VF of a PF with
+         * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c) or a device another driver's new_id would
+         * catch.
          */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (is_there(inv, &a->devices[i]) && needs_binding(&a->devices[i], vfio_driver) && a->devices[i].prior_driver)
-                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, vfio_driver, a->devices[i].prior_driver);
-        /* 2. Unbind all before binding any: a group member on a host driver while another is on VFIO is refused (A8). */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (is_there(inv, &a->devices[i]) && needs_binding(&a->devices[i], vfio_driver))
-                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, vfio_driver, NULL);
+        if (r == 0)
+                r = add_release_steps(l, STEP_OVERRIDE, a, inv);
+        /* 2. Unbind all before binding any: while a member is on VFIO and in use the kernel refuses host drivers in its
+         * group. */
+        if (r == 0)
+                r = add_release_steps(l, STEP_UNBIND, a, inv);
         /* 3. Give each back to its driver. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (is_there(inv, &a->devices[i]) && needs_binding(&a->devices[i], vfio_driver) && a->devices[i].prior_driver)
-                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL, a->devices[i].prior_driver);
-        /* 4. The override as it was; this does not unbind (B3). */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                const AllocationDevice *d = &a->devices[i];
-                const char *now = needs_binding(d, vfio_driver) && d->prior_driver ? d->prior_driver : vfio_driver;
-
-                if (is_there(inv, d) && !streq_ptr(now, d->prior_override))
-                        r = step_list_add(l, STEP_OVERRIDE, d->address, now, d->prior_override);
-        }
+        if (r == 0)
+                r = add_release_steps(l, STEP_BIND, a, inv);
+        /* 4. The override as it was; this does not unbind. */
+        if (r == 0)
+                r = restore_overrides(l, a, inv);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

@@ -10,12 +10,20 @@
 #include "ctl/verbs.h"
 #include "ctl/view.h"
 
-/* "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1". */
+/* One item of a list behind a colon; nothing when it is empty. */
+static void print_part(const char **separator, const char *before, const char *text) {
+        if (!text || !*text)
+                return;
+        printf("%s%s%s", *separator, before, text);
+        *separator = ", ";
+}
+
+/* "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1, held with it: 0000:0a:00.0". */
 static int print_summary(Client *c, const char *name) {
-        _cleanup_free_ char *addresses = NULL, *memory = NULL;
+        _cleanup_free_ char *addresses = NULL, *memory = NULL, *held = NULL;
         _cleanup_json_ json_object *node = NULL;
+        const char *separator = ": ";
         json_object *a;
-        const char *cpus;
         int r;
 
         r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
@@ -26,11 +34,15 @@ static int print_summary(Client *c, const char *name) {
                 return report_failure(c->args, NULL, "'%s' was prepared, and released again by someone else.", name);
         addresses = view_addresses(a, " ");
         memory = view_memory(a);
-        if (!addresses || !memory)
+        held = view_held(a, " ");
+        if (!addresses || !memory || !held)
                 return report_errno(c->args, -ENOMEM, "Cannot print");
-        cpus = reply_text(a, "cpus");
-        printf("%s is %s:%s%s%s%s%s%s\n", name, reply_cell(a, "state"), *addresses ? " " : "", addresses,
-               cpus && *cpus ? ", CPUs " : "", cpus ? cpus : "", *memory ? ", " : "", memory);
+        printf("%s is %s", name, reply_cell(a, "state"));
+        print_part(&separator, "", addresses);
+        print_part(&separator, "CPUs ", reply_text(a, "cpus"));
+        print_part(&separator, "", memory);
+        print_part(&separator, "held with it: ", held);
+        putchar('\n');
         return 0;
 }
 

@@ -11,8 +11,15 @@
 #include "util/strings.h"
 
 static const Column columns[] = {
-        { "NAME" }, { "STATE" }, { "GENERATION", .right = true }, { "OWNER", .right = true },
-        { "CPUS" }, { "NODES" }, { "MEMORY", .right = true },     { "DEVICES", .cut = true },
+        { "NAME" },
+        { "STATE" },
+        { "GENERATION", .right = true },
+        { "OWNER", .right = true },
+        { "CPUS" },
+        { "NODES" },
+        { "MEMORY", .right = true },
+        { "DEVICES", .cut = true },
+        { "HELD", .cut = true },
 };
 
 static const char *or_dash(const char *s) {
@@ -21,6 +28,7 @@ static const char *or_dash(const char *s) {
 
 static int add_allocation(struct libscols_table *table, json_object *a) {
         _cleanup_free_ char *nodes = view_join(a, "numa_nodes", ","), *devices = view_addresses(a, ",");
+        _cleanup_free_ char *held = view_held(a, ",");
         uint64_t memory = view_memory_total(a);
         const char *cells[ELEMENTSOF(columns)] = {
                 reply_cell(a, "name"),
@@ -31,6 +39,7 @@ static int add_allocation(struct libscols_table *table, json_object *a) {
                 or_dash(nodes),
                 memory > 0 ? FORMAT_SIZE(memory) : "-",
                 or_dash(devices),
+                or_dash(held),
         };
 
         return table_add(table, cells);
@@ -62,8 +71,10 @@ int verb_allocations(const Args *args) {
                 r = reply_ask(c, "Describe", NULL, &reply, &text, &node);
         if (r < 0)
                 return r;
-        if (!args_has(args, OPTION_JSON))
+        if (!args_has(args, OPTION_JSON)) {
+                view_read_only(node);
                 return print_table(args, node);
+        }
         puts(text);
         return 0;
 }

@@ -88,7 +88,8 @@ int client_turn(Client *c) {
         sigset_t set;
         int r;
 
-        /* Waiting first: sd_bus_process() says 0 also after it called back for a timeout, and the caller has to look then. */
+        /* Waiting first: sd_bus_process() says 0 also after it called back for a timeout, and the caller has to look
+         * then. */
         r = sd_bus_get_events(c->bus);
         if (r < 0)
                 return r;

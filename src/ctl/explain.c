@@ -55,7 +55,7 @@ int verb_explain(const Args *args) {
 
         r = client_new(args, &c);
         if (r >= 0)
-                r = reply_ask(c, "Explain", args->operands[0], &reply, &text, &device);
+                r = reply_explain(c, args->operands[0], &reply, &text, &device);
         if (r < 0)
                 return r;
         if (args_has(args, OPTION_JSON)) {

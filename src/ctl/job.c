@@ -9,7 +9,8 @@
 #include "ctl/report.h"
 #include "util/strings.h"
 
-/* Signals kept until the reply names the job. When there are more, others' jobs are flooding the bus: the oldest stay. */
+/* Signals kept until the reply names the job. When there are more, others' jobs are flooding the bus: the oldest stay.
+ */
 #define BACKLOG_MAX 4096U
 
 #define MATCH_STEPS                                                                                                    \

@@ -8,6 +8,7 @@
 #include "ctl/report.h"
 #include "ctl/table.h"
 #include "ctl/verbs.h"
+#include "ctl/view.h"
 
 static const Column columns[] = {
         { "ADDRESS" },
@@ -98,5 +99,8 @@ int verb_list(const Args *args) {
                 return r;
         if (pool && !reply_find(node, "pools", pool))
                 return report_failure(args, BUS_ERROR_NO_SUCH_POOL, "There is no pool '%s'.", pool);
-        return args_has(args, OPTION_JSON) ? print_json(args, text, node) : print_table(args, node);
+        if (args_has(args, OPTION_JSON))
+                return print_json(args, text, node);
+        view_read_only(node);
+        return print_table(args, node);
 }

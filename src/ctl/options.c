@@ -53,7 +53,8 @@ typedef struct GetoptTables {
 } GetoptTables;
 
 static void getopt_tables_init(GetoptTables *t) {
-        /* "-": operands come in order, so that the verb is known when an option after it is wrong; ":": tells a missing value. */
+        /* "-": operands come in order, so that the verb is known when an option after it is wrong; ":": tells a missing
+         * value. */
         size_t n = 0;
 
         *t = (GetoptTables){ 0 };

@@ -22,7 +22,7 @@ int verb_plan(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         _cleanup_pool_counts_ PoolCounts pools = { 0 };
-        _cleanup_json_ json_object *plan = NULL;
+        _cleanup_json_ json_object *plan = NULL, *node = NULL;
         const char *text;
         int r;
 
@@ -40,9 +40,14 @@ int verb_plan(const Args *args) {
                 r = reply_parse(c, reply, &text, &plan);
         if (r < 0)
                 return r;
-        if (args_has(args, OPTION_JSON))
+        if (args_has(args, OPTION_JSON)) {
                 puts(text);
-        else
-                print_plan(plan);
+                return 0;
+        }
+        r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        view_read_only(node);
+        print_plan(plan);
         return 0;
 }

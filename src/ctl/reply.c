@@ -41,6 +41,16 @@ int reply_ask(Client *c, const char *member, const char *argument, sd_bus_messag
         return r;
 }
 
+int reply_explain(Client *c, const char *address, sd_bus_message **ret_reply, const char **ret_text,
+                  json_object **ret) {
+        const char *colon = strchr(address, ':');
+        _cleanup_free_ char *full = NULL;
+
+        if (string_replace(&full, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", address) < 0)
+                return report_errno(c->args, -ENOMEM, "Cannot make a call");
+        return reply_ask(c, "Explain", full, ret_reply, ret_text, ret);
+}
+
 static json_object *member(json_object *o, const char *key) {
         json_object *value = NULL;
 

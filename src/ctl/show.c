@@ -20,7 +20,7 @@ static int show_device(Client *c, const char *name) {
         const char *text;
         int r;
 
-        r = reply_ask(c, "Explain", name, &reply, &text, &device);
+        r = reply_explain(c, name, &reply, &text, &device);
         if (r < 0)
                 return r;
         if (args_has(c->args, OPTION_JSON))

@@ -56,7 +56,11 @@ char *view_join(json_object *o, const char *key, const char *separator) {
         return memory_close(f, &text);
 }
 
-char *view_addresses(json_object *allocation, const char *separator) {
+static bool is_held(json_object *allocation_device) {
+        return streq_ptr(reply_text(allocation_device, "role"), "held");
+}
+
+static char *join_addresses(json_object *allocation, const char *separator, bool held) {
         char *text;
         size_t size, n = 0;
         FILE *f = memory_open(&text, &size);
@@ -65,10 +69,18 @@ char *view_addresses(json_object *allocation, const char *separator) {
                 return NULL;
         for (size_t i = 0; i < reply_length(allocation, "devices"); i++) {
                 json_object *d = reply_element(allocation, "devices", i);
-                if (!streq_ptr(reply_text(d, "role"), "held"))
+                if (is_held(d) == held)
                         fprintf(f, "%s%s", n++ ? separator : "", reply_cell(d, "address"));
         }
         return memory_close(f, &text);
+}
+
+char *view_addresses(json_object *allocation, const char *separator) {
+        return join_addresses(allocation, separator, false);
+}
+
+char *view_held(json_object *allocation, const char *separator) {
+        return join_addresses(allocation, separator, true);
 }
 
 char *view_memory(json_object *allocation) {
@@ -110,10 +122,22 @@ static void view_list(const char *key, json_object *o, const char *member) {
 
 static void view_bars(json_object *device) {
         for (size_t i = 0; i < reply_length(device, "bars"); i++) {
-                uint64_t size = json_object_get_uint64(reply_element(device, "bars", i));
-                if (size > 0)
-                        view_field("BAR", "%zu, %s", i, FORMAT_SIZE(size));
+                json_object *bar = reply_element(device, "bars", i);
+                char key[16];
+                int64_t index, size;
+
+                if (!reply_number(bar, "index", &index) || !reply_number(bar, "size", &size))
+                        continue;
+                (void) snprintf(key, sizeof(key), "BAR %" PRId64, index);
+                view_field(key, "%s", FORMAT_SIZE((uint64_t) size));
         }
+}
+
+void view_read_only(json_object *node) {
+        const char *why = reply_text(node, "read_only");
+
+        if (why)
+                fprintf(stderr, "%s\n", why);
 }
 
 void view_device(json_object *d) {
@@ -144,18 +168,22 @@ void view_device(json_object *d) {
 }
 
 static void view_devices(json_object *a) {
+        _cleanup_free_ char *held = view_held(a, " ");
+        size_t n = 0;
+
         for (size_t i = 0; i < reply_length(a, "devices"); i++) {
                 json_object *d = reply_element(a, "devices", i);
-                const char *role = reply_text(d, "role"), *guest = reply_text(d, "guest_address");
-                const char *slot = reply_text(d, "slot"), *pf = reply_text(d, "physical_function");
+                const char *slot = reply_cell(d, "slot"), *guest = reply_text(d, "guest_address");
+                const char *pf = reply_text(d, "physical_function");
 
-                view_field(i ? "" : "Devices", "%-8s %s%s%s%s%s%s",
-                           slot   ? slot
-                           : role ? role
-                                  : "-",
-                           reply_cell(d, "address"), guest ? ", in the guest " : "", guest ? guest : "",
-                           pf ? ", VF of " : "", pf ? pf : "", streq_ptr(role, "companion") ? ", companion" : "");
+                if (is_held(d))
+                        continue;
+                view_field(n++ ? "" : "Devices", "%-8s %s%s%s%s%s%s", slot, reply_cell(d, "address"),
+                           guest ? ", domain address " : "", guest ? guest : "", pf ? ", VF of " : "", pf ? pf : "",
+                           streq_ptr(reply_text(d, "role"), "companion") ? ", companion" : "");
         }
+        if (held && *held)
+                view_field("Held with it", "%s", held);
 }
 
 static void view_pins(json_object *a) {

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template. */
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 
 #include "bus/names.h"
 #include "ctl/reply.h"
 #include "ctl/report.h"
 #include "ctl/verbs.h"
-#include "util/fileio.h"
 #include "util/strings.h"
 
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
-static int read_stdin(char **ret, size_t *ret_size) {
+/* "-" is standard input. A pipe is as good as a file. */
+static int read_text(const char *file, char **ret, size_t *ret_size) {
         _cleanup_free_ char *data = malloc(TEMPLATE_MAX + 2);
+        FILE *f = streq(file, "-") ? stdin : fopen(file, "re");
+        bool failed;
         size_t n;
 
+        if (!f)
+                return -errno;
+        n = data ? fread(data, 1, TEMPLATE_MAX + 1, f) : 0;
+        failed = ferror(f);
+        if (f != stdin)
+                (void) fclose(f);
         if (!data)
                 return -ENOMEM;
-        n = fread(data, 1, TEMPLATE_MAX + 1, stdin);
-        if (ferror(stdin))
+        if (failed)
                 return -EIO;
         if (n > TEMPLATE_MAX)
                 return -E2BIG;
@@ -43,10 +50,10 @@ static bool is_utf8(const char *text) {
 static int read_template(const Args *args, char **ret) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_free_ char *data = NULL;
-        size_t size;
+        size_t size = 0;
         int r;
 
-        r = streq(file, "-") ? read_stdin(&data, &size) : read_file_at(AT_FDCWD, file, TEMPLATE_MAX, &data, &size);
+        r = read_text(file, &data, &size);
         if (r == -E2BIG)
                 return report_failure(args, BUS_ERROR_INVALID_TEMPLATE, "Template %s is longer than %zu KiB.", file,
                                       TEMPLATE_MAX / 1024);

@@ -157,8 +157,8 @@ static void on_report(Job *job, const Report *report) {
                 job->message = step_failure(step, report->error);
                 break;
         case REPORT_UNDO_FAILED:
-                (void) string_replace(&job->message, "%s Undoing it failed too: %s is not as it was (%s).", job->message ?: "",
-                                      PCI_ADDRESS_STR(step->device), strerror(-report->error));
+                (void) string_replace(&job->message, "%s Undoing it failed too: %s is not as it was (%s).",
+                                      job->message ?: "", PCI_ADDRESS_STR(step->device), strerror(-report->error));
                 break;
         default:
                 break;
@@ -198,7 +198,8 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
         else if (si->si_code == CLD_EXITED && si->si_status == CHILD_FAILED)
                 result = JOB_FAILED;
         else if (!job->message)
-                (void) string_replace(&job->message, "The process that did the work died while it was to %s.", job->step ?: "begin");
+                (void) string_replace(&job->message, "The process that did the work died in the attempt to %s.",
+                                      job->step ?: "begin");
         set_result(job, result);
         gone(job);
         return 0;
@@ -207,7 +208,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Job *job = userdata;
 
-        (void) string_replace(&job->message, "It did not come to an end in time while it was to %s; the kernel may still be at it.",
+        (void) string_replace(&job->message, "Out of time in the attempt to %s; the kernel may still be at it.",
                               job->step ?: "begin");
         (void) kill(job->pid, SIGKILL);
         set_result(job, JOB_TIMEOUT);
@@ -232,7 +233,8 @@ static void send_report(const Report *report, void *userdata) {
 /* The first descriptor after stdio. */
 #define REPORT_FD 3
 
-_Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, int fd) {
+/* go: the parent sends a byte when it watches us, or is gone; without it nothing is written. */
+_Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, int fd, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         sigset_t none;
         int r;
@@ -241,12 +243,14 @@ _Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
                 _exit(CHILD_FAILED_DIRTY);
+        if (read(go, &(char){ 0 }, 1) != 1)
+                _exit(CHILD_FAILED_DIRTY);
         (void) prctl(PR_SET_NAME, "passthroughd-job");
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         /*
-         * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for ever would keep the
-         * daemon's bus name from its successor.
+         * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for
+         * ever would keep the daemon's bus name from its successor.
          */
         if (fd != REPORT_FD && dup2(fd, REPORT_FD) < 0)
                 _exit(CHILD_FAILED_DIRTY);
@@ -267,30 +271,53 @@ static int watch(Job *job, sd_event *event, unsigned timeout_sec) {
         if (r >= 0)
                 r = sd_event_source_set_priority(job->io, SD_EVENT_PRIORITY_NORMAL - 1);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &job->timer, CLOCK_MONOTONIC, timeout_sec * 1000000ULL, 0, on_timeout, job);
+                r = sd_event_add_time_relative(event, &job->timer, CLOCK_MONOTONIC, timeout_sec * 1000000ULL, 0,
+                                               on_timeout, job);
         return r;
 }
 
-int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks, void *userdata) {
+/* Forks; *ret_go is the descriptor on which the child waits for its byte. */
+static int fork_child(Job *job, const Sysfs *fs, int *ret_go) {
+        _cleanup_close_ int report_read = -1, report_write = -1, go_read = -1, go_write = -1;
         pid_t parent = getpid();
-        int fds[2], r;
+        int fds[2];
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        report_read = fds[0];
+        report_write = fds[1];
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        go_read = fds[0];
+        go_write = fds[1];
+        job->pid = fork();
+        if (job->pid < 0) {
+                job->pid = 0;
+                return -errno;
+        }
+        if (job->pid == 0) {
+                (void) close(go_write);
+                run_child(job, fs, parent, report_write, go_read);
+        }
+        (void) fcntl(report_read, F_SETFL, O_NONBLOCK);
+        job->fd = TAKE_FD(report_read);
+        *ret_go = TAKE_FD(go_write);
+        return 0;
+}
+
+int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
+              void *userdata) {
+        _cleanup_close_ int go = -1;
+        int r;
 
         job->callbacks = callbacks;
         job->userdata = userdata;
         if (job->steps->n == 0)
                 return sd_event_add_defer(event, &job->defer, on_nothing_to_do, job);
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        job->pid = fork();
-        if (job->pid == 0)
-                run_child(job, fs, parent, fds[1]);
-        r = -errno;
-        (void) close(fds[1]);
-        job->fd = fds[0];
-        if (job->pid < 0) {
-                job->pid = 0;
+        r = fork_child(job, fs, &go);
+        if (r >= 0)
+                r = watch(job, event, timeout_sec);
+        if (r < 0)
                 return r;
-        }
-        (void) fcntl(job->fd, F_SETFL, O_NONBLOCK);
-        return watch(job, event, timeout_sec);
+        return write(go, &(char){ 0 }, 1) == 1 ? 0 : -EIO;
 }

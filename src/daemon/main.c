@@ -2,6 +2,7 @@
 /* passthroughd: arguments and environment. */
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "daemon/manager.h"
@@ -26,7 +27,12 @@ static void help(void) {
 
 /* 1: go on. 0: done. -1: usage error. */
 static int parse_arguments(int argc, char *argv[]) {
-        enum { ARG_SYSROOT = 0x100, ARG_CONFIG, ARG_DEBUG, ARG_VERSION };
+        enum {
+                ARG_SYSROOT = 0x100,
+                ARG_CONFIG,
+                ARG_DEBUG,
+                ARG_VERSION
+        };
         static const struct option options[] = {
                 { "sysroot", required_argument, NULL, ARG_SYSROOT }, { "config", required_argument, NULL, ARG_CONFIG },
                 { "debug", no_argument, NULL, ARG_DEBUG },           { "help", no_argument, NULL, 'h' },
@@ -74,5 +80,7 @@ int main(int argc, char *argv[]) {
         r = manager_new(arg_sysroot, arg_config, state_dir, &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;
-        return manager_run(m) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        /* A peer that went away shows as an error where it is written to. */
+        (void) signal(SIGPIPE, SIG_IGN);
+        return manager_run(m) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -19,7 +19,7 @@ static void release_finished(Manager *m, const ManagerJob *mj, JobResult result)
 static const JobKind prepare_kind = { .verb = "prepare", .finished = prepare_finished };
 static const JobKind release_kind = { .verb = "release", .finished = release_finished };
 
-static Verdict check_may_change(const Manager *m, Refusal *ret) {
+Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
         if (m->ledger->read_only)
                 return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", m->ledger->read_only);
         if (m->stopping)
@@ -29,28 +29,39 @@ static Verdict check_may_change(const Manager *m, Refusal *ret) {
 
 static void signal_devices(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
-                server_device_changed(m->server, a->devices[i].address);
+                if (inventory_find(m->inventory, a->devices[i].address))
+                        server_device_changed(m->server, a->devices[i].address);
+}
+
+static int add_address(PciAddress **array, size_t *n, PciAddress address) {
+        if (ARRAY_RESERVE(*array, *n) < 0)
+                return -ENOMEM;
+        (*array)[(*n)++] = address;
+        return 0;
 }
 
 /* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
 static int refresh_groups(Manager *m, const Allocation *a) {
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
                 const IommuGroup *g = dev ? inventory_find_group(m->inventory, dev->iommu_group) : NULL;
 
-                for (size_t j = 0; g && r >= 0 && j < g->n_members; j++) {
-                        int k = manager_refresh(m, &m->inventory->devices[g->members[j]].address, 1);
-
-                        r = k < 0 ? k : r | k;
-                }
+                if (dev && !g)
+                        r = add_address(&devices, &n, dev->address);
+                for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
+                        r = add_address(&devices, &n, m->inventory->devices[g->members[j]].address);
         }
-        return r;
+        return r < 0 ? r : manager_refresh(m, devices, n);
 }
 
 /* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
 static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        if (manager_refresh_host(m) < 0)
+                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 PlanContext c = manager_context(m);
@@ -71,20 +82,25 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                       "Drivers change faster than a plan can be made.");
 }
 
-/* A guest of somebody else's may sit on a device that was on VFIO before it was allocated, or that we are asked to take back. */
+/* A guest of somebody else's may sit on a device that was on VFIO before it was allocated, or that we are asked to take
+ * back. */
 static Verdict check_holders(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
                 Holder holder;
-                int r = dev && dev->vfio ? holders_of_group(m->fs, dev->iommu_group, &holder) : 0;
+                bool on_vfio = dev && (dev->vfio || streq_ptr(dev->driver, a->vfio_driver));
+                int r = on_vfio ? holders_of_device(m->fs, dev->address, dev->iommu_group, &holder) : 0;
 
                 if (r < 0)
-                        return refuse(ret, VERDICT_BUSY, &dev->address, "Give the daemon the right to read /proc/PID/fd of all processes.",
-                                      "It cannot be told whether a guest uses %s: %s.", PCI_ADDRESS_STR(dev->address), strerror(-r));
+                        return refuse(ret, VERDICT_BUSY, &dev->address,
+                                      "Give the daemon the right to read /proc/PID/fd of all processes.",
+                                      "It cannot be told whether a guest uses %s: %s.", PCI_ADDRESS_STR(dev->address),
+                                      strerror(-r));
                 if (r == 0)
                         continue;
-                return refuse(ret, VERDICT_BUSY, &dev->address, "Stop the guest first.", "%s is in use by process %d (%s).",
-                              PCI_ADDRESS_STR(dev->address), holder.pid, holder.command);
+                return refuse(ret, VERDICT_BUSY, &dev->address, "Stop the guest first.",
+                              "%s is in use by process %d (%s).", PCI_ADDRESS_STR(dev->address), holder.pid,
+                              holder.command);
         }
         return VERDICT_NONE;
 }
@@ -94,7 +110,8 @@ static Verdict refuse_storage(Refusal *ret, int error) {
                       "The ledger could not be written: %s.", strerror(-error));
 }
 
-/* Name, identity and generation; then into the ledger and onto disk. On VERDICT_NONE the ledger owns *a, which is NULL then. */
+/* Name, identity and generation; then into the ledger and onto disk. On VERDICT_NONE the ledger owns *a, which is NULL
+ * then. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
         sd_id128_t id;
@@ -124,14 +141,17 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         return VERDICT_NONE;
 }
 
-/* Takes an allocation out of ledger and disk. When the disk refuses, it stays where it is: failed, to be released again. */
+/* Takes an allocation out of ledger and disk. When the disk refuses, it stays where it is: failed, to be released
+ * again. */
 static void forget(Manager *m, Allocation *a) {
         int r = store_remove(m->store, a->name);
 
         if (r < 0) {
                 log_error_errno(r, "Failed to remove '%s' from the ledger on disk: %m", a->name);
                 a->state = ALLOCATION_FAILED;
-                (void) string_replace(&a->reason, "Its devices are back, but its file could not be removed from the ledger. Release it again.");
+                (void) string_replace(
+                        &a->reason,
+                        "Its devices are back, but its file could not be removed from the ledger. Release it again.");
                 server_allocation_changed(m->server, a->name);
                 return;
         }
@@ -157,12 +177,13 @@ static void set_state(Manager *m, Allocation *a, AllocationState state, const ch
 static Verdict start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         StepList *steps;
 
-        if (steps_prepare(a, m->config->vfio_driver, &steps) < 0)
+        if (steps_prepare(a, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &prepare_kind, a->name, steps, NULL, 0, ret_job, ret);
 }
 
-Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job, Refusal *ret) {
+Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
+                         Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         Allocation *reserved;
@@ -171,13 +192,14 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (!allocation_name_is_valid(name))
                 return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
                               "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
-                              "'%.64s' cannot be the name of an allocation.", name);
-        v = check_may_change(m, ret);
+                              "'%s' cannot be the name of an allocation.", QUOTABLE(name));
+        v = manager_check_may_change(m, ret);
         if (v == VERDICT_NONE && ledger_find(m->ledger, name))
-                v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.", "There is already an allocation '%s'.", name);
+                v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
+                           "There is already an allocation '%s'.", name);
         if (v == VERDICT_NONE && m->n_jobs >= MANAGER_JOBS_MAX)
-                v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.", "%u jobs are at work, the most there can be.",
-                           MANAGER_JOBS_MAX);
+                v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
+                           "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
         if (v == VERDICT_NONE)
                 v = plan_on_fresh_facts(m, request, &plan, ret);
         if (v == VERDICT_NONE)
@@ -196,8 +218,9 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                 forget(m, reserved);
                 return v;
         }
-        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = name }), "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", name, owner,
-                 reserved->n_devices, reserved->n_pins, FORMAT_SIZE(allocation_memory(reserved)));
+        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = name }),
+                 "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", name, owner, reserved->n_devices,
+                 reserved->n_pins, FORMAT_SIZE(allocation_memory(reserved)));
         return VERDICT_NONE;
 }
 
@@ -214,8 +237,12 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
                 break;
         case JOB_FAILED:
-                forget(m, a);
-                break;
+                /* What an earlier run did is still done: only a release leads back to the beginning. */
+                if (!mj->resumed) {
+                        forget(m, a);
+                        break;
+                }
+                /* fall through */
         default:
                 set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 signal_devices(m, a);
@@ -229,7 +256,7 @@ static Verdict start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refus
         Verdict v;
         int r;
 
-        if (steps_release(a, m->inventory, m->config->vfio_driver, m->config->after_release, &steps) < 0)
+        if (steps_release(a, m->inventory, m->config->after_release, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
@@ -249,26 +276,28 @@ static Verdict start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refus
         return VERDICT_NONE;
 }
 
-static Verdict check_release(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
-        Verdict v = check_may_change(m, ret);
+static Verdict check_release(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                             Refusal *ret) {
+        Verdict v = manager_check_may_change(m, ret);
 
         if (v != VERDICT_NONE)
                 return v;
         if (!a)
                 return refuse(ret, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
-                              "There is no allocation '%.64s'.", name);
+                              "There is no allocation '%s'.", QUOTABLE(name));
         if (a->generation != generation)
                 return refuse(ret, VERDICT_STALE_GENERATION, NULL, "If you mean the present one, use its generation.",
-                              "'%s' has generation %" PRIu64 ", not %" PRIu64 ": what you had was released and given out again.", name,
-                              a->generation, generation);
+                              "'%s' has generation %" PRIu64 " now, not %" PRIu64
+                              ": it is not what that generation was given.",
+                              name, a->generation, generation);
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
         for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+                const Withheld *w = ledger_find_withheld(m->ledger, a->devices[i].address);
 
-                if (dev && ledger_check_device(m->ledger, m->inventory, dev, a, ret) == VERDICT_STUCK)
-                        return VERDICT_STUCK;
+                if (w)
+                        return refuse(ret, w->verdict, &w->address, NULL, "%s", w->message);
         }
         return VERDICT_NONE;
 }
@@ -297,7 +326,11 @@ static void release_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 forget(m, a);
                 break;
         case JOB_FAILED:
-                set_state(m, a, mj->before, a->reason);
+                /* Nobody has to wait for a job that a restart took up again, so the reason must stay. */
+                if (mj->resumed)
+                        set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                else
+                        set_state(m, a, mj->before, a->reason);
                 break;
         default:
                 set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
@@ -306,49 +339,71 @@ static void release_finished(Manager *m, const ManagerJob *mj, JobResult result)
         }
 }
 
-/* The same card at the same place? An address may mean another one after a boot. */
-static bool is_same_hardware(const Manager *m, const Allocation *a, PciAddress *ret_device) {
+/* The first device that is gone, or whose address has another card now. NULL when all are there. */
+static const AllocationDevice *find_stranger(const Manager *m, const Allocation *a, bool *ret_gone) {
         for (size_t i = 0; i < a->n_devices; i++) {
-                const AllocationDevice *d = &a->devices[i];
-                const PciDevice *dev = inventory_find(m->inventory, d->address);
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
 
-                *ret_device = d->address;
-                if (dev && !allocation_device_is(d, dev))
+                *ret_gone = !dev;
+                if (!dev || !allocation_device_is(&a->devices[i], dev))
+                        return &a->devices[i];
+        }
+        return NULL;
+}
+
+/* After a boot the devices are with the host's drivers again. */
+static bool is_bound(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+
+                if (!dev || !streq_ptr(dev->driver, a->vfio_driver))
                         return false;
         }
         return true;
 }
 
-static void resume(Manager *m, Allocation *a) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        PciAddress changed;
-        uint32_t job;
-        Verdict v = VERDICT_NONE;
-
-        if (!is_same_hardware(m, a, &changed)) {
-                (void) refuse(&refusal, VERDICT_HARDWARE_CHANGED, &changed, NULL, "%s is not the device that was allocated.",
-                              PCI_ADDRESS_STR(changed));
-                log_full(LOG_ERR, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(changed), .allocation = a->name }), "'%s': %s", a->name,
-                         refusal.message);
-                a->state = ALLOCATION_FAILED;
-                (void) string_copy(&a->reason, refusal.message);
-                return;
-        }
-        if (a->state == ALLOCATION_PREPARING)
-                v = start_prepare(m, a, &job, &refusal);
-        else if (a->state == ALLOCATION_RELEASING) {
-                a->state = ALLOCATION_READY;
-                v = start_release(m, a, &job, &refusal);
-        }
-        if (v != VERDICT_NONE)
-                log_error("Failed to take '%s' up again: %s", a->name, refusal.message);
+bool manager_needs_resume(const Manager *m, const Allocation *a) {
+        return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
+               (a->state == ALLOCATION_READY && !is_bound(m, a));
 }
 
-void manager_resume(Manager *m) {
-        size_t n = m->ledger->n_allocations;
+static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
+        bool gone;
+        const AllocationDevice *d = find_stranger(m, a, &gone);
 
-        if (m->ledger->read_only)
-                return;
-        for (size_t i = 0; i < n; i++)
-                resume(m, m->ledger->allocations[i]);
+        if (!d)
+                return check_holders(m, a, ret);
+        return gone ? refuse(ret, VERDICT_MISSING, &d->address, NULL, "%s is not on this node any more.",
+                             PCI_ADDRESS_STR(d->address))
+                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, NULL, "%s is not the card that was allocated.",
+                             PCI_ADDRESS_STR(d->address));
+}
+
+bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        AllocationState state = a->state;
+        Verdict v = VERDICT_NONE;
+
+        /* What is gone is left out of a release, so that it can always be had. */
+        if (state == ALLOCATION_RELEASING)
+                v = check_holders(m, a, &refusal);
+        else
+                v = check_hardware(m, a, &refusal);
+        if (v == VERDICT_NONE && state == ALLOCATION_READY) {
+                log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                         "The devices of '%s' are not on %s, binding them again.", a->name, a->vfio_driver);
+                set_state(m, a, ALLOCATION_PREPARING, NULL);
+        }
+        if (v == VERDICT_NONE)
+                v = state == ALLOCATION_RELEASING ? start_release(m, a, ret_job, &refusal)
+                                                  : start_prepare(m, a, ret_job, &refusal);
+        if (v == VERDICT_NONE) {
+                manager_find_job(m, *ret_job)->resumed = true;
+                return true;
+        }
+        log_full(LOG_ERR, 0, (&(LogFields){ .allocation = a->name }), "'%s' cannot be brought in order: %s", a->name,
+                 refusal.message);
+        /* A device that is gone may come back, and the promise stands. */
+        set_state(m, a, v == VERDICT_MISSING ? state : ALLOCATION_FAILED, refusal.message);
+        return false;
 }

@@ -7,6 +7,7 @@
 
 #include "daemon/manager.h"
 #include "host/critical.h"
+#include "host/numa.h"
 #include "host/scan.h"
 #include "util/fileio.h"
 #include "util/log.h"
@@ -26,13 +27,14 @@ static void log_problems(const Config *config) {
 int manager_load_config(Manager *m, Config **ret) {
         _cleanup_(cleanup_config_free) Config *config = NULL;
         _cleanup_free_ char *text = NULL;
-        int r = read_file_at(AT_FDCWD, m->config_path, CONFIG_TEXT_MAX, &text, NULL);
+        size_t size = 0;
+        int r = read_file_at(AT_FDCWD, m->config_path, CONFIG_TEXT_MAX, &text, &size);
 
         if (r == -ENOENT)
                 log_notice("There is no %s: no device is on offer.", m->config_path);
         else if (r < 0)
                 return log_error_errno(r, "Failed to read %s: %m", m->config_path);
-        r = config_parse(m->config_path, text ?: "", &config);
+        r = config_parse(m->config_path, text ?: "", size, &config);
         if (r < 0)
                 return r;
         log_problems(config);
@@ -55,7 +57,8 @@ static void signal_differences(Manager *m, const Inventory *old, const Inventory
                         server_device_added(m->server, new->devices[j++].address);
                 else {
                         if (!streq_ptr(old->devices[i].driver, new->devices[j].driver) ||
-                            old->devices[i].iommu_group != new->devices[j].iommu_group || old->devices[i].n_vfs != new->devices[j].n_vfs)
+                            old->devices[i].iommu_group != new->devices[j].iommu_group ||
+                            old->devices[i].n_vfs != new->devices[j].n_vfs)
                                 server_device_changed(m->server, new->devices[j].address);
                         i++;
                         j++;
@@ -85,12 +88,20 @@ static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                 const StepList *steps = job_steps(m->jobs[i].job);
 
                 for (size_t j = 0; r == 0 && !job_is_gone(m->jobs[i].job) && j < steps->n; j++) {
-                        const PciDevice *dev = m->inventory ? inventory_find(m->inventory, steps->steps[j].device) : NULL;
+                        const PciDevice *dev =
+                                m->inventory ? inventory_find(m->inventory, steps->steps[j].device) : NULL;
 
                         r = add_busy(&busy, &n, steps->steps[j].device);
                         for (size_t k = 0; r == 0 && dev && k < dev->n_vfs; k++)
                                 r = add_busy(&busy, &n, dev->vfs[k]);
                 }
+        }
+        /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
+        for (size_t i = 0; r == 0 && !m->inventory && i < m->ledger->n_allocations; i++) {
+                const Allocation *a = m->ledger->allocations[i];
+
+                for (size_t j = 0; r == 0 && a->state != ALLOCATION_READY && j < a->n_devices; j++)
+                        r = add_busy(&busy, &n, a->devices[j].address);
         }
         if (r < 0)
                 return r;
@@ -105,7 +116,8 @@ static void keep_overrides(const Inventory *old, Inventory *new, const PciAddres
                 const PciDevice *before = inventory_find(old, busy[i]), *now = inventory_find(new, busy[i]);
 
                 if (before && now)
-                        (void) string_copy(&new->devices[inventory_device_index(new, now)].driver_override, before->driver_override);
+                        (void) string_copy(&new->devices[inventory_device_index(new, now)].driver_override,
+                                           before->driver_override);
         }
 }
 
@@ -131,7 +143,8 @@ int manager_scan(Manager *m) {
                 return log_error_errno(r, "Failed to read the node: %m");
         if (!m->inventory)
                 log_policy(policy);
-        if (m->announced && policy->conflict.verdict != VERDICT_NONE && m->policy->conflict.verdict == VERDICT_NONE)
+        if (m->phase == START_ANNOUNCED && policy->conflict.verdict != VERDICT_NONE &&
+            m->policy->conflict.verdict == VERDICT_NONE)
                 log_warning("%s %s", policy->conflict.message, policy->conflict.remedy);
         policy_free(m->policy);
         locality_free(m->locality);
@@ -155,49 +168,105 @@ static int remake_policy(Manager *m) {
         return 0;
 }
 
-int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
-        bool differs = false;
+/* 1: something differs. -ESTALE: more than can be mended in place. */
+static int refresh_device(Manager *m, PciAddress address) {
+        const PciDevice *found = inventory_find(m->inventory, address);
+        _cleanup_free_ char *driver = NULL, *override = NULL;
+        PciDevice *dev;
         int r;
 
-        for (size_t i = 0; i < n; i++) {
-                const PciDevice *found = inventory_find(m->inventory, devices[i]);
-                _cleanup_free_ char *driver = NULL, *override = NULL;
-                PciDevice *dev;
-
-                if (!found)
-                        continue;
-                dev = &m->inventory->devices[inventory_device_index(m->inventory, found)];
-                driver = dev->driver ? strdup(dev->driver) : NULL;
-                override = dev->driver_override ? strdup(dev->driver_override) : NULL;
-                if (scan_refresh_driver(m->fs, dev) < 0)
-                        continue;
-                differs = differs || !streq_ptr(driver, dev->driver) || !streq_ptr(override, dev->driver_override);
-        }
-        if (!differs)
+        if (!found)
                 return 0;
-        /* Whether a group can be given away hangs on its members' drivers. */
-        r = remake_policy(m);
-        return r < 0 ? r : 1;
+        dev = &m->inventory->devices[inventory_device_index(m->inventory, found)];
+        r = string_copy(&driver, dev->driver);
+        if (r >= 0)
+                r = string_copy(&override, dev->driver_override);
+        if (r < 0)
+                return r;
+        r = scan_refresh(m->fs, dev);
+        if (r < 0)
+                return r == -ENOMEM ? r : -ESTALE;
+        return !streq_ptr(driver, dev->driver) || !streq_ptr(override, dev->driver_override);
+}
+
+static int take_refreshed(Manager *m, int r) {
+        if (r == -ESTALE)
+                r = manager_scan(m) < 0 ? -ENOMEM : 1;
+        else if (r > 0)
+                /* Whether a group can be given away hangs on its members' drivers. */
+                r = remake_policy(m) < 0 ? -ENOMEM : 1;
+        return r;
+}
+
+int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
+        int differs = 0;
+
+        for (size_t i = 0; differs >= 0 && i < n; i++) {
+                int r = refresh_device(m, devices[i]);
+
+                differs = r < 0 ? r : differs | r;
+        }
+        return take_refreshed(m, differs);
+}
+
+/* What the host stands on, as one number. */
+static uint64_t critical_digest(const Inventory *inv) {
+        uint64_t digest = 14695981039346656037ULL;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                for (const char *c = inv->devices[i].critical; c && *c; c++)
+                        digest = (digest ^ (uint8_t) *c ^ i) * 1099511628211ULL;
+        return digest;
+}
+
+int manager_refresh_host(Manager *m) {
+        uint64_t before = critical_digest(m->inventory);
+        int r = numa_refresh(m->fs, m->inventory);
+
+        if (r == 0)
+                r = critical_mark(m->fs, m->inventory);
+        if (r == 0)
+                r = critical_digest(m->inventory) != before;
+        return take_refreshed(m, r);
+}
+
+/* Which devices stand differently under two policies for the inventory; caller frees, NULL when out of memory. */
+static bool *policy_differences(const Inventory *inv, const Policy *a, const Policy *b) {
+        bool *differs = calloc(inv->n_devices + 1, sizeof(*differs));
+
+        for (size_t i = 0; differs && i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+                const Pool *before = policy_pool(a, dev), *after = policy_pool(b, dev);
+
+                differs[i] = policy_verdict(a, dev) != policy_verdict(b, dev) ||
+                             !streq_ptr(before ? before->name : NULL, after ? after->name : NULL);
+        }
+        return differs;
 }
 
 Verdict manager_reload(Manager *m, Refusal *ret) {
         _cleanup_(cleanup_config_free) Config *config = NULL;
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
+        _cleanup_free_ bool *differs = NULL;
 
         (void) sd_notify(false, "RELOADING=1");
         if (manager_load_config(m, &config) < 0 || policy_new(config, m->inventory, &policy) < 0) {
                 (void) sd_notify(false, "READY=1");
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.", "%s could not be read; the old configuration stays.",
-                              m->config_path);
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
+                              "%s could not be read; the old configuration stays.", m->config_path);
         }
         (void) sd_notify(false, "READY=1");
         if (policy->conflict.verdict != VERDICT_NONE)
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, policy->conflict.remedy, "%s The old configuration stays.",
-                              policy->conflict.message);
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, policy->conflict.remedy,
+                              "%s The old configuration stays.", policy->conflict.message);
+        differs = policy_differences(m->inventory, m->policy, policy);
         policy_free(m->policy);
         config_free(m->config);
         m->policy = TAKE_PTR(policy);
         m->config = TAKE_PTR(config);
+        for (size_t i = 0; differs && i < m->inventory->n_devices; i++)
+                if (differs[i])
+                        server_device_changed(m->server, m->inventory->devices[i].address);
         log_policy(m->policy);
         log_info("Took the configuration %s.", m->config_path);
         return VERDICT_NONE;

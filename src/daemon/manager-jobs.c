@@ -32,14 +32,16 @@ size_t manager_active_jobs(const Manager *m) {
 static void unwithhold(Manager *m, ManagerJob *mj) {
         for (size_t i = 0; i < mj->n_devices; i++) {
                 ledger_unwithhold(m->ledger, mj->devices[i]);
-                server_device_changed(m->server, mj->devices[i]);
+                if (inventory_find(m->inventory, mj->devices[i]))
+                        server_device_changed(m->server, mj->devices[i]);
         }
 }
 
 static void on_step(Job *job, void *userdata) {
         Manager *m = userdata;
 
-        log_full(LOG_DEBUG, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u: %s", job_id(job), job_step(job));
+        log_full(LOG_DEBUG, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u: %s",
+                 job_id(job), job_step(job));
         server_job_changed(m->server, job_id(job));
 }
 
@@ -49,9 +51,11 @@ static void mark_stuck(Manager *m, const Job *job) {
         PciAddress address;
 
         if (!job_device(job, &address) ||
-            string_replace(&message, "%s is stuck: the kernel has not returned from what should %s.", PCI_ADDRESS_STR(address), job_step(job)) < 0)
+            string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.",
+                           PCI_ADDRESS_STR(address), job_step(job)) < 0)
                 return;
-        log_full(LOG_ERR, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(address), .allocation = job_subject(job) }), "%s", message);
+        log_full(LOG_ERR, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(address), .allocation = job_subject(job) }), "%s",
+                 message);
         if (ledger_withhold(m->ledger, address, VERDICT_STUCK, message) >= 0)
                 server_device_changed(m->server, address);
 }
@@ -61,8 +65,8 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         ManagerJob *mj = find(m, job);
 
         if (result != JOB_DONE)
-                log_full(LOG_ERR, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u, %s %s: %s", job_id(job),
-                         job_verb(job), job_subject(job), job_message(job));
+                log_full(LOG_ERR, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }),
+                         "Job %u, %s %s: %s", job_id(job), job_verb(job), job_subject(job), job_message(job));
         unwithhold(m, mj);
         if (result == JOB_TIMEOUT)
                 mark_stuck(m, job);
@@ -73,7 +77,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         mj->timed_out = result == JOB_TIMEOUT;
         server_job_changed(m->server, job_id(job));
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
-        manager_check_started(m);
+        manager_go_on_starting(m);
 }
 
 /* A write that came back after all, or a child that could be killed: look what is true now. */
@@ -86,7 +90,8 @@ static void release_stuck(Manager *m, const Job *job) {
         ledger_unwithhold(m->ledger, address);
         for (size_t i = 0; i < steps->n; i++)
                 (void) manager_refresh(m, &steps->steps[i].device, 1);
-        server_device_changed(m->server, address);
+        if (inventory_find(m->inventory, address))
+                server_device_changed(m->server, address);
 }
 
 static void on_gone(Job *job, void *userdata) {
@@ -120,15 +125,15 @@ static int withhold(Manager *m, ManagerJob *mj, const char *subject, const PciAd
         return 0;
 }
 
-Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps, const PciAddress *devices, size_t n_devices,
-                          uint32_t *ret_id, Refusal *ret) {
+Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
+                          const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret) {
         ManagerJob mj = { .kind = kind };
         int r;
 
         if (m->n_jobs >= MANAGER_JOBS_MAX) {
                 step_list_free(steps);
-                return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.", "%u jobs are at work, the most there can be.",
-                              MANAGER_JOBS_MAX);
+                return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
+                              "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
         }
         r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);
         if (r >= 0 && ARRAY_RESERVE(m->jobs, m->n_jobs) < 0)

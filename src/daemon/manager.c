@@ -58,7 +58,9 @@ Manager *manager_free(Manager *m) {
                 free(m->jobs[i].devices);
         }
         free(m->jobs);
-        free(m->to_bind);
+        for (size_t i = 0; i < m->n_queue; i++)
+                free(m->queue[i]);
+        free(m->queue);
         server_free(m->server);
         sd_event_unref(m->event);
         store_close(m->store);
@@ -78,7 +80,8 @@ static PlanContext on_context(void *userdata) {
         return manager_context(userdata);
 }
 
-static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job, Refusal *ret) {
+static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
+                           Refusal *ret) {
         return manager_allocate(userdata, name, r, owner, ret_job, ret);
 }
 
@@ -86,14 +89,16 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return manager_release(userdata, name, generation, ret_job, ret);
 }
 
-static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
+                                        Refusal *ret) {
         return manager_set_virtual_functions(userdata, pf, count, ret_job, ret);
 }
 
 static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(userdata);
 
-        return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r)) : VERDICT_NONE;
+        return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
+                     : VERDICT_NONE;
 }
 
 static Verdict on_reload(void *userdata, Refusal *ret) {
@@ -190,11 +195,7 @@ int manager_run(Manager *m) {
         r = server_new(m->event, &server_callbacks, m, &m->server);
         if (r < 0)
                 return r;
-        /* 1. Promises first: a VF job must not find a PF half-way through an interrupted one. */
-        manager_resume(m);
-        /* 2. VFs, then the devices that are bound from start, VFs among them; then the announcement. */
-        manager_start_vfs(m);
-        manager_check_started(m);
+        manager_go_on_starting(m);
         r = sd_event_loop(m->event);
-        return r < 0 ? log_error_errno(r, "The event loop failed: %m") : 0;
+        return r < 0 ? log_error_errno(r, "The event loop failed: %m") : r;
 }

@@ -63,7 +63,7 @@ static int read_numa_node(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
-static int read_group(const DeviceDir *d, PciDevice *dev) {
+int device_facts_read_group(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         uint64_t number;
         int r;
@@ -101,6 +101,7 @@ static int read_virtfns(const DeviceDir *d, PciDevice *dev) {
         size_t n;
         const unsigned *indices = device_dir_virtfns(d, &n);
 
+        dev->n_virtfns = n;
         if (n == 0)
                 return 0;
         dev->vfs = calloc(n, sizeof(*dev->vfs));
@@ -185,7 +186,8 @@ static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
 
 int device_facts_read(const DeviceDir *d, PciDevice *dev) {
         static int (*const readers[])(const DeviceDir *, PciDevice *) = {
-                read_numa_node, read_group, device_facts_read_driver, read_sriov, read_bars, read_power_and_reset,
+                read_numa_node, device_facts_read_group, device_facts_read_driver, read_sriov,
+                read_bars,      read_power_and_reset,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(readers); i++) {

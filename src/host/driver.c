@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define DRIVER_NAME_MAX 256
-#define PATH_SIZE 128
+#define PATH_SIZE       128
 
 static void device_path(PciAddress address, const char *attribute, char path[static PATH_SIZE]) {
         (void) snprintf(path, PATH_SIZE, "sys/bus/pci/devices/%s/%s", PCI_ADDRESS_STR(address), attribute);
@@ -59,13 +59,13 @@ int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver)
         return streq(now, driver ?: "") ? 1 : -EIO;
 }
 
-int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver) {
+int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead) {
         char path[PATH_SIZE], now[DRIVER_NAME_MAX];
         int r = current_driver(fs, address, now);
 
         if (r < 0)
                 return r;
-        if (now[0] == '\0')
+        if (now[0] == '\0' || (instead && streq(now, instead)))
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;

@@ -25,7 +25,7 @@ static int undo_override(const Sysfs *fs, const Step *s) {
 }
 
 static int run_unbind(const Sysfs *fs, const Step *s) {
-        return driver_unbind(fs, s->device, s->from);
+        return driver_unbind(fs, s->device, s->from, s->to);
 }
 
 static int undo_unbind(const Sysfs *fs, const Step *s) {
@@ -37,7 +37,7 @@ static int run_bind(const Sysfs *fs, const Step *s) {
 }
 
 static int undo_bind(const Sysfs *fs, const Step *s) {
-        int r = driver_unbind(fs, s->device, s->to);
+        int r = driver_unbind(fs, s->device, s->to, NULL);
 
         /* On another driver: then it was never bound by this step. */
         return r == -EBUSY ? 0 : r;
@@ -59,31 +59,30 @@ static int undo_numvfs(const Sysfs *fs, const Step *s) {
         return sriov_set_numvfs(fs, s->device, to_count(s->from));
 }
 
-/*
- * Drivers and overrides are undone by what they were before the allocation, so also when this run found a step already done: after a
- * crash that was the run before, and a failed write may have had its effect all the same. What a PF had before nobody recorded: there only
- * what this run changed is undone.
- */
 static const struct {
         int (*run)(const Sysfs *fs, const Step *s);
         int (*undo)(const Sysfs *fs, const Step *s);
-        bool undo_only_changed;
+        /* A write that fails may have had its effect all the same, so the failed step is undone too, unless it sees to
+         * that itself. */
+        bool undoes_itself;
 } step_table[_STEP_KIND_MAX] = {
         [STEP_OVERRIDE] = { run_override, undo_override, false },
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
-        [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, true },
+        [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
 };
 
-static int undo_all(const Sysfs *fs, const StepList *steps, const bool *changed, ReportFunction report, void *userdata) {
+/* What was so before this run is left alone: it is not this run's to undo. */
+static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const bool *changed, ReportFunction report,
+                    void *userdata) {
         int result = 1;
 
-        for (size_t i = steps->n; i-- > 0;) {
+        for (size_t i = failed + 1; i-- > 0;) {
                 const Step *s = &steps->steps[i];
                 int r;
 
-                if (step_table[s->kind].undo_only_changed && !changed[i])
+                if (!changed[i] && (i != failed || step_table[s->kind].undoes_itself))
                         continue;
                 r = step_table[s->kind].undo(fs, s);
                 if (r >= 0)
@@ -107,7 +106,7 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
                 r = step_table[s->kind].run(fs, s);
                 if (r < 0) {
                         report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
-                        return undo_all(fs, steps, changed, report, userdata);
+                        return undo_all(fs, steps, i, changed, report, userdata);
                 }
                 changed[i] = r > 0;
         }

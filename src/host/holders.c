@@ -6,62 +6,154 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 
+#include "util/fileio.h"
 #include "util/strings.h"
 
-/* Does a descriptor of this process point to a path that ends in suffix? */
-static bool has_open(int fd_dir, const char *suffix) {
-        DIR *d = fdopendir(fd_dir);
-        bool found = false;
+#define DELETED       " (deleted)"
+#define NODE_MAX      64U
+#define VFIO_DEVS_MAX 8U
 
-        if (!d) {
-                (void) close(fd_dir);
-                return false;
-        }
-        for (struct dirent *e; !found && (e = readdir(d));) {
-                char target[256];
-                ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
-                size_t length = strlen(suffix);
+/* The device nodes that stand for one device, as "/dev/vfio/12". */
+typedef struct Nodes {
+        char paths[1 + VFIO_DEVS_MAX][NODE_MAX];
+        size_t n;
+} Nodes;
 
-                if (n < (ssize_t) length)
-                        continue;
-                target[n] = '\0';
-                found = streq(target + (size_t) n - length, suffix);
-        }
-        (void) closedir(d);
-        return found;
+static int find_nodes(const Sysfs *fs, PciAddress address, int group, Nodes *ret) {
+        _cleanup_close_ int fd = -1;
+        char path[128], **names = NULL;
+        size_t n = 0;
+        int r;
+
+        *ret = (Nodes){ 0 };
+        if (group >= 0)
+                (void) snprintf(ret->paths[ret->n++], NODE_MAX, "/dev/vfio/%d", group);
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/vfio-dev", PCI_ADDRESS_STR(address));
+        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        if (fd == -ENOENT)
+                return 0; /* on no VFIO driver, or a kernel without such nodes */
+        r = fd < 0 ? fd : list_dir_at(fd, ".", VFIO_DEVS_MAX, &names, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                if (strncmp(names[i], "vfio", 4) == 0 && strlen(names[i]) < NODE_MAX / 2)
+                        (void) snprintf(ret->paths[ret->n++], NODE_MAX, "/dev/vfio/devices/%.32s", names[i]);
+        (void) free_names(names, n);
+        return 0;
 }
 
-int holders_of_group(const Sysfs *fs, int group, Holder *ret) {
-        char suffix[32];
-        int found = 0, fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+/* A path ends in the node: what stands before it is the root that the process or this program sees. */
+static bool is_node(const Nodes *nodes, char *target, size_t length) {
+        if (length > strlen(DELETED) && streq(target + length - strlen(DELETED), DELETED))
+                target[length -= strlen(DELETED)] = '\0';
+        for (size_t i = 0; i < nodes->n; i++) {
+                size_t n = strlen(nodes->paths[i]);
 
-        if (!d)
-                return fd < 0 ? fd : -errno;
-        (void) snprintf(suffix, sizeof(suffix), "/dev/vfio/%d", group);
-        for (struct dirent *e; !found && (e = readdir(d));) {
+                if (length >= n && streq(target + length - n, nodes->paths[i]))
+                        return true;
+        }
+        return false;
+}
+
+/* The process or its descriptor ended meanwhile. */
+static bool is_gone(int error) {
+        return error == ENOENT || error == ESRCH;
+}
+
+/* 1 when a descriptor of the process is one of the nodes, 0 when none is, negative errno when that cannot be told. */
+static int search_descriptors(DIR *d, const Nodes *nodes) {
+        int unknown = 0;
+
+        for (;;) {
+                char target[PATH_MAX];
+                const struct dirent *e;
+                ssize_t n;
+
+                errno = 0;
+                e = readdir(d);
+                if (!e)
+                        return errno == 0 || is_gone(errno) ? unknown : -errno;
+                if (e->d_name[0] == '.')
+                        continue;
+                n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+                if (n < 0 && !is_gone(errno))
+                        unknown = -errno;
+                if (n < 0)
+                        continue;
+                target[n] = '\0';
+                if (is_node(nodes, target, (size_t) n))
+                        return 1;
+        }
+}
+
+static int search_process(int proc_fd, const char *pid, const Nodes *nodes) {
+        char path[300];
+        DIR *d;
+        int fd, r;
+
+        (void) snprintf(path, sizeof(path), "%s/fd", pid);
+        fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return is_gone(errno) ? 0 : -errno;
+        d = fdopendir(fd);
+        if (!d) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+        r = search_descriptors(d, nodes);
+        (void) closedir(d);
+        return r;
+}
+
+/* One that is known to hold it says more than one that may not be looked at. */
+static int search_processes(DIR *proc, const Nodes *nodes, Holder *ret) {
+        int unknown = 0;
+
+        for (;;) {
+                const struct dirent *e;
                 char path[300];
                 uint64_t pid;
-                int fds;
+                int r;
 
+                errno = 0;
+                e = readdir(proc);
+                if (!e)
+                        return errno == 0 ? unknown : -errno;
                 if (parse_unsigned(e->d_name, INT32_MAX, &pid) < 0)
                         continue;
-                (void) snprintf(path, sizeof(path), "%s/fd", e->d_name);
-                fds = openat(dirfd(d), path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-                /* A process that ended meanwhile holds nothing; one that may not be looked at may hold anything. */
-                if (fds < 0 && errno != ENOENT && errno != ESRCH) {
-                        found = -errno;
-                        break;
-                }
-                if (fds < 0 || !has_open(fds, suffix))
+                r = search_process(dirfd(proc), e->d_name, nodes);
+                if (r < 0)
+                        unknown = r;
+                if (r <= 0)
                         continue;
                 *ret = (Holder){ .pid = (int) pid };
                 (void) snprintf(path, sizeof(path), "%s/comm", e->d_name);
-                (void) sysfs_read_at(dirfd(d), path, ret->command, sizeof(ret->command));
-                found = 1;
+                (void) sysfs_read_at(dirfd(proc), path, ret->command, sizeof(ret->command));
+                return 1;
         }
+}
+
+int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret) {
+        Nodes nodes;
+        DIR *d;
+        int r = find_nodes(fs, address, group, &nodes), fd;
+
+        if (r < 0 || nodes.n == 0)
+                return r;
+        fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        d = fdopendir(fd);
+        if (!d) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+        r = search_processes(d, &nodes, ret);
         (void) closedir(d);
-        return found;
+        return r;
 }

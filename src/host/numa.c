@@ -159,6 +159,7 @@ static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
         return 0;
 }
 
+/* CPUs, memory and hugepages: what may differ from one moment to the next. */
 static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuSet *online) {
         char path[64];
         CpuSet offline;
@@ -177,10 +178,7 @@ static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuS
         if (r < 0)
                 return r;
         (void) snprintf(path, sizeof(path), NODES "/node%d/hugepages", node->id);
-        r = read_pools(fs, inv, path, node);
-        if (r < 0)
-                return r;
-        return read_distances(fs, inv, node);
+        return read_pools(fs, inv, path, node);
 }
 
 static int add_node(Inventory *inv, int id) {
@@ -194,13 +192,9 @@ static int add_node(Inventory *inv, int id) {
 
 /* A kernel without NUMA: the machine is node 0. */
 static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
-        NumaNode *node;
+        NumaNode *node = inv->nodes;
         int r;
 
-        r = add_node(inv, 0);
-        if (r < 0)
-                return r;
-        node = inv->nodes;
         node->cpus = *online;
         node->distance[0] = 10;
         r = read_memory(fs, inv, "proc", &node->memory);
@@ -209,13 +203,15 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
         return read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
 }
 
-static int read_nodes(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
+/* Adds the nodes there are, with nothing but their ids. */
+static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         _cleanup_close_ int fd = sysfs_open(fs, NODES, O_PATH | O_DIRECTORY);
         CpuSet nodes;
         int r;
 
-        if (fd == -ENOENT)
-                return read_single_node(fs, inv, online);
+        *ret_single = fd == -ENOENT;
+        if (*ret_single)
+                return add_node(inv, 0);
         r = read_list(fs, inv, NODES "/online", &nodes);
         if (r < 0)
                 return r;
@@ -226,8 +222,15 @@ static int read_nodes(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+static int read_nodes(const Sysfs *fs, Inventory *inv, bool single, const CpuSet *online) {
+        if (single)
+                return read_single_node(fs, inv, online);
         for (size_t i = 0; i < inv->n_nodes; i++) {
-                r = read_node(fs, inv, inv->nodes + i, online);
+                int r = read_node(fs, inv, inv->nodes + i, online);
+
                 if (r < 0)
                         return r;
         }
@@ -300,22 +303,99 @@ static void relate_cpus(Inventory *inv) {
         }
 }
 
-int numa_scan(const Sysfs *fs, Inventory *inv) {
+static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         _cleanup_close_ int cpu_fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
-        CpuSet online;
-        int r;
 
-        r = read_list(fs, inv, CPUS "/online", &online);
-        if (r < 0)
-                return r;
-        for (int id = cpuset_next(&online, 0); id >= 0; id = cpuset_next(&online, (unsigned) id + 1)) {
-                r = add_cpu(inv, cpu_fd, (unsigned) id, &online);
+        for (int id = cpuset_next(online, 0); id >= 0; id = cpuset_next(online, (unsigned) id + 1)) {
+                int r = add_cpu(inv, cpu_fd, (unsigned) id, online);
+
                 if (r < 0)
                         return r;
         }
-        r = read_nodes(fs, inv, &online);
+        return 0;
+}
+
+int numa_scan(const Sysfs *fs, Inventory *inv) {
+        CpuSet online;
+        bool single;
+        int r;
+
+        r = read_list(fs, inv, CPUS "/online", &online);
+        if (r >= 0)
+                r = read_cpus(fs, inv, &online);
+        if (r >= 0)
+                r = list_nodes(fs, inv, &single);
+        if (r >= 0)
+                r = read_nodes(fs, inv, single, &online);
+        for (size_t i = 0; r >= 0 && !single && i < inv->n_nodes; i++)
+                r = read_distances(fs, inv, inv->nodes + i);
         if (r < 0)
                 return r;
         relate_cpus(inv);
+        return 0;
+}
+
+static bool same_cpus(const Inventory *inv, const CpuSet *online) {
+        CpuSet known = { 0 };
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                cpuset_add(&known, inv->cpus[i].id);
+        return cpuset_equal(&known, online);
+}
+
+static int copy_cpus(const Inventory *from, Inventory *to) {
+        for (size_t i = 0; i < from->n_cpus; i++) {
+                if (ARRAY_RESERVE(to->cpus, to->n_cpus) < 0)
+                        return -ENOMEM;
+                to->cpus[i] = from->cpus[i];
+                to->cpus[i].node = -1;
+                to->n_cpus++;
+        }
+        return 0;
+}
+
+static int take_over_distances(const Inventory *from, Inventory *to) {
+        if (from->n_nodes != to->n_nodes)
+                return -ESTALE;
+        for (size_t i = 0; i < to->n_nodes; i++) {
+                if (from->nodes[i].id != to->nodes[i].id)
+                        return -ESTALE;
+                memcpy(to->nodes[i].distance, from->nodes[i].distance, sizeof(to->nodes[i].distance));
+        }
+        return 0;
+}
+
+/* Others may point to nodes, so they stay where they are. */
+static void take_over(Inventory *inv, Inventory *now) {
+        if (inv->n_nodes > 0)
+                memcpy(inv->nodes, now->nodes, inv->n_nodes * sizeof(*inv->nodes));
+        free(inv->cpus);
+        inv->cpus = TAKE_PTR(now->cpus);
+        inv->n_cpus = now->n_cpus;
+        now->n_cpus = 0;
+}
+
+int numa_refresh(const Sysfs *fs, Inventory *inv) {
+        /* Its notes are dropped: those of the scan say the same. */
+        _cleanup_(cleanup_inventory_free) Inventory *now = inventory_new();
+        CpuSet online;
+        bool single;
+        int r;
+
+        if (!now)
+                return -ENOMEM;
+        r = list_nodes(fs, now, &single);
+        if (r >= 0)
+                r = take_over_distances(inv, now);
+        if (r >= 0)
+                r = read_list(fs, now, CPUS "/online", &online);
+        if (r >= 0)
+                r = same_cpus(inv, &online) ? copy_cpus(inv, now) : read_cpus(fs, now, &online);
+        if (r >= 0)
+                r = read_nodes(fs, now, single, &online);
+        if (r < 0)
+                return r;
+        relate_cpus(now);
+        take_over(inv, now);
         return 0;
 }

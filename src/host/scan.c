@@ -278,28 +278,57 @@ static int note_acs_override(const Sysfs *fs, Inventory *inv) {
         return 0;
 }
 
-static int note_iommu(const Sysfs *fs, Inventory *inv) {
-        char buf[SYSFS_ATTRIBUTE_MAX];
+/* The kernel makes such groups for devices that no IOMMU confines (domain.md A17). */
+static bool group_is_noiommu(const Sysfs *fs, int number) {
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+
+        (void) snprintf(path, sizeof(path), GROUPS "/%d/name", number);
+        return sysfs_read(fs, path, buf, sizeof(buf)) > 0 && streq(buf, "vfio-noiommu");
+}
+
+static int drop_noiommu_groups(const Sysfs *fs, Inventory *inv) {
+        size_t n = 0;
         int r;
 
-        if (!inv->iommu) {
-                r = inventory_add_note(inv, "No device has an IOMMU group: the IOMMU is off or missing, no device can "
-                                            "be given to a guest.");
-                if (r < 0)
-                        return r;
+        for (size_t i = 0; i < inv->n_groups; i++) {
+                if (!group_is_noiommu(fs, inv->groups[i].number))
+                        continue;
+                for (size_t j = 0; j < inv->groups[i].n_members; j++)
+                        inv->devices[inv->groups[i].members[j]].iommu_group = -1;
+                n++;
         }
-        r = sysfs_read(fs, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", buf, sizeof(buf));
-        if (r > 0 && (streq(buf, "Y") || streq(buf, "1")))
-                return inventory_add_note(
-                        inv,
-                        "VFIO runs in its unsafe no-IOMMU mode: its groups protect nothing and do not serve guests.");
-        return 0;
+        if (n == 0)
+                return 0;
+        r = inventory_add_note(inv, "%zu of the IOMMU groups are of the no-IOMMU mode and count as none.", n);
+        return r < 0 ? r : inventory_finish(inv);
+}
+
+static int read_noiommu(const Sysfs *fs, Inventory *inv) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_read(fs, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", buf, sizeof(buf));
+
+        if (r <= 0 || (!streq(buf, "Y") && !streq(buf, "1")))
+                return 0;
+        r = inventory_add_note(
+                inv, "VFIO runs in its unsafe no-IOMMU mode: its groups protect nothing and do not serve guests.");
+        return r < 0 ? r : drop_noiommu_groups(fs, inv);
+}
+
+static int note_iommu(Inventory *inv) {
+        return inv->iommu
+                       ? 0
+                       : inventory_add_note(inv,
+                                            "No device has an IOMMU group: the IOMMU is off or missing, no device can "
+                                            "be given to a guest.");
 }
 
 static int complete(const Sysfs *fs, Inventory *inv, PciConf *conf) {
         int r;
 
         r = inventory_finish(inv);
+        if (r < 0)
+                return r;
+        r = read_noiommu(fs, inv);
         if (r < 0)
                 return r;
         inherit_nodes(inv);
@@ -312,7 +341,7 @@ static int complete(const Sysfs *fs, Inventory *inv, PciConf *conf) {
         r = note_acs_override(fs, inv);
         if (r < 0)
                 return r;
-        return note_iommu(fs, inv);
+        return note_iommu(inv);
 }
 
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
@@ -348,9 +377,29 @@ int scan_inventory_around(const Sysfs *fs, const PciAddress *busy, size_t n_busy
         return 0;
 }
 
-int scan_refresh_driver(const Sysfs *fs, PciDevice *dev) {
+static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
+        int group = now->iommu_group;
+
+        if (n_virtfns != before->n_virtfns)
+                return -ESTALE;
+        if (group >= 0 && group != before->iommu_group && group_is_noiommu(fs, group))
+                group = -1;
+        return group == before->iommu_group ? 0 : -ESTALE;
+}
+
+static void take_driver(PciDevice *dev, PciDevice *now) {
+        free(dev->driver);
+        free(dev->driver_override);
+        dev->driver = TAKE_PTR(now->driver);
+        dev->driver_override = TAKE_PTR(now->driver_override);
+        dev->has_override = now->has_override;
+        dev->vfio = now->vfio;
+}
+
+int scan_refresh(const Sysfs *fs, PciDevice *dev) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        PciDevice now = { 0 };
+        PciDevice now = { .iommu_group = -1 };
+        size_t n_virtfns;
         int r;
 
         r = device_dir_open(fs, PCI_ADDRESS_STR(dev->address), &d);
@@ -358,18 +407,16 @@ int scan_refresh_driver(const Sysfs *fs, PciDevice *dev) {
                 return -ENOENT;
         if (r < 0)
                 return r;
-        r = device_facts_read_driver(d, &now);
+        (void) device_dir_virtfns(d, &n_virtfns);
+        r = device_facts_read_group(d, &now);
+        if (r >= 0)
+                r = check_same(fs, &now, n_virtfns, dev);
+        if (r >= 0)
+                r = device_facts_read_driver(d, &now);
+        if (r >= 0)
+                take_driver(dev, &now);
         free(now.fault); /* the last scan said so already */
-        if (r < 0) {
-                free(now.driver);
-                free(now.driver_override);
-                return r;
-        }
-        free(dev->driver);
-        free(dev->driver_override);
-        dev->driver = now.driver;
-        dev->driver_override = now.driver_override;
-        dev->has_override = now.has_override;
-        dev->vfio = now.vfio;
-        return 0;
+        free(now.driver);
+        free(now.driver_override);
+        return MIN(r, 0);
 }

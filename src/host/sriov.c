@@ -10,7 +10,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define PATH_SIZE 128
+#define PATH_SIZE   128
 /* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
 #define ENTRIES_MAX 70000U
 
@@ -77,8 +77,11 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         r = count_links(fs, pf, &links);
         if (changed >= 0 && r == 0 && links == count)
                 return changed;
-        /* The kernel only warns when the driver enabled fewer (domain.md C4): then none is better than some. */
-        if (count > 0 && changed != 0)
+        /*
+         * The kernel only warns when the driver enabled fewer; then none is better than some. Only after our own write
+         * was taken: another errno may mean that somebody else made VFs meanwhile.
+         */
+        if (count > 0 && (changed > 0 || changed == -EIO))
                 (void) set_attribute(fs, pf, "sriov_numvfs", "0");
         return changed < 0 ? changed : r < 0 ? r : -EIO;
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "core/json.h"
@@ -30,6 +31,15 @@ static int open_dir(int parent_fd, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
+/* Two daemons on one ledger would promise everything twice. The lock goes with the process, however that ends. */
+static int lock(const Store *s, const char *path) {
+        if (flock(s->state_fd, LOCK_EX | LOCK_NB) >= 0)
+                return 0;
+        if (errno == EWOULDBLOCK)
+                return log_error_errno(-EBUSY, "Another passthroughd uses the state directory %s.", path);
+        return log_error_errno(-errno, "Failed to lock the state directory %s: %m", path);
+}
+
 /* A missing file is the beginning of time; a broken one must not restart it. */
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
@@ -40,11 +50,9 @@ static int read_generation(Store *s) {
         if (r < 0)
                 return r;
         text[strcspn(text, "\n")] = '\0';
-        if (parse_unsigned(text, INT64_MAX, &s->reserved) < 0)
-                return log_error_errno(-EBADMSG, "The file 'generation' in the state directory does not hold a number: restore it, or "
-                                                 "remove it when no allocation was ever released by generation.");
+        r = parse_unsigned(text, INT64_MAX, &s->reserved);
         s->generation = s->reserved;
-        return 0;
+        return r;
 }
 
 int store_open(const char *path, Store **ret) {
@@ -57,12 +65,12 @@ int store_open(const char *path, Store **ret) {
         s->state_fd = open_dir(AT_FDCWD, path);
         if (s->state_fd < 0)
                 return log_error_errno(s->state_fd, "Failed to open the state directory %s: %m", path);
+        r = lock(s, path);
+        if (r < 0)
+                return r;
         s->allocations_fd = open_dir(s->state_fd, "allocations");
         if (s->allocations_fd < 0)
                 return log_error_errno(s->allocations_fd, "Failed to open %s/allocations: %m", path);
-        r = read_generation(s);
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -80,29 +88,45 @@ static int set_read_only(Ledger *l, const char *file, const char *why) {
         if (l->read_only)
                 return 0;
         return string_replace(&l->read_only,
-                              "The ledger file allocations/%s cannot be used: %s. Nothing can be allocated or released until it is repaired "
-                              "or moved away and the daemon restarted.",
+                              "The ledger file %s cannot be used: %s. Nothing can be allocated or released until it is "
+                              "repaired or moved away "
+                              "and the daemon restarted.",
                               file, why);
+}
+
+/* "it is held by 'b'." as part of a longer sentence. */
+static const char *without_stop(char *sentence) {
+        size_t n = sentence ? strlen(sentence) : 0;
+
+        if (n > 0 && sentence[n - 1] == '.')
+                sentence[n - 1] = '\0';
+        return sentence;
 }
 
 static int load_file(Store *s, Ledger *l, const char *file) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
-        _cleanup_free_ char *text = NULL, *message = NULL, *expected = NULL;
+        _cleanup_free_ char *text = NULL, *message = NULL, *expected = NULL, *path = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
         size_t size;
-        int r = read_file_at(s->allocations_fd, file, LEDGER_FILE_MAX, &text, &size);
+        int r = string_replace(&path, "allocations/%s", file);
 
         if (r < 0)
-                return set_read_only(l, file, strerror(-r));
+                return r;
+        r = read_file_at(s->allocations_fd, file, LEDGER_FILE_MAX, &text, &size);
+        if (r < 0)
+                return set_read_only(l, path,
+                                     r == -E2BIG    ? "it is too large"
+                                     : r == -EINVAL ? "it is not a regular file"
+                                                    : strerror(-r));
         if (ledger_file_parse(text, size, &a, &message) != LEDGER_FILE_OK)
-                return set_read_only(l, file, message ?: "out of memory");
+                return set_read_only(l, path, message ?: "out of memory");
         r = string_replace(&expected, "%s.json", a->name);
         if (r < 0)
                 return r;
         if (!streq(expected, file))
-                return set_read_only(l, file, "it is about an allocation of another name");
+                return set_read_only(l, path, "it is about an allocation of another name");
         if (ledger_adopt(l, a, &refusal) != VERDICT_NONE)
-                return set_read_only(l, file, refusal.message ?: "it contradicts another file");
+                return set_read_only(l, path, without_stop(refusal.message) ?: "it contradicts another file");
         s->generation = MAX(s->generation, a->generation);
         TAKE_PTR(a);
         return 0;
@@ -115,6 +139,8 @@ int store_load(Store *s, Ledger *l) {
 
         if (r < 0)
                 return log_error_errno(r, "Failed to list the ledger: %m");
+        if (read_generation(s) < 0)
+                r = set_read_only(l, "generation", "it does not hold a number");
         for (size_t i = 0; r == 0 && i < n; i++)
                 /* Dot files are temporaries of a write that never became true. */
                 if (names[i][0] != '.')
@@ -126,12 +152,16 @@ int store_load(Store *s, Ledger *l) {
 }
 
 int store_save(Store *s, const Allocation *a) {
-        _cleanup_free_ char *name = NULL, *text = ledger_file_format(a);
+        _cleanup_free_ char *name = NULL, *message = NULL, *text = ledger_file_format(a);
+        _cleanup_(cleanup_allocation_free) Allocation *again = NULL;
 
         if (!text || string_replace(&name, "%s.json", a->name) < 0)
                 return -ENOMEM;
         if (strlen(text) > LEDGER_FILE_MAX)
                 return -E2BIG;
+        /* Want of memory may have left out a member. What could not be read back would make the ledger read-only. */
+        if (ledger_file_parse(text, strlen(text), &again, &message) != LEDGER_FILE_OK)
+                return -ENOMEM;
         return write_file_atomic_at(s->allocations_fd, name, text, strlen(text));
 }
 

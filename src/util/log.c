@@ -21,10 +21,6 @@ void log_set_max_level(int level) {
         max_level = level;
 }
 
-int log_get_max_level(void) {
-        return max_level;
-}
-
 /* systemd tells what it connected stderr to; a later redirection leaves the variable behind, hence the fstat
  * (systemd.exec(5)). */
 static bool stderr_is_journal(void) {

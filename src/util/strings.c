@@ -181,14 +181,47 @@ static size_t utf8_decode(const char *s, uint32_t *ret) {
         return len;
 }
 
+/* A character a terminal only shows. */
+static bool is_plain(uint32_t code) {
+        return code >= 0x20 && (code < 0x7f || code >= 0xa0);
+}
+
 bool text_is_clean(const char *s) {
         while (*s) {
                 uint32_t code;
                 size_t len = utf8_decode(s, &code);
 
-                if (len == 0 || code < 0x20 || (code >= 0x7f && code < 0xa0))
+                if (len == 0 || !is_plain(code))
                         return false;
                 s += len;
         }
         return true;
+}
+
+const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
+        const size_t limit = QUOTABLE_MAX - sizeof("...");
+        size_t n = 0;
+
+        while (*s) {
+                uint32_t code = 0;
+                size_t len = utf8_decode(s, &code);
+                bool plain = len > 0 && is_plain(code);
+                /* A control character has up to two bytes; of what is no character, one byte at a time. */
+                size_t needed = plain ? len : 4 * MAX(len, (size_t) 1);
+
+                if (n + needed > limit) {
+                        memcpy(buf + n, "...", 3);
+                        n += 3;
+                        break;
+                }
+                if (plain) {
+                        memcpy(buf + n, s, len);
+                        s += len;
+                } else
+                        for (size_t i = 0; i < needed; i += 4)
+                                (void) snprintf(buf + n + i, 5, "\\x%02x", (uint8_t) *s++);
+                n += needed;
+        }
+        buf[n] = 0;
+        return buf;
 }

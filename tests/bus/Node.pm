@@ -17,6 +17,7 @@ use Bus;
 our @EXPORT = qw(
         node configure ctl ctl_json fault tree writes write_log slurp spew snapshot ledger_file pid daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
+        allocation allocation_state driver_of other_hand_binds
 );
 
 use constant DEADLINE => 30;
@@ -186,6 +187,33 @@ sub allocate {
         my ($signature, $entries) = request(@pairs);
         my $reply = $bus->call('Allocate', "s$signature", $name, $entries);
         return $reply->{error} ? ($reply->{error}, $reply->{body}[0]) : $bus->result($reply->{body}[1]);
+}
+
+# What Describe says of an allocation, by its name; undef when there is none.
+sub allocation {
+        my ($bus, $name) = @_;
+        my ($found) = grep { $_->{name} eq $name } @{ describe($bus)->{allocations} };
+        return $found;
+}
+
+sub allocation_state {
+        my ($bus, $name) = @_;
+        my $reply = $bus->call('ListAllocations');
+        return $reply->{error} if $reply->{error};
+        my ($found) = grep { $_->[0] eq $name } @{ $reply->{body}[0] };
+        return $found ? $found->[1] : 'gone';
+}
+
+sub driver_of { my ($address) = @_; return (readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$address/driver") // 'none') =~ s{.*/}{}r }
+
+# Somebody else binds a device to a driver; '' for the one that its ids match, as a boot does. The override is gone afterwards.
+sub other_hand_binds {
+        my ($address, $driver) = @_;
+        my $device = "sys/bus/pci/devices/$address";
+        fault("write $device/driver/unbind $address") if driver_of($address) ne 'none';
+        fault("write $device/driver_override " . ($driver || '\\n'), "write sys/bus/pci/drivers_probe $address");
+        fault("write $device/driver_override \\n") if $driver;
+        return;
 }
 
 sub generation {

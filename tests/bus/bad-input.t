@@ -49,7 +49,7 @@ my @requests = (
         ['an unknown policy',        'InvalidRequest', qr/no NUMA policy 'maybe'/,   [devices(['gpu', 1]), ['numa', ['s', 'maybe']]]],
         ['an unknown proximity',     'InvalidRequest', qr/no proximity 'near'/,      [devices(['gpu', 1]), ['proximity', ['s', 'near']]]],
         ['an unknown key',           'InvalidRequest', qr/no request key 'colour'/,  [devices(['gpu', 1]), ['colour', ['s', 'red']]]],
-        ['a key of 10 KiB',          'InvalidRequest', qr/no request key 'k+'/,      [['k' x 10_240, ['s', 'red']]]],
+        ['a key of 10 KiB',          'InvalidRequest', qr/no request key 'k+\.\.\.'/,      [['k' x 10_240, ['s', 'red']]]],
         ['a key twice',              'InvalidRequest', qr/'cpus' is there twice/,    [['cpus', ['u', 1]], ['cpus', ['u', 1]], ['memory', ['t', 2**30]]]],
         ['CPUs as text',             'InvalidRequest', qr/'cpus' has the D-Bus type 's', wanted is 'u'/, [['cpus', ['s', '4']]]],
         ['CPUs as t',                'InvalidRequest', qr/'cpus' has the D-Bus type 't'/, [['cpus', ['t', 2**32]], ['memory', ['t', 2**30]]]],
@@ -83,7 +83,7 @@ for my $case (['with a slash', '../x'], ['of 10 KiB', 'n' x 10_240], ['of 64 let
 }
 is_error($bus->call('Allocate', 'sa{sv}', 'guest', $good[1]), 'NameTaken', qr/already an allocation 'guest'/, 'a name that is taken');
 is_error($bus->call('Release', 'st', 'nobody', 1), 'NoSuchAllocation', qr/no allocation 'nobody'/, 'Release of what is not there');
-is_error($bus->call('Release', 'st', 'guest', $_), 'Stale', qr/has generation $generation, not $_/, "Release with generation $_") for 0, $generation + 1, ~0;
+is_error($bus->call('Release', 'st', 'guest', $_), 'Stale', qr/has generation $generation now, not $_/, "Release with generation $_") for 0, $generation + 1, ~0;
 
 # ---- devices
 
@@ -100,6 +100,7 @@ is_error($bus->call($_, 's', '0000:77:00.0'), 'NoSuchDevice', qr/0000:77:00\.0 i
 # ---- templates
 
 my $domain = sub { my ($inside) = @_; return ['template', ['s', "<domain type='kvm'>$inside</domain>"]] };
+my $bomb   = join '', map { "<!ENTITY a$_ '" . ('&a' . ($_ - 1) . ';') x 10 . "'>" } 1 .. 9;
 my @templates = (
         ['is not XML',               'InvalidTemplate', ['template', ['s', 'hello']]],
         ['is empty',                 'InvalidTemplate', ['template', ['s', '']]],
@@ -108,9 +109,10 @@ my @templates = (
         ['is too large',             'InvalidTemplate', $domain->('<!--' . 'x' x 300_000 . '-->')],
         ['has a device of its own',  'InvalidTemplate', $domain->("<devices><hostdev mode='subsystem' type='pci'><source><address domain='0' bus='0x82'"
                         . " slot='0' function='0'/></source></hostdev></devices>")],
-        ['expands without end',      'InvalidTemplate', ['template', ['s', '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa">'
-                        . join('', map { "<!ENTITY a$_ \"" . ('&a' . ($_ > 1 ? $_ - 1 : '') . ';') x 10 . '">' } 1 .. 9) . ']><domain type="kvm"><name>&a9;</name></domain>']]],
-        ['reads a file',             'InvalidTemplate', ['template', ['s', '<!DOCTYPE d [<!ENTITY f SYSTEM "file:///etc/passwd">]><domain type="kvm"><title>&f;</title></domain>']]],
+        ['expands without end',      'InvalidTemplate', ['template', ['s', "<!DOCTYPE d [<!ENTITY a0 'aaaaaaaaaa'>$bomb]>"
+                        . '<domain type="kvm"><name>&a9;</name></domain>']]],
+        ['reads a file',             'InvalidTemplate', ['template', ['s', '<!DOCTYPE d [<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+                        . '<domain type="kvm"><title>&f;</title></domain>']]],
         ['is a number',              'InvalidRequest',  ['template', ['u', 1]]],
         ['is called something else', 'InvalidRequest',  ['form', ['s', '<domain/>']]],
 );

@@ -22,6 +22,8 @@ my $good = slurp(ledger_file('guest'));
 my $file = ledger_file('guest');
 my @vf   = request('ib-vf' => 1);
 
+my $others = JSON::PP->new->decode(slurp(ledger_file('other')))->{devices}[0]{address};
+
 sub edited {
         my ($edit) = @_;
         local $_ = JSON::PP->new->decode($good);
@@ -46,7 +48,7 @@ my %broken = (
         'with a pin outside of its CPUs'  => [edited(sub { $_->{pins}[0][1] = 3 }), qr/out of range/],
         'with a name that is a path'      => [edited(sub { $_->{name} = '../guest' }), qr/out of range/],
         "with another's name"             => [edited(sub { $_->{name} = 'someone' }), qr/another name/],
-        "with another's device"           => [edited(sub { $_->{devices}[1]{address} = JSON::PP->new->decode(slurp(ledger_file('other')))->{devices}[0]{address} }), qr/./],
+        "with another's device"           => [edited(sub { $_->{devices}[1]{address} = $others }), qr/./],
 );
 
 for my $what (sort keys %broken) {
@@ -80,15 +82,18 @@ for my $what (sort keys %broken) {
         same_tree($tree, "$what: the tree is as before");
 }
 
-# A number of the last generation that cannot be read must not begin anew: the daemon does not start, and says what to do.
+# A number of the last generation that cannot be read must not begin anew: nothing is given out.
 is(daemon('stop', 'TERM'), 0, 'the daemon stops');
 spew($file, $good);
 my $number = slurp("$ENV{STATE_DIRECTORY}/generation");
 spew("$ENV{STATE_DIRECTORY}/generation", "many\n");
 my ($state, $offset) = (snapshot(times => 1), log_since());
-isnt(daemon('start'), 0, 'a broken generation: the daemon does not start');
-like(log_since($offset), qr/'generation' in the state directory does not hold a number/, 'and says why');
+is(daemon('start'), 0, 'a broken generation: the daemon lives');
+like(log_since($offset), qr/ledger file generation cannot be used: it does not hold a number/, 'and says why');
+$bus->forget_signals();
+like($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, qr/ledger file generation/, 'and is read-only');
 same_state($state, 'and repairs nothing', times => 1);
+is(daemon('stop', 'TERM'), 0, 'the daemon stops');
 spew("$ENV{STATE_DIRECTORY}/generation", $number);
 
 # What a write that was cut short leaves behind is not an allocation.

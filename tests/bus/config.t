@@ -91,14 +91,32 @@ my ($claimed, $state) = (tree(), snapshot(times => 1));
 fault('reset');
 configure("[Pool pf]\nMatch=address=$pf\n");
 $bus->forget_signals();
-is(device($bus, $pf)->{state} eq 'available' ? 'available' : 'not', 'not', 'C11: its PF is not on offer');
-is((allocate($bus, 'pf', pf => 1))[0], 'org.passthroughd1.Error.Insufficient', 'C11: and cannot be claimed');
+is(device($bus, $pf)->{state} eq 'available' ? 'available' : 'not', 'not', 'B2, C11: its PF is not on offer');
+is((allocate($bus, 'pf', pf => 1))[0], 'org.passthroughd1.Error.Insufficient', 'B2, C11: and cannot be claimed');
 nothing_written('C11: nothing is written');
 same_tree($claimed, 'C11: nothing changes');
 same_state($state, 'C11: nor the ledger', times => 1);
 is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', 'C4: an allocation whose pool is gone is kept');
 is(release($bus, 'c11'), 'done', 'C4: and can be released');
 same_tree($tree, 'the tree is that of the start');
+
+# ---- B1: no VFs on a PF that somebody has
+
+my $port = '0000:02:00.1';
+configure("[Pool port]\nMatch=address=$port\n");
+$bus->forget_signals();
+is(allocate($bus, 'b1', port => 1), 'done', 'B1: a PF without VFs is claimed');
+my $taken = tree();
+fault('reset');
+is_error($bus->call('SetVirtualFunctions', 'su', $port, 1), 'Unavailable', qr/^\Q$port\E is held by 'b1'/, 'B1: it gets no VFs');
+configure("[Pool vf]\nMatch=type=vf pf=$port\nVirtualFunctions=2\n");
+$bus->forget_signals();
+like(log_since(0), qr/^No VFs are created on \Q$port\E, ignoring: /m, 'B1: nor at start');
+is_deeply(devices_state($bus, 'vf'), {}, 'B1: so there are none on offer');
+nothing_written('B1: nothing is written');
+same_tree($taken, 'B1: nothing changes');
+is(release($bus, 'b1'), 'done', 'B1: the PF comes back');
+same_tree($tree, 'B1: the tree is that of the start');
 
 # ---- reload
 

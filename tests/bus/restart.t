@@ -67,7 +67,7 @@ for my $when ('before', 'after') {
                 fault('reset', "kill $n $when");
                 is(allocate($bus, 'guest', @request), 'failed', "$what: the job fails");
                 is(state_of('guest'), 'failed', "$what: the allocation has failed");
-                like(describe($bus)->{allocations}[0]{reason} // '', qr/died while it was to .*\.$/, "$what: and says why");
+                like(describe($bus)->{allocations}[0]{reason} // '', qr/died in the attempt to .*\.$/, "$what: and says why");
                 is(device($bus, $gpu)->{allocation}, 'guest', "$what: it keeps its devices");
                 is((release($bus, 'guest'))[0], 'done', "$what: it can be released");
                 same_tree($before, "$what: the tree is that of the start");

@@ -36,7 +36,8 @@ like($xml, qr/<page size="1" unit="(?:G|GiB)"|<page size="1048576" unit="KiB"/, 
 like($xml, qr/<emulatorpin cpuset="0,56,112,168"\/>/, 'the emulator runs on the housekeeping CPUs');
 for my $device (@{ $allocation->{devices} }) {
         my ($domain, $bus_number, $slot, $function) = split /[:.]/, $device->{address};
-        like($xml, qr{<hostdev (?:(?!</hostdev>).)*<address domain="0x$domain" bus="0x$bus_number" slot="0x$slot" function="0x$function"/>(?:(?!</hostdev>).)*<alias name="ua-\Q$device->{slot}\E"/>}s,
+        my $address = qq{<address domain="0x$domain" bus="0x$bus_number" slot="0x$slot" function="0x$function"/>};
+        like($xml, qr{<hostdev (?:(?!</hostdev>).)*$address(?:(?!</hostdev>).)*<alias name="ua-\Q$device->{slot}\E"/>}s,
                 "$device->{address} is handed out as $device->{slot}");
 }
 my @numbers = $xml =~ /<target busNr="(\d+)">/g;

@@ -10,14 +10,16 @@
 #include "driver.h"
 #include "sriov.h"
 
-enum { ATTRIBUTE_SIZE = 4096 };
+enum {
+        ATTRIBUTE_SIZE = 4096
+};
 
 typedef enum Scope {
-        SCOPE_DEVICE,           /* in the directory of a PCI device */
-        SCOPE_DRIVER,           /* sys/bus/pci/drivers/X */
-        SCOPE_BUS,              /* sys/bus/pci */
-        SCOPE_HUGEPAGES,        /* .../hugepages/hugepages-SIZE */
-        SCOPE_VF_POLICY,        /* sriov/N of an out-of-tree mlx5 */
+        SCOPE_DEVICE,    /* in the directory of a PCI device */
+        SCOPE_DRIVER,    /* sys/bus/pci/drivers/X */
+        SCOPE_BUS,       /* sys/bus/pci */
+        SCOPE_HUGEPAGES, /* .../hugepages/hugepages-SIZE */
+        SCOPE_VF_POLICY, /* sriov/N of an out-of-tree mlx5 */
         _SCOPE_INVALID = -EINVAL,
 } Scope;
 
@@ -25,7 +27,7 @@ typedef struct Attribute {
         const char *name;
         Scope scope;
         mode_t mode;
-        int (*store)(Sim *sim, Node *dir, const char *value);   /* NULL: just keeps the value */
+        int (*store)(Sim *sim, Node *dir, const char *value); /* NULL: just keeps the value */
 } Attribute;
 
 int parse_number(const char *s, unsigned long *ret) {
@@ -43,11 +45,20 @@ int parse_number(const char *s, unsigned long *ret) {
 
 static int parse_bool(const char *s) {
         switch (*s) {
-        case 'y': case 'Y': case 't': case 'T': case '1':
+        case 'y':
+        case 'Y':
+        case 't':
+        case 'T':
+        case '1':
                 return 1;
-        case 'n': case 'N': case 'f': case 'F': case '0':
+        case 'n':
+        case 'N':
+        case 'f':
+        case 'F':
+        case '0':
                 return 0;
-        case 'o': case 'O':
+        case 'o':
+        case 'O':
                 return s[1] == 'n' || s[1] == 'N' ? 1 : s[1] == 'f' || s[1] == 'F' ? 0 : -EINVAL;
         default:
                 return -EINVAL;
@@ -198,27 +209,27 @@ static int store_hugepages(Sim *sim, Node *dir, const char *value) {
 }
 
 static const Attribute attributes[] = {
-        { "driver_override",         SCOPE_DEVICE,    0664, store_driver_override },
-        { "sriov_numvfs",            SCOPE_DEVICE,    0644, sriov_set             },
-        { "sriov_drivers_autoprobe", SCOPE_DEVICE,    0644, store_autoprobe       },
-        { "reset",                   SCOPE_DEVICE,    0200, store_reset           },
-        { "remove",                  SCOPE_DEVICE,    0200, store_remove          },
-        { "rescan",                  SCOPE_DEVICE,    0200, store_device_rescan   },
-        { "reset_method",            SCOPE_DEVICE,    0644, NULL                  },
-        { "numa_node",               SCOPE_DEVICE,    0644, NULL                  },
-        { "enable",                  SCOPE_DEVICE,    0644, NULL                  },
-        { "config",                  SCOPE_DEVICE,    0644, NULL                  },
-        { "bind",                    SCOPE_DRIVER,    0200, store_bind            },
-        { "unbind",                  SCOPE_DRIVER,    0200, store_unbind          },
-        { "new_id",                  SCOPE_DRIVER,    0200, store_new_id          },
-        { "remove_id",               SCOPE_DRIVER,    0200, NULL                  },
-        { "drivers_probe",           SCOPE_BUS,       0200, store_drivers_probe   },
-        { "drivers_autoprobe",       SCOPE_BUS,       0644, store_bus_autoprobe   },
-        { "rescan",                  SCOPE_BUS,       0200, store_bus_rescan      },
-        { "nr_hugepages",            SCOPE_HUGEPAGES, 0644, store_hugepages       },
-        { "node",                    SCOPE_VF_POLICY, 0644, NULL                  },
-        { "port",                    SCOPE_VF_POLICY, 0644, NULL                  },
-        { "policy",                  SCOPE_VF_POLICY, 0644, NULL                  },
+        { "driver_override", SCOPE_DEVICE, 0664, store_driver_override },
+        { "sriov_numvfs", SCOPE_DEVICE, 0644, sriov_set },
+        { "sriov_drivers_autoprobe", SCOPE_DEVICE, 0644, store_autoprobe },
+        { "reset", SCOPE_DEVICE, 0200, store_reset },
+        { "remove", SCOPE_DEVICE, 0200, store_remove },
+        { "rescan", SCOPE_DEVICE, 0200, store_device_rescan },
+        { "reset_method", SCOPE_DEVICE, 0644, NULL },
+        { "numa_node", SCOPE_DEVICE, 0644, NULL },
+        { "enable", SCOPE_DEVICE, 0644, NULL },
+        { "config", SCOPE_DEVICE, 0644, NULL },
+        { "bind", SCOPE_DRIVER, 0200, store_bind },
+        { "unbind", SCOPE_DRIVER, 0200, store_unbind },
+        { "new_id", SCOPE_DRIVER, 0200, store_new_id },
+        { "remove_id", SCOPE_DRIVER, 0200, NULL },
+        { "drivers_probe", SCOPE_BUS, 0200, store_drivers_probe },
+        { "drivers_autoprobe", SCOPE_BUS, 0644, store_bus_autoprobe },
+        { "rescan", SCOPE_BUS, 0200, store_bus_rescan },
+        { "nr_hugepages", SCOPE_HUGEPAGES, 0644, store_hugepages },
+        { "node", SCOPE_VF_POLICY, 0644, NULL },
+        { "port", SCOPE_VF_POLICY, 0644, NULL },
+        { "policy", SCOPE_VF_POLICY, 0644, NULL },
 };
 
 static bool is_named(const Node *node, const char *name) {

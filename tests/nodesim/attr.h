@@ -6,9 +6,9 @@
 
 #include "sim.h"
 
-mode_t attr_mode(const Node *node);                     /* permission bits */
-size_t attr_size(const Node *file);                     /* as stat shows it */
+mode_t attr_mode(const Node *node); /* permission bits */
+size_t attr_size(const Node *file); /* as stat shows it */
 bool node_is_sysfs(const Node *node);
 int attr_write(Sim *sim, Node *file, const char *data, size_t size, off_t offset);
 
-int parse_number(const char *s, unsigned long *ret);    /* as the kernel: any base, one newline at the end */
+int parse_number(const char *s, unsigned long *ret); /* as the kernel: any base, one newline at the end */

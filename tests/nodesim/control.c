@@ -119,26 +119,18 @@ static const struct {
         const char *name;
         int (*run)(Sim *sim, char *rest);
 } commands[] = {
-        { "kill",    command_kill    },
-        { "reset",   command_reset   },
-        { "release", command_release },
-        { "remove",  command_remove  },
-        { "set",     command_set     },
-        { "link",    command_link    },
-        { "write",   command_write   },
+        { "kill", command_kill },     { "reset", command_reset }, { "release", command_release },
+        { "remove", command_remove }, { "set", command_set },     { "link", command_link },
+        { "write", command_write },
 };
 
 static const struct {
         const char *name;
         FaultType type;
 } faults[] = {
-        { "fail",       FAULT_FAIL       },
-        { "fail-after", FAULT_FAIL_AFTER },
-        { "delay",      FAULT_DELAY      },
-        { "hang",       FAULT_HANG       },
-        { "unkillable", FAULT_UNKILLABLE },
-        { "silent",     FAULT_SILENT     },
-        { "replace",    FAULT_REPLACE    },
+        { "fail", FAULT_FAIL },       { "fail-after", FAULT_FAIL_AFTER }, { "delay", FAULT_DELAY },
+        { "hang", FAULT_HANG },       { "unkillable", FAULT_UNKILLABLE }, { "silent", FAULT_SILENT },
+        { "replace", FAULT_REPLACE },
 };
 
 static int run_command(Sim *sim, char *line) {

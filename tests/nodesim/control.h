@@ -5,5 +5,5 @@
 #include "sim.h"
 
 void control_make(Sim *sim);
-int control_write(Sim *sim, const char *data, size_t size);             /* one command a line */
-char *control_read(Sim *sim, const Node *file, size_t *ret_size);       /* made when opened */
+int control_write(Sim *sim, const char *data, size_t size);       /* one command a line */
+char *control_read(Sim *sim, const Node *file, size_t *ret_size); /* made when opened */

@@ -22,7 +22,7 @@ bool address_is_valid(const char *name) {
         const char *rest = name + domain;
 
         return domain >= 4 && domain <= 8 && strlen(rest) == 8 && rest[0] == ':' && strspn(rest + 1, hex) == 2 &&
-                rest[3] == ':' && strspn(rest + 4, hex) == 2 && rest[6] == '.' && rest[7] >= '0' && rest[7] <= '7';
+               rest[3] == ':' && strspn(rest + 4, hex) == 2 && rest[6] == '.' && rest[7] >= '0' && rest[7] <= '7';
 }
 
 bool node_is_device(const Node *node) {
@@ -62,7 +62,7 @@ static void device_list_done(DeviceList *list) {
         for (size_t i = 0; i < list->n; i++)
                 node_unref(list->devices[i], 1);
         free(list->devices);
-        *list = (DeviceList) {};
+        *list = (DeviceList){};
 }
 #define _cleanup_devices_ __attribute__((cleanup(device_list_done)))
 

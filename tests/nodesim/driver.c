@@ -11,7 +11,7 @@
 
 static void id_add(DriverId **ids, size_t *n, const char *vendor, const char *device) {
         *ids = xrealloc(*ids, *n + 1, sizeof(DriverId));
-        (*ids)[(*n)++] = (DriverId) { xstrdup(vendor), xstrdup(device) };
+        (*ids)[(*n)++] = (DriverId){ xstrdup(vendor), xstrdup(device) };
 }
 
 static void ids_free(DriverId *ids, size_t n) {
@@ -35,8 +35,8 @@ static bool id_matches(const DriverId *id, const Node *dev) {
         _cleanup_free_ char *device = node_text(dev, "device");
 
         return vendor && device && strlen(vendor) > 2 && strlen(device) > 2 &&
-                strcasecmp(vendor + 2, id->vendor) == 0 &&
-                (strcmp(id->device, "*") == 0 || strcasecmp(device + 2, id->device) == 0);
+               strcasecmp(vendor + 2, id->vendor) == 0 &&
+               (strcmp(id->device, "*") == 0 || strcasecmp(device + 2, id->device) == 0);
 }
 
 static bool ids_match(const DriverId *ids, size_t n, const Node *dev) {
@@ -58,7 +58,7 @@ Driver *driver_find(const Sim *sim, const char *name) {
 static Driver *driver_new(Sim *sim, const char *name) {
         Driver *d = xrealloc(NULL, 1, sizeof(Driver));
 
-        *d = (Driver) {
+        *d = (Driver){
                 .name = xstrdup(name),
                 .vfio = strcmp(name, "vfio-pci") == 0,
                 .any = strcmp(name, "pci-stub") == 0,

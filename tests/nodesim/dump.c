@@ -8,7 +8,9 @@
 #include "dump.h"
 #include "expand.h"
 
-enum { ROW = 16 };
+enum {
+        ROW = 16
+};
 
 static void dump_config(const Node *config, const char *path, FILE *f) {
         static const char zeros[ROW];

@@ -8,7 +8,10 @@
 #include "expand.h"
 #include "node.h"
 
-enum { GROUPS_MAX = 4, RANGE_MAX = 65536 };
+enum {
+        GROUPS_MAX = 4,
+        RANGE_MAX = 65536
+};
 
 typedef struct Number {
         unsigned long value;

@@ -11,5 +11,5 @@ typedef int (*ExpandFunction)(void *userdata, const char *path, const char *valu
  * braces make no sense. */
 int expand(const char *path, const char *value, ExpandFunction function, void *userdata);
 
-char *unescape(const char *s, size_t *ret_size);        /* NULL if an escape is wrong */
+char *unescape(const char *s, size_t *ret_size); /* NULL if an escape is wrong */
 void escape(FILE *f, const char *s, size_t size);

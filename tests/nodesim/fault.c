@@ -11,13 +11,16 @@
 #include "expand.h"
 #include "fault.h"
 
-enum { ERRNO_MAX = 133, TICK_MSEC = 5 };
+enum {
+        ERRNO_MAX = 133,
+        TICK_MSEC = 5
+};
 
 struct Fault {
         FaultType type;
-        unsigned long at;       /* which write, from 1 */
-        int number;             /* errno or milliseconds */
-        char *value;            /* what is written instead */
+        unsigned long at; /* which write, from 1 */
+        int number;       /* errno or milliseconds */
+        char *value;      /* what is written instead */
 };
 
 struct LoggedWrite {
@@ -25,7 +28,7 @@ struct LoggedWrite {
         size_t size;
         int result;
         bool done;
-        bool orphan;            /* the log was cleared meanwhile: the writer frees it */
+        bool orphan; /* the log was cleared meanwhile: the writer frees it */
 };
 
 int errno_from_name(const char *name) {
@@ -42,7 +45,7 @@ int errno_from_name(const char *name) {
 static LoggedWrite *log_begin(Sim *sim, const Node *file, const char *data, size_t size) {
         LoggedWrite *w = xrealloc(NULL, 1, sizeof(LoggedWrite));
 
-        *w = (LoggedWrite) { .path = node_path(file), .value = xrealloc(NULL, size + 1, 1), .size = size };
+        *w = (LoggedWrite){ .path = node_path(file), .value = xrealloc(NULL, size + 1, 1), .size = size };
         memcpy(w->value, data, size);
         sim->log = xrealloc(sim->log, sim->n_log + 1, sizeof(LoggedWrite *));
         return sim->log[sim->n_log++] = w;
@@ -86,7 +89,7 @@ static void kill_writer(const Writer *writer) {
 
 void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value) {
         sim->faults = xrealloc(sim->faults, sim->n_faults + 1, sizeof(Fault));
-        sim->faults[sim->n_faults++] = (Fault) { type, at, number, value ? xstrdup(value) : NULL };
+        sim->faults[sim->n_faults++] = (Fault){ type, at, number, value ? xstrdup(value) : NULL };
 }
 
 void faults_reset(Sim *sim) {

@@ -7,21 +7,21 @@
 
 typedef enum FaultType {
         FAULT_FAIL,
-        FAULT_FAIL_AFTER,       /* it takes effect all the same */
+        FAULT_FAIL_AFTER, /* it takes effect all the same */
         FAULT_DELAY,
-        FAULT_HANG,             /* until released, or a signal ends the writer */
-        FAULT_UNKILLABLE,       /* until released */
+        FAULT_HANG,       /* until released, or a signal ends the writer */
+        FAULT_UNKILLABLE, /* until released */
         FAULT_KILL_BEFORE,
         FAULT_KILL_AFTER,
-        FAULT_SILENT,           /* success without effect */
-        FAULT_REPLACE,          /* success, but another value is written */
+        FAULT_SILENT,  /* success without effect */
+        FAULT_REPLACE, /* success, but another value is written */
         _FAULT_TYPE_MAX,
 } FaultType;
 
 typedef enum WriterState {
         WRITER_WAITS,
-        WRITER_INTERRUPTED,     /* a signal came for it */
-        WRITER_SHUTDOWN,        /* the mount ends */
+        WRITER_INTERRUPTED, /* a signal came for it */
+        WRITER_SHUTDOWN,    /* the mount ends */
 } WriterState;
 
 typedef struct Writer {
@@ -34,7 +34,7 @@ typedef struct Writer {
 int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, size_t size, off_t offset);
 
 void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value);
-void faults_reset(Sim *sim);                            /* also the log and the count */
+void faults_reset(Sim *sim); /* also the log and the count */
 void log_dump(const Sim *sim, FILE *f);
 
-int errno_from_name(const char *name);                  /* -EINVAL: there is no such errno */
+int errno_from_name(const char *name); /* -EINVAL: there is no such errno */

@@ -12,16 +12,20 @@
 #include "load.h"
 #include "sriov.h"
 
-enum { INCLUDES_MAX = 8, CONFIG_SIZE = 256, CONFIG_SIZE_EXTENDED = 4096 };
+enum {
+        INCLUDES_MAX = 8,
+        CONFIG_SIZE = 256,
+        CONFIG_SIZE_EXTENDED = 4096
+};
 
 typedef enum LineType {
-        LINE_TEXT,              /* NAME=VALUE */
-        LINE_APPEND,            /* NAME+=VALUE */
-        LINE_RAW,               /* NAME:=VALUE */
-        LINE_CONFIG,            /* config@OFFSET=HEX */
+        LINE_TEXT,   /* NAME=VALUE */
+        LINE_APPEND, /* NAME+=VALUE */
+        LINE_RAW,    /* NAME:=VALUE */
+        LINE_CONFIG, /* config@OFFSET=HEX */
         LINE_LINK,
         LINE_DIRECTORY,
-        LINE_ERROR,             /* NAME!ERRNO */
+        LINE_ERROR, /* NAME!ERRNO */
 } LineType;
 
 typedef struct Loader {
@@ -98,7 +102,8 @@ int tree_link_set(Sim *sim, const char *path, const char *target) {
                 return r;
         /* Links of proc, unlike those of sysfs, are absolute. */
         _cleanup_free_ char *text = *target == '/' && strncmp(path + strspn(path, "/"), "proc/", 5) != 0
-                ? node_relative(link->parent, target) : xstrdup(target);
+                                            ? node_relative(link->parent, target)
+                                            : xstrdup(target);
         _cleanup_free_ char *name = xstrdup(link->name); /* the node may be replaced */
         node_link_text(link->parent, name, text);
         return 0;

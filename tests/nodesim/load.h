@@ -5,5 +5,5 @@
 #include "sim.h"
 
 int tree_load(Sim *sim, const char *path);
-int tree_value_set(Node *file, const char *value);                      /* as NAME=VALUE does */
-int tree_link_set(Sim *sim, const char *path, const char *target);      /* as NAME -> TARGET does */
+int tree_value_set(Node *file, const char *value);                 /* as NAME=VALUE does */
+int tree_link_set(Sim *sim, const char *path, const char *target); /* as NAME -> TARGET does */

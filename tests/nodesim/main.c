@@ -56,13 +56,11 @@ static int run(Sim *sim, char *paths[], bool foreground, bool allow_other) {
 }
 
 int main(int argc, char *argv[]) {
-        static const struct option options[] = {
-                { "help",        no_argument,       NULL, 'h' },
-                { "foreground",  no_argument,       NULL, 'f' },
-                { "allow-other", no_argument,       NULL, 'o' },
-                { "log",         required_argument, NULL, 'l' },
-                {}
-        };
+        static const struct option options[] = { { "help", no_argument, NULL, 'h' },
+                                                 { "foreground", no_argument, NULL, 'f' },
+                                                 { "allow-other", no_argument, NULL, 'o' },
+                                                 { "log", required_argument, NULL, 'l' },
+                                                 {} };
         Sim sim = { .lock = PTHREAD_MUTEX_INITIALIZER };
         bool foreground = false, allow_other = false;
         const char *log = NULL;

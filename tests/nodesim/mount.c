@@ -19,7 +19,10 @@
 #endif
 
 /* Enough that hung writes never keep other requests from being served. */
-enum { THREADS_MAX = 256, CACHE_SEC = 1 << 30 };
+enum {
+        THREADS_MAX = 256,
+        CACHE_SEC = 1 << 30
+};
 
 /* What a handle reads when it must not change while it is read: a directory, a report. */
 typedef struct Snapshot {
@@ -81,7 +84,7 @@ static mode_t permissions(const Sim *sim, const Node *node) {
 static struct stat node_stat(const Sim *sim, const Node *node) {
         static const mode_t types[] = { [NODE_DIR] = S_IFDIR, [NODE_FILE] = S_IFREG, [NODE_LINK] = S_IFLNK };
 
-        return (struct stat) {
+        return (struct stat){
                 .st_ino = node->serial,
                 .st_mode = types[node->type] | permissions(sim, node),
                 .st_nlink = node->type == NODE_DIR ? 2 : 1,
@@ -172,7 +175,7 @@ static void snapshot_free(struct fuse_file_info *fi) {
 static Snapshot *snapshot_new(struct fuse_file_info *fi) {
         Snapshot *snapshot = xrealloc(NULL, 1, sizeof(Snapshot));
 
-        *snapshot = (Snapshot) {};
+        *snapshot = (Snapshot){};
         fi->fh = (uint64_t) (uintptr_t) snapshot;
         return snapshot;
 }
@@ -355,8 +358,11 @@ static int session_run(struct fuse_session *session, const char *mountpoint, boo
 int mount_serve(Sim *sim, const char *mountpoint, bool foreground, bool allow_other) {
         _cleanup_free_ char *where = realpath(mountpoint, NULL); /* the background runs in / */
         char *argv[] = { (char *) "nodesim",
-                         (char *) "-o", (char *) "default_permissions,fsname=nodesim,subtype=nodesim",
-                         (char *) "-o", (char *) "allow_other", NULL };
+                         (char *) "-o",
+                         (char *) "default_permissions,fsname=nodesim,subtype=nodesim",
+                         (char *) "-o",
+                         (char *) "allow_other",
+                         NULL };
         struct fuse_args args = FUSE_ARGS_INIT(allow_other ? 5 : 3, argv);
         int r;
 

@@ -13,7 +13,7 @@ typedef struct Node Node;
 
 /* A name that is no more in its directory, and that the kernel may have cached. */
 typedef struct GoneName {
-        Node *dir;              /* referenced */
+        Node *dir; /* referenced */
         char *name;
 } GoneName;
 
@@ -25,17 +25,17 @@ typedef enum NodeType {
 
 struct Node {
         char *name;
-        Node *parent;           /* NULL for a root and for what was taken out of the tree */
-        Node **children;        /* sorted by name */
+        Node *parent;    /* NULL for a root and for what was taken out of the tree */
+        Node **children; /* sorted by name */
         size_t n_children;
-        char *data;             /* what a file holds or a link points to; a NUL follows */
+        char *data; /* what a file holds or a link points to; a NUL follows */
         size_t size;
-        uint64_t serial;        /* inode number; grows with every node made */
-        uint64_t refs;          /* by the kernel's inode cache and by who else keeps a pointer */
+        uint64_t serial; /* inode number; grows with every node made */
+        uint64_t refs;   /* by the kernel's inode cache and by who else keeps a pointer */
         NodeType type;
-        int error;              /* > 0: every read fails with this errno */
-        Node *previous, *next;  /* all nodes there are */
-        bool dropped;           /* removed for good, freed with the last reference */
+        int error;             /* > 0: every read fails with this errno */
+        Node *previous, *next; /* all nodes there are */
+        bool dropped;          /* removed for good, freed with the last reference */
 };
 
 static inline void freep(void *p) {
@@ -55,13 +55,13 @@ Node *node_make(Node *dir, const char *name, NodeType type); /* finds it, or mak
 int node_make_at(Node *root, const char *path, NodeType type, Node **ret); /* makes the directories on the way */
 void node_remove(Node *node);
 void node_remove_child(Node *dir, const char *name);
-void node_detach(Node *node);                   /* takes it out whole, to be attached again */
+void node_detach(Node *node); /* takes it out whole, to be attached again */
 void node_attach(Node *dir, Node *node);
 Node *node_ref(Node *node);
 void node_unref(Node *node, uint64_t n);
 uint64_t node_last_serial(void);
-GoneName *nodes_take_gone(size_t *ret_n);       /* since the last call */
-void nodes_free(void);                          /* all, whoever refers to them: for the end */
+GoneName *nodes_take_gone(size_t *ret_n); /* since the last call */
+void nodes_free(void);                    /* all, whoever refers to them: for the end */
 
 /* finding; links are followed, the path may be relative to any node */
 Node *node_child(const Node *dir, const char *name);
@@ -74,9 +74,9 @@ char *node_path(const Node *node);
 void node_set(Node *file, const char *data, size_t size);
 Node *node_write(Node *dir, const char *name, const char *format, ...) _printf_(3, 4);
 Node *node_default(Node *dir, const char *name, const char *text); /* only when there is none yet */
-char *node_text(const Node *dir, const char *name);     /* without the newline; NULL if there is none */
+char *node_text(const Node *dir, const char *name);                /* without the newline; NULL if there is none */
 unsigned long node_number(const Node *dir, const char *name, unsigned long otherwise);
 Node *node_link(Node *dir, const char *name, const Node *target);
 Node *node_link_text(Node *dir, const char *name, const char *text);
-char *node_relative(const Node *dir, const char *path); /* how a link in dir names a path from the root */
+char *node_relative(const Node *dir, const char *path);        /* how a link in dir names a path from the root */
 const char *node_link_name(const Node *dir, const char *name); /* end of a link's target, or NULL */

@@ -8,7 +8,7 @@
 
 void park(Sim *sim, Node *node, Node *device, const char *driver) {
         sim->parked = xrealloc(sim->parked, sim->n_parked + 1, sizeof(Parked));
-        sim->parked[sim->n_parked++] = (Parked) {
+        sim->parked[sim->n_parked++] = (Parked){
                 .node = node,
                 .parent = node_ref(node->parent),
                 .device = device ? node_ref(device) : NULL,
@@ -57,8 +57,10 @@ static void park_class_links(Sim *sim, const Node *gone, Node *dev, const char *
 }
 
 void device_park_driver(Sim *sim, Node *dev, const char *driver) {
-        static const char *const made[] = { "net", "infiniband", "infiniband_verbs", "infiniband_mad", "nvme", "drm",
-                                            "sound", "block", "hwmon", "ptp", "graphics" };
+        static const char *const made[] = {
+                "net",   "infiniband", "infiniband_verbs", "infiniband_mad", "nvme", "drm", "sound", "block",
+                "hwmon", "ptp",        "graphics"
+        };
 
         for (size_t i = 0; i < sizeof(made) / sizeof(*made); i++) {
                 Node *child = node_child(dev, made[i]);

@@ -12,4 +12,4 @@ void device_vfio_add(Sim *sim, Node *dev);
 void device_vfio_remove(Sim *sim, Node *dev);
 void device_park_driver(Sim *sim, Node *dev, const char *driver);
 void device_unpark_driver(Sim *sim, Node *dev, const char *driver);
-void device_forget(Sim *sim, Node *dev);                /* it will not come back */
+void device_forget(Sim *sim, Node *dev); /* it will not come back */

@@ -9,27 +9,27 @@
 #include "node.h"
 
 typedef struct DriverId {
-        char *vendor;           /* four hex digits */
-        char *device;           /* the same, or "*" */
+        char *vendor; /* four hex digits */
+        char *device; /* the same, or "*" */
 } DriverId;
 
 typedef struct Driver {
         char *name;
-        DriverId *ids;          /* what it matches by itself */
+        DriverId *ids; /* what it matches by itself */
         size_t n_ids;
-        DriverId *new_ids;      /* added through new_id */
+        DriverId *new_ids; /* added through new_id */
         size_t n_new_ids;
-        char *class_prefix;     /* NULL: any class */
-        bool sriov;             /* implements sriov_configure */
+        char *class_prefix; /* NULL: any class */
+        bool sriov;         /* implements sriov_configure */
         bool vfio;
-        bool any;               /* by override only, like vfio, but makes nothing */
-        bool declared;          /* by %driver, else inferred from the tree */
+        bool any;      /* by override only, like vfio, but makes nothing */
+        bool declared; /* by %driver, else inferred from the tree */
 } Driver;
 
 /* What VFs of a PF look like. */
 typedef struct VfTemplate {
         char *pf;
-        char *device;           /* four hex digits */
+        char *device; /* four hex digits */
         unsigned long offset, stride;
         bool group_of_pf;
 } VfTemplate;
@@ -37,29 +37,29 @@ typedef struct VfTemplate {
 /* Something that is out of the tree for now and comes back: a removed device, or what a driver made. */
 typedef struct Parked {
         Node *node;
-        Node *parent;           /* referenced */
-        Node *device;           /* referenced; NULL: node is a removed device */
-        char *driver;           /* who makes it appear again */
-        uint64_t serial;        /* of the youngest node then */
+        Node *parent;    /* referenced */
+        Node *device;    /* referenced; NULL: node is a removed device */
+        char *driver;    /* who makes it appear again */
+        uint64_t serial; /* of the youngest node then */
 } Parked;
 
 typedef struct LoggedWrite LoggedWrite;
 typedef struct Fault Fault;
 
 typedef struct Sim {
-        pthread_mutex_t lock;   /* around everything below */
+        pthread_mutex_t lock; /* around everything below */
         Node *root;
-        Node *control;          /* .nodesim, a child of the root */
+        Node *control; /* .nodesim, a child of the root */
         bool no_iommu;
 
-        Driver **drivers;       /* in the order in which they are asked */
+        Driver **drivers; /* in the order in which they are asked */
         size_t n_drivers;
         VfTemplate *vfs;
         size_t n_vfs;
         Parked *parked;
         size_t n_parked;
 
-        LoggedWrite **log;            /* writes since the last reset, in order of arrival */
+        LoggedWrite **log; /* writes since the last reset, in order of arrival */
         size_t n_log;
         Fault *faults;
         size_t n_faults;

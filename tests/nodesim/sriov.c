@@ -11,7 +11,11 @@
 #include "park.h"
 #include "sriov.h"
 
-enum { CONFIG_SIZE = 256, CONFIG_SIZE_EXTENDED = 4096, VF_BAR_SIZE = 0x4000 };
+enum {
+        CONFIG_SIZE = 256,
+        CONFIG_SIZE_EXTENDED = 4096,
+        VF_BAR_SIZE = 0x4000
+};
 
 int vf_template_add(Sim *sim, const char *pf, const char *options) {
         _cleanup_free_ char *words = xstrdup(options);
@@ -44,7 +48,7 @@ static VfTemplate vf_template_of(const Sim *sim, const Node *pf) {
         for (size_t i = sim->n_vfs; i-- > 0;)
                 if (strcmp(sim->vfs[i].pf, pf->name) == 0)
                         return sim->vfs[i];
-        return (VfTemplate) {
+        return (VfTemplate){
                 .offset = node_number(pf, "sriov_offset", 1),
                 .stride = node_number(pf, "sriov_stride", 1),
         };
@@ -85,8 +89,8 @@ static void write_config(const Node *pf, Node *vf) {
         if (!config || config->size < CONFIG_SIZE)
                 return;
         size = config->size < sizeof(bytes) ? CONFIG_SIZE : sizeof(bytes);
-        memcpy(bytes + 0x08, config->data + 0x08, 4);   /* revision and class */
-        memcpy(bytes + 0x2c, config->data + 0x2c, 4);   /* subsystem */
+        memcpy(bytes + 0x08, config->data + 0x08, 4); /* revision and class */
+        memcpy(bytes + 0x2c, config->data + 0x2c, 4); /* subsystem */
         memcpy(bytes + 0x40, express, sizeof(express));
         node_set(node_make(vf, "config", NODE_FILE), (const char *) bytes, size);
 }
@@ -111,8 +115,9 @@ static void write_resource(const Node *pf, Node *vf, unsigned rid) {
 }
 
 static void vf_fill(const Node *pf, Node *vf, const VfTemplate *template, unsigned rid) {
-        static const char *const inherited[] = { "vendor", "class", "subsystem_vendor", "subsystem_device", "revision",
-                                                 "numa_node", "local_cpulist", "local_cpus", "dma_mask_bits" };
+        static const char *const inherited[] = { "vendor",           "class",      "subsystem_vendor",
+                                                 "subsystem_device", "revision",   "numa_node",
+                                                 "local_cpulist",    "local_cpus", "dma_mask_bits" };
 
         for (size_t i = 0; i < sizeof(inherited) / sizeof(*inherited); i++)
                 copy_file(pf, vf, inherited[i]);

@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-int vf_template_add(Sim *sim, const char *pf, const char *options);     /* the words after %vf PF */
-unsigned sriov_count(const Node *pf);                           /* VFs there are now */
-int sriov_set(Sim *sim, Node *pf, const char *value);           /* as a write to sriov_numvfs */
+int vf_template_add(Sim *sim, const char *pf, const char *options); /* the words after %vf PF */
+unsigned sriov_count(const Node *pf);                               /* VFs there are now */
+int sriov_set(Sim *sim, Node *pf, const char *value);               /* as a write to sriov_numvfs */
 void sriov_destroy(Sim *sim, Node *pf);

@@ -20,6 +20,7 @@
 #include "core/domxml.h"
 #include "core/placement.h"
 #include "util/fileio.h"
+#include "util/strings.h"
 
 #define GIB        (1ULL << 30)
 #define GOLDEN_MAX (256U * 1024U)
@@ -91,11 +92,20 @@ static inline PciDevice *add_fact(Case *c, const char *address, int node, uint32
         return dev;
 }
 
+/* The fixture's inventory is not sorted yet. */
+static inline int inventory_node_of(const Inventory *inv, PciAddress address) {
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (pci_address_equal(inv->devices[i].address, address))
+                        return inv->devices[i].numa_node;
+        return -1;
+}
+
 static inline AllocationDevice *take(Case *c, const char *address, DeviceRole role, const char *slot,
                                      const char *pool) {
         AllocationDevice *dev = allocation_add_device(c->a, address_of(address), role);
 
         assert_non_null(dev);
+        dev->numa_node = inventory_node_of(c->inv, dev->address);
         dev->slot = slot ? strdup(slot) : NULL;
         dev->pool = pool ? strdup(pool) : NULL;
         return dev;

@@ -17,7 +17,8 @@ typedef struct TestNode {
         PlanContext context;
 } TestNode;
 
-/* A request in one expression: ASK(.pools = "gpu=1 nic=2", .cpus = 4). Memory: 1 GiB a vCPU unless said. Proximity: any. */
+/* A request in one expression: ASK(.pools = "gpu=1 nic=2", .cpus = 4). Memory: 1 GiB a vCPU unless said. Proximity:
+ * any. */
 typedef struct Ask {
         const char *pools;
         unsigned cpus;
@@ -70,7 +71,8 @@ static inline NumaNode *node_numa(TestNode *t, int id, unsigned first, unsigned 
         inv->n_nodes++;
         for (unsigned i = 0; i < n; i++) {
                 assert_int_equal(ARRAY_RESERVE(inv->cpus, inv->n_cpus), 0);
-                inv->cpus[inv->n_cpus++] = (Cpu){ .id = first + i, .node = id, .package = id, .core = first + i / threads * threads };
+                inv->cpus[inv->n_cpus++] =
+                        (Cpu){ .id = first + i, .node = id, .package = id, .core = first + i / threads * threads };
                 cpuset_add(&node->cpus, first + i);
         }
         return node;
@@ -98,8 +100,8 @@ static inline PciDevice *node_device(TestNode *t, const char *path, uint32_t cla
 }
 
 #define node_bridge(t, path, numa, group) node_device((t), (path), 0x060400, (numa), (group))
-#define node_gpu(t, path, numa, group) node_device((t), (path), 0x030200, (numa), (group))
-#define node_nic(t, path, numa, group) node_device((t), (path), 0x020000, (numa), (group))
+#define node_gpu(t, path, numa, group)    node_device((t), (path), 0x030200, (numa), (group))
+#define node_nic(t, path, numa, group)    node_device((t), (path), 0x020000, (numa), (group))
 
 /* A VF of pf, which may be added before or after it. */
 static inline PciDevice *node_vf(TestNode *t, const char *path, const char *pf, int numa, int group) {
@@ -117,7 +119,7 @@ static inline void node_ready(TestNode *t, const char *config) {
 
         assert_int_equal(string_replace(&text, "[Daemon]\nReserveMemory=0\n%s", config), 0);
         assert_int_equal(inventory_finish(t->inventory), 0);
-        assert_int_equal(config_parse("test.conf", text, &t->config), 0);
+        assert_int_equal(config_parse("test.conf", text, strlen(text), &t->config), 0);
         assert_int_equal(t->config->n_problems, 0);
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
         assert_int_equal(locality_new(t->inventory, &t->locality), 0);

@@ -15,7 +15,7 @@
 static Config *parse(const char *text) {
         Config *c = NULL;
 
-        assert_int_equal(config_parse("test.conf", text, &c), 0);
+        assert_int_equal(config_parse("test.conf", text, strlen(text), &c), 0);
         return c;
 }
 
@@ -197,6 +197,100 @@ static void test_limits(void **state _unused_) {
         assert_int_equal(big->problems[0].line, 0);
 }
 
+/* A broken line of [Exclude], or what may be a misspelt [Exclude], takes everything off offer; other broken lines do
+ * not. */
+static void test_held_back(void **state _unused_) {
+        static const struct {
+                const char *text;
+                unsigned line; /* 0: not held back */
+        } cases[] = {
+                { "[Exclude]\nMatch=type=vf\nMatch=adress=x\n", 3 },
+                { "[Exclude]\nmatch=type=vf\nMatch=adress=x\n", 2 },
+                { "[Exclude]\nMatch\n", 2 },
+                { "[Exclude]\nMatch=type=vf \x01\n", 2 },
+                { "[Exclude]\nMatch=" X50 X50 X50 X50 "\n", 2 },
+                { "[Exclud]\nMatch=type=vf\n", 2 },
+                { "[exclude]\nMatch=type=vf\n", 2 },
+                { "[Exclude\nMatch=type=vf\n", 2 },
+                { "[Exclude] x\nMatch=type=vf\n", 2 },
+                { "[Frob]\nExtra=1\n[Pool a]\nMatch=type=vf\n", 0 },
+                { "[Ex\x01lude]\nMatch=type=vf\n", 1 },
+                { "[Pool a]\nMatch=type=vf\nExclude]\nMatch=type=pf\n", 3 },
+                { "[Pool a]\nMatch=type=vf\nExclude]:\nMatch=type=pf\n", 3 },
+                { "[Pool a]\nMatch=type=vf\nExclude\nMatch=type=pf\n", 3 },
+                { "[Exclude]\nMatch=type=vf\n", 0 },
+                { "[Daemon]\nFoo=1\n[Pool a]\nMatch=typ=vf\n[Pool A]\n[Pool]\n[Pool x\nMatch\n", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_config_ Config *c = parse(cases[i].text);
+                _cleanup_free_ char *place = NULL;
+
+                if (cases[i].line == 0) {
+                        assert_null(c->held_back);
+                        continue;
+                }
+                assert_int_equal(
+                        string_replace(&place,
+                                       "could not be read (test.conf:%u), so nothing is offered until it is mended.",
+                                       cases[i].line),
+                        0);
+                if (!c->held_back || !strstr(c->held_back, place))
+                        fail_msg("'%s' gives '%s'", cases[i].text, c->held_back ?: "nothing");
+                assert_true(c->n_problems > 0);
+        }
+        _cleanup_config_ Config *c = parse(cases[0].text);
+        assert_string_equal(
+                c->held_back,
+                "A line of [Exclude] could not be read (test.conf:3), so nothing is offered until it is mended.");
+        assert_int_equal(c->n_excludes, 1);
+}
+
+/* Nothing on the line counts, neither before nor after the NUL; the lines after it do. */
+static void test_nul(void **state _unused_) {
+        static const struct {
+                const char *text;
+                size_t size;
+                bool held_back;
+        } cases[] = {
+#define TEXT(s) s, sizeof(s) - 1
+                { TEXT("[Daemon]\nVfioDriver=x\0y\nJobTimeoutSec=7\n"), false },
+                { TEXT("[Daemon]\nJobTimeoutSec=6\0\nJobTimeoutSec=7"), false },
+                { TEXT("[Daemon]\n\0JobTimeoutSec=6\nJobTimeoutSec=7\n"), false },
+                { TEXT("[Daemon]\n[Exc\0lude]\n[Daemon]\nJobTimeoutSec=7\n"), true },
+                { TEXT("[Exclude]\nMatch=type=vf\0\n[Daemon]\nJobTimeoutSec=7\n"), true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_config_ Config *c = NULL;
+
+                assert_int_equal(config_parse("test.conf", cases[i].text, cases[i].size, &c), 0);
+                assert_int_equal(c->n_problems, 1);
+                assert_int_equal(c->problems[0].line, 2);
+                assert_string_equal(c->problems[0].message, "The line contains a NUL byte.");
+                assert_string_equal(c->vfio_driver, "vfio-pci");
+                assert_int_equal(c->job_timeout, 7);
+                assert_int_equal(!!c->held_back, cases[i].held_back);
+                assert_int_equal(c->n_excludes, 0);
+        }
+}
+
+static void test_virtual_functions_by_address(void **state _unused_) {
+        _cleanup_config_ Config *c =
+                parse("[Pool a]\nVirtualFunctions=4\nMatch=type=vf pf=0000:05:00.0\nMatch=address=0000:05:10.*\n"
+                      "[Pool b]\nVirtualFunctions=4\nMatch=type=vf pf=0000:06:00.0\n"
+                      "[Pool c]\nVirtualFunctions=0\nMatch=address=0000:07:10.*\n");
+
+        assert_int_equal(c->n_problems, 1);
+        assert_int_equal(c->problems[0].line, 2);
+        assert_non_null(strstr(c->problems[0].message, "Match= in line 4 uses address="));
+        assert_non_null(strstr(c->problems[0].message, "pf="));
+        assert_int_equal(c->pools[0].virtual_functions, 0);
+        assert_int_equal(c->pools[0].n_matches, 2);
+        assert_int_equal(c->pools[1].virtual_functions, 4);
+        assert_null(c->held_back);
+}
+
 static void test_match_problems(void **state _unused_) {
         static const struct {
                 const char *text, *sentence;
@@ -302,10 +396,17 @@ static void test_match_device(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_names),          cmocka_unit_test(test_defaults),
-                cmocka_unit_test(test_full),           cmocka_unit_test(test_problems),
-                cmocka_unit_test(test_problem_lines),  cmocka_unit_test(test_limits),
-                cmocka_unit_test(test_match_problems), cmocka_unit_test(test_match_device),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_defaults),
+                cmocka_unit_test(test_full),
+                cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_problem_lines),
+                cmocka_unit_test(test_limits),
+                cmocka_unit_test(test_held_back),
+                cmocka_unit_test(test_nul),
+                cmocka_unit_test(test_virtual_functions_by_address),
+                cmocka_unit_test(test_match_problems),
+                cmocka_unit_test(test_match_device),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

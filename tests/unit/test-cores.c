@@ -45,8 +45,10 @@ static void test_split(void **state) {
                 size_t k;
                 unsigned shares[4];
         } table[] = {
-                { 8, 1, 1, { 8 } },       { 8, 1, 2, { 4, 4 } },    { 7, 1, 2, { 4, 3 } },       { 6, 2, 2, { 4, 2 } }, { 5, 2, 2, { 4, 1 } },
-                { 10, 2, 3, { 4, 4, 2 } }, { 3, 1, 3, { 1, 1, 1 } }, { 32, 2, 4, { 8, 8, 8, 8 } }, { 1, 2, 1, { 1 } },   { 2, 2, 2, { 1, 1 } },
+                { 8, 1, 1, { 8 } },       { 8, 1, 2, { 4, 4 } },        { 7, 1, 2, { 4, 3 } },
+                { 6, 2, 2, { 4, 2 } },    { 5, 2, 2, { 4, 1 } },        { 10, 2, 3, { 4, 4, 2 } },
+                { 3, 1, 3, { 1, 1, 1 } }, { 32, 2, 4, { 8, 8, 8, 8 } }, { 1, 2, 1, { 1 } },
+                { 2, 2, 2, { 1, 1 } },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
@@ -55,15 +57,16 @@ static void test_split(void **state) {
                 cores_split(table[i].cpus, table[i].threads, table[i].k, shares);
                 for (size_t j = 0; j < table[i].k; j++) {
                         if (shares[j] != table[i].shares[j])
-                                fail_msg("%u CPUs, %u threads, %zu cells: share %zu is %u, not %u", table[i].cpus, table[i].threads, table[i].k, j,
-                                         shares[j], table[i].shares[j]);
+                                fail_msg("%u CPUs, %u threads, %zu cells: share %zu is %u, not %u", table[i].cpus,
+                                         table[i].threads, table[i].k, j, shares[j], table[i].shares[j]);
                         sum += shares[j];
                 }
                 assert_int_equal(sum, table[i].cpus);
         }
 }
 
-static void assert_pick(unsigned threads, const char *free_text, unsigned share, unsigned expected, const char *claimed_text) {
+static void assert_pick(unsigned threads, const char *free_text, unsigned share, unsigned expected,
+                        const char *claimed_text) {
         _cleanup_node_ TestNode *t = make_node(8, threads);
         CpuSet free_cpus, claimed = { 0 };
         Pin pins[8];
@@ -82,9 +85,9 @@ static void assert_pick(unsigned threads, const char *free_text, unsigned share,
 static void test_pick(void **state) {
         assert_pick(1, "0-7", 3, 3, "0-2");
         assert_pick(2, "0-7", 4, 4, "0-3");
-        assert_pick(2, "0-7", 3, 3, "0-3");  /* the odd thread takes its core with it */
-        assert_pick(2, "2-7", 2, 2, "2-3");  /* the lowest free core */
-        assert_pick(4, "4-7", 8, 4, "4-7");  /* fewer than wanted */
+        assert_pick(2, "0-7", 3, 3, "0-3"); /* the odd thread takes its core with it */
+        assert_pick(2, "2-7", 2, 2, "2-3"); /* the lowest free core */
+        assert_pick(4, "4-7", 8, 4, "4-7"); /* fewer than wanted */
         assert_pick(2, "", 2, 0, "");
         assert_pick(2, "0-7", 0, 0, "");
 }

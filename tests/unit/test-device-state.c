@@ -53,6 +53,25 @@ static void test_states(void **state) {
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
+static void test_withheld(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+
+        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_BUSY, "A job works on it."), 0);
+        assert_state(t, GPU, DEVICE_STATE_HOST, "A job works on it.");
+        /* A neighbour in its group cannot be had either. */
+        assert_state(t, "0000:01:00.1", DEVICE_STATE_HOST, "A job works on it.");
+        assert_int_equal(node_available(t, "gpu"), 0);
+        ledger_unwithhold(t->ledger, address_of(GPU));
+        assert_int_equal(ledger_withhold(t->ledger, address_of("0000:01:00.1"), VERDICT_STUCK, "It is stuck."), 0);
+        assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
+        assert_int_equal(node_available(t, "gpu"), 0);
+        ledger_unwithhold(t->ledger, address_of("0000:01:00.1"));
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
+        assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "held by 'vm7'");
+}
+
 static const char *member(json_object *o, const char *key) {
         json_object *v = NULL;
 
@@ -76,6 +95,19 @@ static void test_json_device(void **state) {
         assert_string_equal(member(o, "verdict"), "none");
 }
 
+static void test_json_bars(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_json_ json_object *o = NULL;
+        PciDevice *gpu = node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, 0, 1);
+
+        gpu->bar_size[0] = 16 << 20;
+        gpu->bar_size[3] = 32 << 20;
+        node_ready(t, "");
+        o = json_device(&t->context, node_find(t, GPU));
+        assert_string_equal(member(o, "bars"),
+                            "[ { \"index\": 0, \"size\": 16777216 }, { \"index\": 3, \"size\": 33554432 } ]");
+}
+
 static void test_json_plan(void **state) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -90,20 +122,37 @@ static void test_json_plan(void **state) {
         assert_true(json_object_object_get_ex(o, "steps", &steps) && json_object_object_get_ex(o, "devices", &devices));
         assert_int_equal(json_object_array_length(devices), 2);
         assert_int_equal(json_object_array_length(steps), 6);
-        assert_string_equal(json_object_get_string(json_object_array_get_idx(steps, 0)), "reserve " GPU " for driver vfio-pci");
+        assert_string_equal(json_object_get_string(json_object_array_get_idx(steps, 0)),
+                            "reserve " GPU " for driver vfio-pci");
 }
 
 static void test_json_describe_names_what_is_missing(void **state) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_json_ json_object *o = NULL;
         _cleanup_free_ char *text = NULL;
+        json_object *devices = NULL, *present, *missing;
         Allocation *a = allocation_new("vm1");
+        AllocationDevice *d = allocation_add_device(a, address_of("0000:99:00.0"), DEVICE_ROLE_HELD);
 
-        assert_non_null(allocation_add_device(a, address_of("0000:99:00.0"), DEVICE_ROLE_HELD));
+        assert_non_null(d);
+        d->vendor = 0x10de;
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         o = json_describe(&t->context, "0");
         text = json_text(o, false);
-        assert_non_null(strstr(text, "\"address\":\"0000:99:00.0\",\"state\":\"missing\""));
+        assert_true(json_object_object_get_ex(o, "devices", &devices));
+        present = json_object_array_get_idx(devices, 0);
+        missing = json_object_array_get_idx(devices, json_object_array_length(devices) - 1);
+        assert_string_equal(member(missing, "address"), "0000:99:00.0");
+        assert_string_equal(member(missing, "state"), "missing");
+        assert_string_equal(member(missing, "allocation"), "vm1");
+        assert_string_equal(member(missing, "vendor"), "10de");
+        assert_null(member(missing, "class"));
+        assert_null(member(missing, "isolated"));
+        assert_int_equal(json_object_object_length(missing), json_object_object_length(present));
+        json_object_object_foreach(present, key, value) {
+                (void) value;
+                (void) member(missing, key);
+        }
         assert_null(strchr(text, '\n'));
 }
 
@@ -113,17 +162,15 @@ static void test_json_describe_names_what_is_missing(void **state) {
         assert_true((int) name##_from_string("no such") < 0)
 
 static void test_tables(void **state) {
-        assert_table(DeviceState, _DEVICE_STATE_MAX, device_state);
         assert_table(AllocationState, _ALLOCATION_STATE_MAX, allocation_state);
         assert_table(DeviceRole, _DEVICE_ROLE_MAX, device_role);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),
-                cmocka_unit_test(test_json_device),
-                cmocka_unit_test(test_json_plan),
-                cmocka_unit_test(test_json_describe_names_what_is_missing),
+                cmocka_unit_test(test_states),      cmocka_unit_test(test_withheld),
+                cmocka_unit_test(test_json_device), cmocka_unit_test(test_json_bars),
+                cmocka_unit_test(test_json_plan),   cmocka_unit_test(test_json_describe_names_what_is_missing),
                 cmocka_unit_test(test_tables),
         };
 

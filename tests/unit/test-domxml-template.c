@@ -101,7 +101,7 @@ static void test_template_refused(void **state) {
                   "DOCTYPE" },
                 { "<domain/>", "domain type" },
                 { "<domain type='xen'/>", "'xen'" },
-                { "<domain type='&#10;'/>", "(unprintable)" },
+                { "<domain type='&#10;'/>", "'\\x0a'" },
                 { "<domain type='kvm'><devices/><devices/></domain>", "more than one <devices>" },
                 { "<domain type='kvm'><os><type machine='microvm'/></os></domain>", "microvm" },
                 { "<domain type='kvm'><os><type arch='aarch64' machine='virt'/></os></domain>", "aarch64" },
@@ -128,6 +128,25 @@ static void test_template_refused(void **state) {
                   "<address domain='0x0000' bus='0x01' slot='0x00' function='0x0'/></source></disk></devices></domain>",
                   "0000:01:00.0" },
                 { "<domain type='kvm'><devices><hostdev type='pci'/></devices></domain>", "of its own" },
+                { "<domain type='kvm'><devices><disk><alias name='ua-gpu0'/></disk></devices></domain>", "'ua-gpu0'" },
+                { "<domain type='kvm'><devices><controller type='pci' index='3' model='pcie-root-port'/><controller "
+                  "type='pci' index='3' model='pcie-root-port'/></devices></domain>",
+                  "the index 3" },
+                { "<domain type='kvm'><devices><controller type='pci' index='0' model='pcie-root'/><controller "
+                  "type='pci' model='pcie-root'/></devices></domain>",
+                  "more than one pcie-root" },
+                { "<domain type='kvm'><devices><controller type='pci' index='0x2' "
+                  "model='pcie-root-port'/></devices></domain>",
+                  "'0x2'" },
+                { "<domain type='kvm'><devices><controller type='pci' index=' 2' "
+                  "model='pcie-root-port'/></devices></domain>",
+                  "' 2'" },
+                { "<domain type='kvm'><devices><controller type='pci' index='256' "
+                  "model='pcie-root-port'/></devices></domain>",
+                  "'256'" },
+                { "<domain type='kvm'><devices><hostdev mode='subsystem' type='PCI'/></devices></domain>",
+                  "of its own" },
+                { "<domain type='kvm'><devices><hostdev mode='subsystem'/></devices></domain>", "of its own" },
                 { "<domain type='kvm'><devices><memory model='dimm'/></devices></domain>", "memory device" },
                 { "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:commandline>"
                   "<q:arg value='-device'/><q:arg value='vfio-pci,host=82:00.0'/></q:commandline></domain>",
@@ -137,6 +156,34 @@ static void test_template_refused(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 assert_refused(&c, bad[i].text, VERDICT_INVALID_TEMPLATE, bad[i].word);
+}
+
+/* libvirt adds the controllers 1 to 199, each with a bus of pcie.0: there are not 60 more for the expander. */
+static void test_index_gap(void **state) {
+        static const char head[] = "<domain type='kvm'><devices><controller type='pci' index='200' "
+                                   "model='pcie-root-port'/><controller type='pci' index='201' "
+                                   "model='pcie-expander-bus'>";
+        _cleanup_case_ Case c = one_node("vm26");
+        _cleanup_free_ char *fits = NULL, *full = NULL, *unplaced = NULL, *text = NULL;
+
+        /* 1 root, 201 indices, 8 spare; ours: an expander, two ports, two spare. */
+        assert_int_equal(string_replace(&fits, "%s<target busNr='215'/></controller></devices></domain>", head), 0);
+        assert_int_equal(string_replace(&full, "%s<target busNr='214'/></controller></devices></domain>", head), 0);
+        assert_int_equal(string_replace(&unplaced, "%s</controller></devices></domain>", head), 0);
+        text = make(&c, fits);
+        assert_has(text, "<target busNr=\"210\">");
+        assert_refused(&c, full, VERDICT_INVALID_REQUEST, "256 PCI buses");
+        free(make(&c, unplaced));
+}
+
+/* Neither the alias of a held device nor that of another slot is in the way; controllers may go without a number. */
+static void test_template_accepted(void **state) {
+        _cleanup_case_ Case c = one_node("vm27");
+
+        free(make(&c, "<domain type='kvm'><devices><disk><alias name='ua-gpu00'/></disk>"
+                      "<controller type='pci' model='pcie-root'/><controller type='pci' model='pcie-root-port'/>"
+                      "<controller type='pci' model='pcie-root-port'/><controller type='pci' index='010' "
+                      "model='pcie-root-port'/><hostdev mode='subsystem' type='mdev'/></devices></domain>"));
 }
 
 static void test_template_too_large(void **state) {
@@ -162,6 +209,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_template),           cmocka_unit_test(test_template_leaves_room),
                 cmocka_unit_test(test_emulated),           cmocka_unit_test(test_template_refused),
+                cmocka_unit_test(test_index_gap),          cmocka_unit_test(test_template_accepted),
                 cmocka_unit_test(test_template_too_large), cmocka_unit_test(test_deterministic),
         };
 

@@ -144,6 +144,33 @@ static void test_allocation_refused(void **state) {
         assert_refused(&c, NULL, VERDICT_INVALID_REQUEST, "devices only");
 }
 
+/* One node with 272 CPUs. */
+static Case many_cpus(const char *name, const char *cpus) {
+        static const int nodes[17] = { 0 };
+        Case c = case_new(name, ELEMENTSOF(nodes), nodes, false);
+
+        c.inv->n_nodes = 1;
+        add_gpu(&c, "0000:82:00.0", 0, 8 * GIB, "gpu0");
+        pin(&c, cpus, 16 * GIB, 0);
+        return c;
+}
+
+/* From 256 vCPUs on, libvirt wants their interrupts remapped. */
+static void test_many_vcpus(void **state) {
+        _cleanup_case_ Case few = many_cpus("vm28", "1-255"), many = many_cpus("vm29", "0-255");
+        _cleanup_free_ char *plain = make(&few, NULL), *filled = NULL;
+
+        assert_has_not(plain, "iommu");
+        assert_golden(&many, NULL, "domxml-many-vcpus.xml");
+        filled = make(&many, "<domain type='kvm'><devices><iommu model='intel'><driver eim='off' iotlb='on'/></iommu>"
+                             "</devices></domain>");
+        assert_has(filled, "<driver eim=\"on\" iotlb=\"on\" intremap=\"on\" caching_mode=\"on\" aw_bits=\"48\"/>");
+        assert_has(filled, "<ioapic driver=\"qemu\"/>");
+        assert_refused(&many, "<domain type='kvm'><devices><iommu model='virtio'/></devices></domain>",
+                       VERDICT_INVALID_TEMPLATE, "<iommu>");
+        assert_refused(&many, "<domain type='qemu'/>", VERDICT_NOT_SUPPORTED, "256 vCPUs");
+}
+
 /* What is promised in JSON is what the document says. */
 static void test_guest_addresses(void **state) {
         _cleanup_case_ Case c = one_node("vm24");
@@ -178,6 +205,7 @@ int main(void) {
                 cmocka_unit_test(test_distances_within_bounds),
                 cmocka_unit_test(test_housekeeping_elsewhere),
                 cmocka_unit_test(test_allocation_refused),
+                cmocka_unit_test(test_many_vcpus),
                 cmocka_unit_test(test_guest_addresses),
         };
 

@@ -93,6 +93,23 @@ static void test_read_limit(void **state _unused_) {
         assert_int_equal(remove_file_at(dir_fd, "a"), 0);
 }
 
+static void test_read_only_regular_files(void **state _unused_) {
+        char *text = NULL;
+
+        assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
+        (void) alarm(20);
+        assert_int_equal(read_file_at(dir_fd, "fifo", 10, &text, NULL), -EINVAL);
+        (void) alarm(0);
+        assert_int_equal(read_file_at(AT_FDCWD, "/dev/null", 10, &text, NULL), -EINVAL);
+        assert_null(text);
+        write_text("a", "x");
+        assert_int_equal(symlinkat("a", dir_fd, "link"), 0);
+        assert_content("link", "x");
+        assert_int_equal(remove_file_at(dir_fd, "fifo"), 0);
+        assert_int_equal(remove_file_at(dir_fd, "link"), 0);
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0);
+}
+
 static void test_list(void **state _unused_) {
         static const char *const names[] = { "c", "a", ".hidden", "b" };
         static const char *const sorted[] = { ".hidden", "a", "b", "c" };
@@ -123,6 +140,7 @@ int main(void) {
                 cmocka_unit_test(test_write_stale_temporary),
                 cmocka_unit_test(test_write_failure_leaves_nothing),
                 cmocka_unit_test(test_read_limit),
+                cmocka_unit_test(test_read_only_regular_files),
                 cmocka_unit_test(test_list),
         };
 

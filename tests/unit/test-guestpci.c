@@ -36,7 +36,7 @@ static void add(PciAddress address, int node, bool is_vf, DeviceRole role) {
 
         assert_non_null(dev);
         assert_non_null(taken);
-        dev->numa_node = node;
+        dev->numa_node = taken->numa_node = node;
         taken->is_vf = is_vf;
 }
 

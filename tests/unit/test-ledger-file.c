@@ -32,12 +32,14 @@ static Allocation *make_full(void) {
         a->owner = UINT32_MAX;
         a->generation = INT64_MAX;
         a->state = ALLOCATION_FAILED;
+        assert_int_equal(string_copy(&a->vfio_driver, "mlx5_vfio_pci"), 0);
         assert_int_equal(string_copy(&a->reason, "\"It\" did not\ncome back: \\ \x01 \xc3\xa4."), 0);
         d = add(a, "10000:82:00.0", DEVICE_ROLE_ASSIGNED, "gpu0", "gpu");
         d->vendor = 0xffff;
         d->device = 0x1234;
         d->subsystem_vendor = 0x8086;
         d->subsystem_device = 1;
+        d->numa_node = 4;
         assert_int_equal(string_copy(&d->prior_driver, "nvidia"), 0);
         assert_int_equal(string_copy(&d->prior_override, "none"), 0);
         assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/10000:82:00.0"), 0);
@@ -63,7 +65,8 @@ static Allocation *make_full(void) {
 }
 
 static LedgerFileResult parse(const char *text, size_t size, Allocation **ret) {
-        _cleanup_free_ char *message = NULL, *copy = malloc(size ?: 1); /* no byte more, so that one read too many is seen */
+        _cleanup_free_ char *message = NULL,
+                            *copy = malloc(size ?: 1); /* no byte more, so that one read too many is seen */
         LedgerFileResult r;
 
         assert_non_null(copy);
@@ -89,8 +92,10 @@ static void assert_same_devices(const Allocation *a, const Allocation *b) {
                 assert_true(pci_address_equal(x->address, y->address));
                 assert_int_equal(x->role, y->role);
                 assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
-                assert_true(streq_ptr(x->prior_driver, y->prior_driver) && streq_ptr(x->prior_override, y->prior_override));
+                assert_true(streq_ptr(x->prior_driver, y->prior_driver) &&
+                            streq_ptr(x->prior_override, y->prior_override));
                 assert_int_equal(x->is_vf, y->is_vf);
+                assert_int_equal(x->numa_node, y->numa_node);
                 assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
                 assert_true(x->vendor == y->vendor && x->device == y->device);
                 assert_true(x->subsystem_vendor == y->subsystem_vendor && x->subsystem_device == y->subsystem_device);
@@ -101,6 +106,7 @@ static void assert_same(const Allocation *a, const Allocation *b) {
         assert_string_equal(a->name, b->name);
         assert_string_equal(a->id, b->id);
         assert_true(streq_ptr(a->reason, b->reason));
+        assert_true(streq_ptr(a->vfio_driver, b->vfio_driver));
         assert_int_equal(a->owner, b->owner);
         assert_int_equal(a->generation, b->generation);
         assert_int_equal(a->state, b->state);
@@ -146,6 +152,7 @@ static void test_nothing_but_a_name(void **state) {
         _cleanup_free_ char *text = NULL;
 
         memset(a->id, 'a', 36);
+        assert_int_equal(string_copy(&a->vfio_driver, "vfio-pci"), 0);
         text = ledger_file_format(a);
         assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
         assert_same(a, b);
@@ -161,7 +168,10 @@ static void test_the_largest_fits(void **state) {
 
                 d->address.bus = (uint8_t) a->n_devices;
                 assert_int_equal(string_copy(&d->prior_driver, "nvidia"), 0);
-                assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/0000:81:00.0/0000:82:04.0/0000:83:00.0/0000:84:00.1"), 0);
+                assert_int_equal(
+                        string_copy(&d->path,
+                                    "pci0000:80/0000:80:02.0/0000:81:00.0/0000:82:04.0/0000:83:00.0/0000:84:00.1"),
+                        0);
         }
         free(a->pins);
         a->pins = calloc(REQUEST_CPUS_MAX, sizeof(Pin));
@@ -291,7 +301,8 @@ static void test_broken_members(void **state) {
                         fail_msg("%s is taken", changes[i][1]);
 }
 
-/* A member this version does not know is passed over: a newer program that adds one and keeps the version can be gone back from. */
+/* A member this version does not know is passed over: a newer program that adds one and keeps the version can be gone
+ * back from. */
 static void test_extra_members_are_passed_over(void **state) {
         assert_int_equal(parse_changed("\"name\":", "\"colour\": { \"red\": [] }, \"name\":"), LEDGER_FILE_OK);
         assert_int_equal(parse_changed("\"role\":", "\"colour\": 7, \"role\":"), LEDGER_FILE_OK);
@@ -304,7 +315,9 @@ static void test_pins_are_unique(void **state) {
 }
 
 static void test_not_an_object(void **state) {
-        static const char *const texts[] = { "", " ", "[]", "null", "7", "\"version\"", "{", "{}", "{\"version\":1}", "not JSON", "{'version':1}" };
+        static const char *const texts[] = {
+                "", " ", "[]", "null", "7", "\"version\"", "{", "{}", "{\"version\":1}", "not JSON", "{'version':1}"
+        };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 assert_int_equal(parse_text(texts[i]), LEDGER_FILE_BROKEN);

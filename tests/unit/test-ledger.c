@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Nothing is ever promised twice: scenarios B1, B2, C11, D4, and thousands of random claims and releases with the invariants recomputed
- * from the allocations alone after each. LEDGER_SEED= repeats a run.
+ * Nothing is ever promised twice: scenarios B1, B2, C11, D4, and thousands of random claims and releases with the
+ * invariants recomputed from the allocations alone after each. LEDGER_SEED= repeats a run.
  */
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "nodefixture.h"
 
 #define STEPS 4000U
-#define PF "0000:81:00.0"
+#define PF    "0000:81:00.0"
 
 /* --- scenarios --- */
 
@@ -36,7 +36,8 @@ static TestNode *make_node(unsigned n_vfs) {
         }
         node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 20);
         node_device(t, "pci0000:00/0000:00:01.0/0000:01:00.1", 0x040300, 0, 20);
-        node_ready(t, "HousekeepingCpus=0\nReserveMemory=2G\n[Pool pf]\nMatch=type=pf\n[Pool vf]\nMatch=type=vf\n[Pool gpu]\nMatch=class=0302\n");
+        node_ready(t, "HousekeepingCpus=0\nReserveMemory=2G\n[Pool pf]\nMatch=type=pf\n[Pool vf]\nMatch=type=vf\n[Pool "
+                      "gpu]\nMatch=class=0302\n");
         return t;
 }
 
@@ -82,11 +83,13 @@ static char *ledger_text(const Ledger *l) {
                 (void) fprintf(f, "%p %s\n", (void *) l->allocations[i], one);
         }
         for (size_t i = 0; i < l->n_claims; i++)
-                (void) fprintf(f, "%s %p\n", PCI_ADDRESS_STR(l->claims[i].address), (const void *) l->claims[i].allocation);
+                (void) fprintf(f, "%s %p\n", PCI_ADDRESS_STR(l->claims[i].address),
+                               (const void *) l->claims[i].allocation);
         for (size_t i = 0; i < l->n_pf_uses; i++)
                 (void) fprintf(f, "%s %u\n", PCI_ADDRESS_STR(l->pf_uses[i].pf), l->pf_uses[i].vfs);
         for (size_t i = 0; i < l->n_memory; i++)
-                (void) fprintf(f, "%d %llu %llu\n", l->memory[i].node, (unsigned long long) l->memory[i].page_size, (unsigned long long) l->memory[i].bytes);
+                (void) fprintf(f, "%d %llu %llu\n", l->memory[i].node, (unsigned long long) l->memory[i].page_size,
+                               (unsigned long long) l->memory[i].bytes);
         (void) fprintf(f, "%s\n", cpus);
         (void) fclose(f);
         return text;
@@ -146,7 +149,8 @@ static void test_D4_the_same_twice(void **state) {
         assert_says(&why, "'vm1'");
         assert_int_equal(claim(t, "vm2", three, &why), VERDICT_ALLOCATED);
         assert_says(&why, "0000:81:00.1 is held by 'vm1'.");
-        assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.3", &why), VERDICT_ALLOCATED); /* the second of the set */
+        assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.3", &why),
+                         VERDICT_ALLOCATED); /* the second of the set */
         assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.4", &why), VERDICT_INVALID_REQUEST);
         assert_int_equal(claim(t, "vm2", "0000:99:00.0", &why), VERDICT_NO_SUCH_DEVICE);
         after = ledger_text(t->ledger);
@@ -210,7 +214,8 @@ static void test_read_only(void **state) {
         assert_says(&why, "A file is newer.");
 }
 
-static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, uint64_t first, uint64_t second, Refusal *why) {
+static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, uint64_t first, uint64_t second,
+                           Refusal *why) {
         Allocation *a = make_claim(t, "vm", "");
         Verdict v;
 
@@ -232,11 +237,14 @@ static void test_capacity(void **state) {
 
         assert_int_equal(claim_cells(t, "2", 0, 10 * GIB + 1, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
         assert_says(&why, "NUMA node 0 has 10 GiB left");
-        assert_int_equal(claim_cells(t, "2", 0, 6 * GIB, 5 * GIB, &why), VERDICT_INSUFFICIENT_MEMORY); /* two cells of one node */
+        assert_int_equal(claim_cells(t, "2", 0, 6 * GIB, 5 * GIB, &why),
+                         VERDICT_INSUFFICIENT_MEMORY); /* two cells of one node */
         assert_int_equal(claim_cells(t, "2", GIB, 5 * GIB, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
         assert_says(&why, "has 4 GiB left, 5 GiB are wanted");
-        assert_int_equal(claim_cells(t, "2", 2 * GIB, 2 * GIB, 0, &why), VERDICT_INSUFFICIENT_MEMORY); /* no such pages */
-        assert_int_equal(claim_cells(t, "1", 0, GIB, 0, &why), VERDICT_INSUFFICIENT_CPUS); /* sibling of a housekeeping CPU */
+        assert_int_equal(claim_cells(t, "2", 2 * GIB, 2 * GIB, 0, &why),
+                         VERDICT_INSUFFICIENT_MEMORY); /* no such pages */
+        assert_int_equal(claim_cells(t, "1", 0, GIB, 0, &why),
+                         VERDICT_INSUFFICIENT_CPUS); /* sibling of a housekeeping CPU */
         assert_says(&why, "CPU 1 is not free.");
         assert_int_equal(claim_cells(t, "2-3", 0, 10 * GIB, 0, NULL), VERDICT_NONE);
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], 0), 0);
@@ -350,7 +358,9 @@ static Allocation *random_claim(const TestNode *t, unsigned number) {
                 for (unsigned i = 0; i < n; i++)
                         cpuset_add(&a->cpus, node * 16 + (core * 2 + i) % 16);
                 a->page_size = below(3) ? 0 : 2 << 20;
-                a->cells[a->n_cells++] = (Cell){ .node = (int) node * 3, .memory = (uint64_t) (1 + below(40)) * (a->page_size ? 16 << 20 : GIB / 4) };
+                a->cells[a->n_cells++] =
+                        (Cell){ .node = (int) node * 3,
+                                .memory = (uint64_t) (1 + below(40)) * (a->page_size ? 16 << 20 : GIB / 4) };
                 if (below(8) == 0)
                         a->cells[a->n_cells++] = (Cell){ .node = below(2) ? 3 : 1, .memory = GIB };
         }
@@ -358,7 +368,8 @@ static Allocation *random_claim(const TestNode *t, unsigned number) {
 }
 
 static bool family(const AllocationDevice *a, const AllocationDevice *b) {
-        return (a->is_vf && pci_address_equal(a->physfn, b->address)) || (b->is_vf && pci_address_equal(b->physfn, a->address));
+        return (a->is_vf && pci_address_equal(a->physfn, b->address)) ||
+               (b->is_vf && pci_address_equal(b->physfn, a->address));
 }
 
 /* What two allocations may never have in common. */
@@ -371,7 +382,8 @@ static void assert_apart(const TestNode *t, const Allocation *a, const Allocatio
                                              inventory_find(t->inventory, b->devices[j].address)->iommu_group);
                 }
         for (unsigned cpu = 0; cpu < 32; cpu += 2) /* whole cores */
-                assert_false((cpuset_has(&a->cpus, cpu) || cpuset_has(&a->cpus, cpu + 1)) && (cpuset_has(&b->cpus, cpu) || cpuset_has(&b->cpus, cpu + 1)));
+                assert_false((cpuset_has(&a->cpus, cpu) || cpuset_has(&a->cpus, cpu + 1)) &&
+                             (cpuset_has(&b->cpus, cpu) || cpuset_has(&b->cpus, cpu + 1)));
 }
 
 static void assert_invariants(const TestNode *t) {
@@ -392,7 +404,8 @@ static void assert_invariants(const TestNode *t) {
                 for (size_t i = 0; i < l->n_allocations; i++)
                         for (size_t c = 0; c < l->allocations[i]->n_cells; c++)
                                 if (l->allocations[i]->cells[c].node == node->id)
-                                        *(l->allocations[i]->page_size ? &large : &small) += l->allocations[i]->cells[c].memory;
+                                        *(l->allocations[i]->page_size ? &large : &small) +=
+                                                l->allocations[i]->cells[c].memory;
                 assert_true(small + GIB + GIB <= node->memory); /* 1 GiB of hugepages, 1 GiB reserve */
                 assert_true(large <= GIB);
                 assert_int_equal(ledger_memory(l, node->id, 0), small);
@@ -421,14 +434,14 @@ static void test_random_claims_and_releases(void **state) {
         const char *given = getenv("LEDGER_SEED");
         uint64_t first = given ? strtoull(given, NULL, 10) : (uint64_t) time(NULL);
         unsigned claimed = 0, refused = 0;
-        TestNode *t = NULL;
+        TestNode *t;
 
         print_message("# LEDGER_SEED=%llu\n", (unsigned long long) first);
         seed = first * 2654435761 + 1;
+        t = random_node();
         for (unsigned i = 0; i < STEPS; i++) {
-                if (i % 500 == 0) {
-                        if (t)
-                                node_free(t);
+                if (i % 500 == 499) {
+                        node_free(t);
                         t = random_node();
                 }
                 if (t->ledger->n_allocations > 0 && below(3) == 0)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "host/numa.h"
 #include "scanfixture.h"
 
 static void test_nodes(void **state) {
@@ -65,6 +66,9 @@ static void test_without_nodes(void **state) {
         assert_int_equal(cpuset_count(&f->inv->nodes[0].cpus), 2);
         assert_int_equal(f->inv->nodes[0].distance[0], 10);
         assert_int_equal(f->inv->cpus[1].node, 0);
+        tree_file(f->root, "proc/meminfo", "MemTotal:       4194304 kB");
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_int_equal(f->inv->nodes[0].memory, 4ULL << 30);
 }
 
 static void test_damaged_nodes(void **state) {
@@ -85,13 +89,58 @@ static void test_damaged_nodes(void **state) {
         assert_int_equal(f->inv->cpus[0].node, -1);
 }
 
+static void test_refresh(void **state) {
+        Fixture *f = *state;
+        const NumaNode *node;
+
+        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "512");
+        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "512");
+        scan(f);
+        node = inventory_find_node(f->inv, 0);
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_int_equal(cpuset_count(&node->cpus), 2);
+        assert_int_equal(node->distance[0], 10);
+        assert_int_equal(f->inv->cpus[1].core, 0);
+        assert_int_equal(f->inv->cpus[1].node, 0);
+
+        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "600");
+        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "7");
+        tree_file(f->root, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB");
+        tree_file(f->root, "sys/devices/system/cpu/online", "1");
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_ptr_equal(node, inventory_find_node(f->inv, 0));
+        assert_int_equal(node->pages[0].total, 600);
+        assert_int_equal(node->pages[0].free, 7);
+        assert_int_equal(node->memory, 8ULL << 30);
+        assert_false(cpuset_has(&node->cpus, 0));
+        assert_int_equal(f->inv->n_cpus, 1);
+        assert_int_equal(f->inv->cpus[0].core, 1);
+        assert_int_equal(f->inv->cpus[0].node, 0);
+        assert_int_equal(node->package, 0);
+
+        tree_file(f->root, "sys/devices/system/cpu/online", "0-1");
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_int_equal(f->inv->n_cpus, 2);
+        assert_int_equal(f->inv->cpus[1].core, 0);
+}
+
+static void test_refresh_other_nodes(void **state) {
+        Fixture *f = *state;
+
+        scan(f);
+        tree_file(f->root, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1 kB");
+        tree_file(f->root, "sys/devices/system/node/online", "0-1");
+        assert_int_equal(numa_refresh(f->fs, f->inv), -ESTALE);
+        tree_file(f->root, "sys/devices/system/node/online", "1");
+        assert_int_equal(numa_refresh(f->fs, f->inv), -ESTALE);
+        assert_int_equal(f->inv->nodes[0].memory, 16ULL << 30);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nodes),
-                TEST(test_offline_sibling),
-                TEST(test_without_nodes),
-                TEST(test_damaged_nodes),
+                TEST(test_nodes),         TEST(test_offline_sibling), TEST(test_without_nodes),
+                TEST(test_damaged_nodes), TEST(test_refresh),         TEST(test_refresh_other_nodes),
 #undef TEST
         };
 

@@ -37,15 +37,13 @@ static void test_acs_of_ports(void **state) {
                 size_t size;
                 PciAcs acs;
         } cases[] = {
-                { 4, 0x1d, 4096, PCI_ACS_ISOLATED }, /* root port */
-                { 4, 0x0d, 4096, PCI_ACS_OPEN },     /* no upstream forwarding */
-                { 6, 0x1d, 4096, PCI_ACS_ISOLATED }, /* downstream port */
-                { 6, 0x00, 4096, PCI_ACS_OPEN },
-                { 5, 0x00, 4096, PCI_ACS_CLEAN }, /* upstream port */
-                { 7, 0x1d, 4096, PCI_ACS_OPEN }, /* PCIe to PCI bridge */
-                { 4, 0x1d, 256, PCI_ACS_UNKNOWN }, /* that far it cannot be read */
-                { 4, 0x1d, 64, PCI_ACS_UNKNOWN },
-                { 4, 0x1d, 10, PCI_ACS_UNKNOWN },
+                { 4, 0x1d, 4096, PCI_ACS_ISOLATED },                                   /* root port */
+                { 4, 0x0d, 4096, PCI_ACS_OPEN },                                       /* no upstream forwarding */
+                { 6, 0x1d, 4096, PCI_ACS_ISOLATED },                                   /* downstream port */
+                { 6, 0x00, 4096, PCI_ACS_OPEN },     { 5, 0x00, 4096, PCI_ACS_CLEAN }, /* upstream port */
+                { 7, 0x1d, 4096, PCI_ACS_OPEN },                                       /* PCIe to PCI bridge */
+                { 4, 0x1d, 256, PCI_ACS_UNKNOWN },                                     /* that far it cannot be read */
+                { 4, 0x1d, 64, PCI_ACS_UNKNOWN },    { 4, 0x1d, 10, PCI_ACS_UNKNOWN },
         };
         Fixture *f = *state;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The planner against exhaustive search, as include/core/plan.h words the objective: every set of NUMA nodes, every set of devices, every
- * pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with src/core/search.c.
+ * The planner against exhaustive search, as include/core/plan.h words the objective: every set of NUMA nodes, every set
+ * of devices, every pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with
+ * src/core/search.c.
  *
  * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs.
  */
@@ -17,7 +18,7 @@
 
 #include "nodefixture.h"
 
-#define CASES 3000U
+#define CASES          3000U
 #define CANDIDATES_MAX 9U
 
 /* What a random node may have beside the plain things. */
@@ -60,7 +61,8 @@ static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot
                 char path[160];
                 bool scattered = g->feature == FEATURE_SCATTERED_VFS;
 
-                (void) snprintf(path, sizeof(path), "%s/0000:%02x:%02x.%u", above, bus, scattered ? 4 * slot + i : slot, scattered ? 0 : i);
+                (void) snprintf(path, sizeof(path), "%s/0000:%02x:%02x.%u", above, bus, scattered ? 4 * slot + i : slot,
+                                scattered ? 0 : i);
                 node_vf(g->node, path, pf, numa, next_group(g));
         }
 }
@@ -125,7 +127,8 @@ static void add_numa(Generator *g, unsigned n, unsigned threads) {
         static const int sparse[] = { 0, 1, 4 };
 
         for (unsigned i = 0; i < n; i++) {
-                NumaNode *node = node_numa(g->node, sparse[i], i * 8, below(6) ? 4 : 0, threads, below(6) ? (2 + below(6)) * GIB : 0);
+                NumaNode *node = node_numa(g->node, sparse[i], i * 8, below(6) ? 4 : 0, threads,
+                                           below(6) ? (2 + below(6)) * GIB : 0);
 
                 if (node->package >= 0 && below(2))
                         node->package = 0;
@@ -164,7 +167,8 @@ static void occupy(TestNode *t, unsigned i) {
 }
 
 static const char *choose_pools(Generator *g) {
-        static const char *const plain[] = { "gpu", "nic", "vf", "gpu nic", "gpu vf", "vf gpu", "nic gpu", "gpu disk", "disk" };
+        static const char *const plain[] = { "gpu",    "nic",     "vf",       "gpu nic", "gpu vf",
+                                             "vf gpu", "nic gpu", "gpu disk", "disk" };
         const char *names = plain[below(ELEMENTSOF(plain))];
 
         if (g->feature == FEATURE_MIXED_POOL)
@@ -188,9 +192,11 @@ static void make_request(const Generator *g, const char *names, unsigned threads
         for (char *name = strtok_r(copy, " ", &at); name; name = strtok_r(NULL, " ", &at))
                 assert_int_equal(request_add_pool(r, name, 1 + below(1 + below(4))), 0);
         /* A core at least for each node there is. */
-        r->cpus = g->feature == FEATURE_DEVICES_ONLY ? 0 : threads * (unsigned) (g->node->inventory->n_nodes - 1) + 1 + below(4);
+        r->cpus = g->feature == FEATURE_DEVICES_ONLY
+                          ? 0
+                          : threads * (unsigned) (g->node->inventory->n_nodes - 1) + 1 + below(4);
         r->memory = r->cpus > 0 ? (1 + below(8)) * (GIB / 2) : 0;
-        r->cells = below(4) || r->cpus == 0 ? 0 : 1 + below(MIN(3, r->cpus));
+        r->cells = below(4) || r->cpus == 0 ? 0 : 1 + below(MIN(3U, r->cpus));
         r->numa = (NumaPolicy) below(_NUMA_POLICY_MAX);
         r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
 }
@@ -212,9 +218,11 @@ static TestNode *make_case(Feature feature, Request *r) {
                 for (unsigned p = 0, ports = 1 + below(3); p < ports; p++)
                         add_root_port(&g, host, 0x40 * h, p + 1, numa);
         }
-        node_ready(g.node, feature == FEATURE_MIXED_POOL ? "[Pool gpu]\nMatch=class=03\n[Pool mixed]\nMatch=class=02 type=vf\nMatch=class=02 type=device\n"
-                                                         : "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02 type=device\n"
-                                                           "[Pool vf]\nMatch=class=02 type=vf\n[Pool disk]\nMatch=class=0108\n");
+        node_ready(g.node, feature == FEATURE_MIXED_POOL
+                                   ? "[Pool gpu]\nMatch=class=03\n[Pool mixed]\nMatch=class=02 type=vf\nMatch=class=02 "
+                                     "type=device\n"
+                                   : "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02 type=device\n"
+                                     "[Pool vf]\nMatch=class=02 type=vf\n[Pool disk]\nMatch=class=0108\n");
         for (unsigned i = below(4); i > 0; i--)
                 occupy(g.node, i);
         make_request(&g, names, threads, r);
@@ -315,16 +323,44 @@ static bool is_chosen(const Choice *c, size_t index) {
         return false;
 }
 
+/* Devices of a group add up: include/core/plan.h says when. */
+static bool group_adds_up(const Oracle *o, int group) {
+        const Inventory *inv = o->node->inventory;
+        bool one_switch = true, one_pf = true, whole_pfs = true;
+
+        for (uint32_t i = 0; i < inv->n_devices; i++)
+                for (uint32_t j = 0; j < inv->n_devices; j++) {
+                        const PciDevice *a = &inv->devices[i], *b = &inv->devices[j];
+                        bool kin = i == j || (a->type == PCI_TYPE_VF && b->type == PCI_TYPE_VF &&
+                                              pci_address_equal(a->physfn, b->physfn));
+
+                        if (a->iommu_group != group || !is_free(o->node, a) || !is_free(o->node, b))
+                                continue;
+                        whole_pfs = whole_pfs && (!kin || b->iommu_group == group);
+                        if (b->iommu_group != group)
+                                continue;
+                        one_pf = one_pf && kin;
+                        one_switch = one_switch && distance(o, i, j) == DISTANCE_PIX;
+                }
+        return one_switch && (one_pf || whole_pfs);
+}
+
 /* Devices nobody asked for that share a group with a chosen one. */
 static unsigned count_held(const Oracle *o, const Choice *c) {
         unsigned held = 0;
 
         for (size_t i = 0; i < o->node->inventory->n_devices; i++) {
-                bool dragged = false;
+                const PciDevice *dev = &o->node->inventory->devices[i];
+                unsigned draggers = 0;
 
                 for (size_t j = 0; j < c->n; j++)
-                        dragged = dragged || device_at(o, c->devices[j])->iommu_group == o->node->inventory->devices[i].iommu_group;
-                held += dragged && !is_chosen(c, i) && is_free(o->node, &o->node->inventory->devices[i]);
+                        draggers += c->devices[j] != i && device_at(o, c->devices[j])->iommu_group == dev->iommu_group;
+                if (draggers == 0 || !is_free(o->node, dev))
+                        continue;
+                if (group_adds_up(o, dev->iommu_group))
+                        held += !is_chosen(c, i);
+                else
+                        held += draggers;
         }
         return held;
 }
@@ -493,7 +529,8 @@ static unsigned free_threads(const TestNode *t, int node) {
         return n;
 }
 
-/* Equal shares in whole cores and whole pages, the first nodes take the remainder. All cores have as many threads here. */
+/* Equal shares in whole cores and whole pages, the first nodes take the remainder. All cores have as many threads here.
+ */
 static bool nodes_have_room(const Oracle *o, unsigned nodes) {
         const Inventory *inv = o->node->inventory;
         unsigned k = (unsigned) __builtin_popcount(nodes), threads = 1, cores, left = o->request->cpus, n = 0;
@@ -505,6 +542,8 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes) {
                 return true;
         for (size_t i = 0; i < inv->n_cpus; i++)
                 threads = MAX(threads, inv->cpus[i].id - inv->cpus[i].core + 1);
+        while (threads > 1 && (o->request->cpus + threads - 1) / threads < k)
+                threads--;
         cores = (o->request->cpus + threads - 1) / threads;
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 unsigned share;
@@ -514,7 +553,8 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes) {
                 share = MIN(left, (cores / k + (n < cores % k)) * threads);
                 left -= share;
                 if (share == 0 || free_threads(o->node, inv->nodes[i].id) < share ||
-                    (pages / k + (n < pages % k)) * 4096 + ledger_memory(o->node->ledger, inv->nodes[i].id, 0) > inv->nodes[i].memory)
+                    (pages / k + (n < pages % k)) * 4096 + ledger_memory(o->node->ledger, inv->nodes[i].id, 0) >
+                            inv->nodes[i].memory)
                         return false;
                 n++;
         }
@@ -529,7 +569,8 @@ static void oracle_run(Oracle *o) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 for (size_t p = 0; p < o->request->n_pools; p++)
                         if (is_free(o->node, &inv->devices[i]) &&
-                            policy_pool(o->node->policy, &inv->devices[i]) == config_find_pool(o->node->config, o->request->pools[p].pool)) {
+                            policy_pool(o->node->policy, &inv->devices[i]) ==
+                                    config_find_pool(o->node->config, o->request->pools[p].pool)) {
                                 o->candidates[o->n_candidates] = (uint32_t) i;
                                 o->pool[o->n_candidates++] = p;
                         }
@@ -541,31 +582,35 @@ static void oracle_run(Oracle *o) {
 /* --- comparison --- */
 
 static void print_score(FILE *f, const char *who, const Score *s) {
-        (void) fprintf(f, "  %s: nodes %u off %u remote %u worst %u total %u gpus %u slit %u spoiled %u held %u left %u load %u:", who,
-                       s->numa_nodes, s->off_node, s->remote, s->worst_distance, s->total_distance, s->gpu_distance, s->node_distance,
-                       s->spoiled, s->held, s->left_over, s->vf_load);
+        (void) fprintf(
+                f,
+                "  %s: nodes %u off %u remote %u worst %u total %u gpus %u slit %u spoiled %u held %u left %u load %u:",
+                who, s->numa_nodes, s->off_node, s->remote, s->worst_distance, s->total_distance, s->gpu_distance,
+                s->node_distance, s->spoiled, s->held, s->left_over, s->vf_load);
 }
 
 static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal *why) {
         const TestNode *t = o->node;
 
         for (size_t i = 0; i < t->inventory->n_nodes; i++)
-                (void) fprintf(f, "  node %d socket %d: %u free CPUs, %s free\n", t->inventory->nodes[i].id, t->inventory->nodes[i].package,
-                               free_threads(t, t->inventory->nodes[i].id),
-                               FORMAT_SIZE(t->inventory->nodes[i].memory - ledger_memory(t->ledger, t->inventory->nodes[i].id, 0)));
+                (void) fprintf(f, "  node %d socket %d: %u free CPUs, %s free\n", t->inventory->nodes[i].id,
+                               t->inventory->nodes[i].package, free_threads(t, t->inventory->nodes[i].id),
+                               FORMAT_SIZE(t->inventory->nodes[i].memory -
+                                           ledger_memory(t->ledger, t->inventory->nodes[i].id, 0)));
         for (size_t i = 0; i < t->inventory->n_devices; i++) {
                 const PciDevice *dev = &t->inventory->devices[i];
                 const Pool *pool = policy_pool(t->policy, dev);
 
                 if (!dev->is_bridge)
-                        (void) fprintf(f, "  %-4s %s node %d group %d %s\n", pool ? pool->name : "-", dev->path, dev->numa_node,
-                                       dev->iommu_group, is_free(t, dev) ? "" : "(not free)");
+                        (void) fprintf(f, "  %-4s %s node %d group %d %s\n", pool ? pool->name : "-", dev->path,
+                                       dev->numa_node, dev->iommu_group, is_free(t, dev) ? "" : "(not free)");
         }
         (void) fprintf(f, "  wanted:");
         for (size_t i = 0; i < o->request->n_pools; i++)
                 (void) fprintf(f, " %s=%u", o->request->pools[i].pool, o->request->pools[i].count);
-        (void) fprintf(f, " cpus %u memory %s cells %u %s %s\n", o->request->cpus, FORMAT_SIZE(o->request->memory), o->request->cells,
-                       numa_policy_to_string(o->request->numa), proximity_to_string(o->request->proximity));
+        (void) fprintf(f, " cpus %u memory %s cells %u %s %s\n", o->request->cpus, FORMAT_SIZE(o->request->memory),
+                       o->request->cells, numa_policy_to_string(o->request->numa),
+                       proximity_to_string(o->request->proximity));
         if (o->best.found) {
                 print_score(f, "search ", &o->best.score);
                 for (size_t i = 0; i < o->best.n; i++)
@@ -609,7 +654,9 @@ static bool same_choice(const Oracle *o, const Plan *plan) {
                 if (a->devices[i].role != DEVICE_ROLE_ASSIGNED)
                         continue;
                 assigned++;
-                if (!is_chosen(&o->best, inventory_device_index(o->node->inventory, inventory_find(o->node->inventory, a->devices[i].address))))
+                if (!is_chosen(&o->best,
+                               inventory_device_index(o->node->inventory,
+                                                      inventory_find(o->node->inventory, a->devices[i].address))))
                         return false;
         }
         for (size_t i = 0; i < a->n_cells; i++)
@@ -656,7 +703,8 @@ static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible)
                 wanted += r.pools[i].count;
         return 1 + t->inventory->n_devices + t->inventory->n_nodes + wanted + (r.numa != NUMA_POLICY_PREFERRED) +
                (r.proximity != PROXIMITY_ANY) + t->ledger->n_allocations +
-               (plan && o.best.found && same_choice(&o, plan) ? 1000 : 0); /* another set says more than another score */
+               (plan && o.best.found && same_choice(&o, plan) ? 1000
+                                                              : 0); /* another set says more than another score */
 }
 
 /* print_message() ends at 1023 characters. */
@@ -693,8 +741,8 @@ static void compare_many(Feature feature) {
         if (n >= 100)
                 assert_in_range(feasible, n / 10, n); /* else it proves little */
         if (differ > 0) {
-                print_message("# %u of %u differ; the smallest has PLAN_EXACT_SEED=%llu PLAN_EXACT_CASES=1:\n", differ, n,
-                              (unsigned long long) smallest_seed);
+                print_message("# %u of %u differ; the smallest has PLAN_EXACT_SEED=%llu PLAN_EXACT_CASES=1:\n", differ,
+                              n, (unsigned long long) smallest_seed);
                 print_lines(shown);
                 free(TAKE_PTR(shown)); /* a failing test does not return */
                 fail();

@@ -12,7 +12,7 @@
 
 #include "nodefixture.h"
 
-#define GPU_POOL "[Pool gpu]\nMatch=class=0302\n"
+#define GPU_POOL   "[Pool gpu]\nMatch=class=0302\n"
 #define BOTH_POOLS GPU_POOL "[Pool nic]\nMatch=class=02\n"
 
 /* Nova's host: CPUs 0-3 are node 0, 4-7 node 1; one device, on numa. */
@@ -32,10 +32,12 @@ static void test_A1_to_A9(void **state) {
                 int numa;
                 Verdict expected;
         } table[] = {
-                { NUMA_POLICY_PREFERRED, -1, VERDICT_NONE }, { NUMA_POLICY_PREFERRED, 0, VERDICT_NONE }, { NUMA_POLICY_PREFERRED, 1, VERDICT_NONE },
-                { NUMA_POLICY_LEGACY, -1, VERDICT_NONE },    { NUMA_POLICY_LEGACY, 0, VERDICT_NUMA },    { NUMA_POLICY_LEGACY, 1, VERDICT_NONE },
-                { NUMA_POLICY_REQUIRED, -1, VERDICT_NUMA },  { NUMA_POLICY_REQUIRED, 0, VERDICT_NUMA },  { NUMA_POLICY_REQUIRED, 1, VERDICT_NONE },
-                { NUMA_POLICY_SOCKET, -1, VERDICT_NUMA },    { NUMA_POLICY_SOCKET, 0, VERDICT_NUMA },    { NUMA_POLICY_SOCKET, 1, VERDICT_NONE },
+                { NUMA_POLICY_PREFERRED, -1, VERDICT_NONE }, { NUMA_POLICY_PREFERRED, 0, VERDICT_NONE },
+                { NUMA_POLICY_PREFERRED, 1, VERDICT_NONE },  { NUMA_POLICY_LEGACY, -1, VERDICT_NONE },
+                { NUMA_POLICY_LEGACY, 0, VERDICT_NUMA },     { NUMA_POLICY_LEGACY, 1, VERDICT_NONE },
+                { NUMA_POLICY_REQUIRED, -1, VERDICT_NUMA },  { NUMA_POLICY_REQUIRED, 0, VERDICT_NUMA },
+                { NUMA_POLICY_REQUIRED, 1, VERDICT_NONE },   { NUMA_POLICY_SOCKET, -1, VERDICT_NUMA },
+                { NUMA_POLICY_SOCKET, 0, VERDICT_NUMA },     { NUMA_POLICY_SOCKET, 1, VERDICT_NONE },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
@@ -50,7 +52,8 @@ static void test_A1_to_A9(void **state) {
                         assert_cpus(&ledger_find(t->ledger, "vm")->cpus, "4-5");
                 else {
                         assert_says(&why, numa_policy_to_string(table[i].policy));
-                        assert_says(&why, table[i].numa < 0 ? "0000:81:00.0 is on an unknown node" : "0000:81:00.0 is on node 0");
+                        assert_says(&why, table[i].numa < 0 ? "0000:81:00.0 is on an unknown node"
+                                                            : "0000:81:00.0 is on node 0");
                 }
         }
 }
@@ -60,7 +63,8 @@ static void test_A8_says_where_the_cpus_are(void **state) {
         _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_REQUIRED), NULL, &why), VERDICT_NUMA);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_REQUIRED), NULL, &why),
+                         VERDICT_NUMA);
         assert_says(&why, "node 1 has 4");
 }
 
@@ -68,8 +72,10 @@ static void test_socket_reaches_the_other_node_of_the_socket(void **state) {
         _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
 
         t->inventory->nodes[1].package = 0;
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_REQUIRED), NULL, NULL), VERDICT_NUMA);
-        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_SOCKET), NULL), VERDICT_NONE);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_REQUIRED), NULL, NULL),
+                         VERDICT_NUMA);
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "gpu=1", .cpus = 2, .numa = NUMA_POLICY_SOCKET), NULL),
+                         VERDICT_NONE);
 }
 
 static void fill_and_free_node_1(TestNode *t) {
@@ -84,8 +90,10 @@ static void test_A14_no_room_beside_the_device(void **state) {
         _cleanup_node_ TestNode *t = nova_host(0, GPU_POOL);
 
         fill_and_free_node_1(t);
-        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_LEGACY), NULL), VERDICT_NUMA);
-        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_REQUIRED), NULL), VERDICT_NUMA);
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_LEGACY), NULL),
+                         VERDICT_NUMA);
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_REQUIRED), NULL),
+                         VERDICT_NUMA);
         assert_int_equal(node_available(t, "gpu"), 1);
 }
 
@@ -93,7 +101,8 @@ static void test_A15_preferred_goes_across(void **state) {
         _cleanup_node_ TestNode *t = nova_host(0, GPU_POOL);
 
         fill_and_free_node_1(t);
-        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_PREFERRED), NULL), VERDICT_NONE);
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "gpu=1", .cpus = 4, .numa = NUMA_POLICY_PREFERRED), NULL),
+                         VERDICT_NONE);
         assert_int_equal(ledger_find(t->ledger, "vm3")->cells[0].node, 1);
         assert_int_equal(node_available(t, "gpu"), 0);
 }
@@ -105,8 +114,10 @@ static void test_A16_the_other_colour_is_no_substitute(void **state) {
         node_numa(t, 1, 4, 4, 1, 8 * GIB);
         node_gpu(t, "pci0000:80/0000:81:00.0", 0, 1);
         node_gpu(t, "pci0000:80/0000:81:01.0", 1, 2);
-        node_ready(t, "HousekeepingCpus=0-3\n[Pool green]\nMatch=address=0000:81:00.0\n[Pool red]\nMatch=address=0000:81:01.0\n");
-        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "green=1", .cpus = 4, .numa = NUMA_POLICY_REQUIRED), NULL), VERDICT_NUMA);
+        node_ready(t, "HousekeepingCpus=0-3\n[Pool green]\nMatch=address=0000:81:00.0\n[Pool "
+                      "red]\nMatch=address=0000:81:01.0\n");
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "green=1", .cpus = 4, .numa = NUMA_POLICY_REQUIRED), NULL),
+                         VERDICT_NUMA);
         assert_int_equal(node_available(t, "green"), 1);
         assert_int_equal(node_available(t, "red"), 1);
 }
@@ -175,7 +186,8 @@ static void test_gpu_and_nic_below_one_switch(void **state) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 4, .proximity = "switch"), &plan, NULL), VERDICT_NONE);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 4, .proximity = "switch"), &plan, NULL),
+                         VERDICT_NONE);
         assert_devices(plan->allocation, "gpu0=0000:01:00.0 nic0=0000:01:01.0");
         assert_cpus(&plan->allocation->cpus, "0-3");
         assert_int_equal(plan->n_pairs, 1);
@@ -202,7 +214,8 @@ static void test_slots_follow_the_pairs(void **state) {
         assert_int_equal(plan->allocation->cells[0].memory, 10 * GIB);
 }
 
-/* Without CPUs the guest is on no node, so both sockets' devices can be had under every policy but those that ask for a node. */
+/* Without CPUs the guest is on no node, so both sockets' devices can be had under every policy but those that ask for a
+ * node. */
 static void test_devices_of_both_nodes_without_cpus(void **state) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -322,14 +335,19 @@ static void test_refusals(void **state) {
 
         node_hugepages(&t->inventory->nodes[0], GIB, 8, 8);
         assert_refused(t, ASK(.pools = "fpga=1"), VERDICT_NO_SUCH_POOL, "There is no pool 'fpga'.");
-        assert_refused(t, ASK(.pools = "gpu=3"), VERDICT_INSUFFICIENT_DEVICES, "Pool 'gpu' has 2 of its 2 devices free, 3 wanted.");
+        assert_refused(t, ASK(.pools = "gpu=3"), VERDICT_INSUFFICIENT_DEVICES,
+                       "Pool 'gpu' has 2 of its 2 devices free, 3 wanted.");
         assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "40 CPUs in whole cores are wanted");
         assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "node 0 has 16, node 1 has 16");
         assert_refused(t, ASK(.cpus = 40), VERDICT_INSUFFICIENT_CPUS, "at most 2 nodes"); /* there are no more */
-        assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY, "100 GiB of ordinary memory");
-        assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY, "node 0 has 24 GiB, node 1 has 32 GiB");
-        assert_refused(t, ASK(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY, "node 0 has 8 GiB, node 1 has 0 B");
-        assert_refused(t, ASK(.cpus = 4, .cells = 3), VERDICT_NUMA, "3 guest cells are wanted, this node has 2 NUMA nodes.");
+        assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY,
+                       "100 GiB of ordinary memory");
+        assert_refused(t, ASK(.cpus = 2, .memory = 100 * GIB), VERDICT_INSUFFICIENT_MEMORY,
+                       "node 0 has 24 GiB, node 1 has 32 GiB");
+        assert_refused(t, ASK(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY,
+                       "node 0 has 8 GiB, node 1 has 0 B");
+        assert_refused(t, ASK(.cpus = 4, .cells = 3), VERDICT_NUMA,
+                       "3 guest cells are wanted, this node has 2 NUMA nodes.");
 }
 
 static void test_refusal_names_who_has_it(void **state) {
@@ -352,7 +370,8 @@ static void test_proximity_refusal_with_one_pair(void **state) {
         node_gpu(t, "pci0000:00/0000:00:02.0", 0, 3);
         node_nic(t, "pci0000:00/0000:00:03.0", 0, 4);
         node_ready(t, BOTH_POOLS);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2 nic=2", .cpus = 1, .proximity = "switch"), NULL, &why), VERDICT_PROXIMITY);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2 nic=2", .cpus = 1, .proximity = "switch"), NULL, &why),
+                         VERDICT_PROXIMITY);
         assert_says(&why, "'switch'");
         if (strstr(why.message, "no GPU and NIC among them within"))
                 fail_msg("0000:01:00.0 and 0000:01:01.0 are: %s", why.message);
@@ -368,11 +387,46 @@ static void test_numa_and_proximity_together(void **state) {
         node_gpu(t, "pci0000:00/0000:00:02.0", 0, 3);
         node_nic(t, "pci0000:80/0000:80:03.0", 1, 4);
         node_ready(t, BOTH_POOLS);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 1, .numa = NUMA_POLICY_PREFERRED, .proximity = "switch"), NULL, NULL),
-                         VERDICT_PROXIMITY);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=1", .cpus = 1, .cells = 1, .numa = NUMA_POLICY_REQUIRED, .proximity = "switch"), NULL, &why),
+        assert_int_equal(
+                node_plan(t,
+                          ASK(.pools = "gpu=1 nic=1", .cpus = 1, .numa = NUMA_POLICY_PREFERRED, .proximity = "switch"),
+                          NULL, NULL),
+                VERDICT_PROXIMITY);
+        assert_int_equal(node_plan(t,
+                                   ASK(.pools = "gpu=1 nic=1", .cpus = 1, .cells = 1, .numa = NUMA_POLICY_REQUIRED,
+                                       .proximity = "switch"),
+                                   NULL, &why),
                          VERDICT_NUMA);
         assert_says(&why, "'switch'");
+}
+
+/* What is advised could help: releasing does not make a pool larger, and more cells were tried already. */
+static void test_remedies_could_help(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
+        _cleanup_refusal_ Refusal devices = { 0 }, cpus = { 0 };
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=3"), NULL, &devices), VERDICT_INSUFFICIENT_DEVICES);
+        assert_null(strstr(devices.remedy, "Release an allocation"));
+        assert_int_equal(node_plan(t, ASK(.cpus = 40), NULL, &cpus), VERDICT_INSUFFICIENT_CPUS);
+        assert_null(strstr(cpus.remedy, "more guest cells"));
+}
+
+/* 32 nodes with a GPU each: eight of them will do. A search that gave up says so and not that there is no way. */
+static void test_giving_up_is_not_a_numa_refusal(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Verdict v;
+
+        for (int i = 0; i < 32; i++) {
+                char path[32];
+
+                node_numa(t, i, (unsigned) i * 4, 4, 1, 8 * GIB);
+                (void) snprintf(path, sizeof(path), "pci0000:%02x/0000:%02x:01.0", i * 4, i * 4);
+                node_gpu(t, path, i, i);
+        }
+        node_ready(t, GPU_POOL);
+        v = node_plan(t, ASK(.pools = "gpu=8", .cpus = 8, .numa = NUMA_POLICY_REQUIRED), &plan, NULL);
+        assert_true(v == VERDICT_NONE || v == VERDICT_LIMIT);
 }
 
 static void test_limit_of_states(void **state) {
@@ -381,16 +435,19 @@ static void test_limit_of_states(void **state) {
         node_numa(t, 0, 0, 4, 1, 8 * GIB);
         node_ready(t, "[Pool a]\nMatch=vendor=1\n[Pool b]\nMatch=vendor=2\n[Pool c]\nMatch=vendor=3\n");
         assert_refused(t, ASK(.pools = "a=16 b=16 c=14"), VERDICT_LIMIT, "too many");
-        assert_refused(t, ASK(.pools = "a=15 b=15 c=15"), VERDICT_INSUFFICIENT_DEVICES, "Pool 'a' has 0 of its 0 devices free, 15 wanted.");
+        assert_refused(t, ASK(.pools = "a=15 b=15 c=15"), VERDICT_INSUFFICIENT_DEVICES,
+                       "Pool 'a' has 0 of its 0 devices free, 15 wanted.");
 }
 
 static void test_score_order(void **state) {
         /* Each is worse than the one before it in one member and better in all that follow. */
         const Score scores[] = {
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 },
-                { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
-                { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 },
-                { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(scores); i++)
@@ -421,6 +478,8 @@ int main(void) {
                 cmocka_unit_test(test_refusal_names_who_has_it),
                 cmocka_unit_test(test_proximity_refusal_with_one_pair),
                 cmocka_unit_test(test_numa_and_proximity_together),
+                cmocka_unit_test(test_remedies_could_help),
+                cmocka_unit_test(test_giving_up_is_not_a_numa_refusal),
                 cmocka_unit_test(test_limit_of_states),
                 cmocka_unit_test(test_score_order),
         };

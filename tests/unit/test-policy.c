@@ -12,7 +12,7 @@
 
 #include "nodefixture.h"
 
-#define GPU "0000:01:00.0"
+#define GPU   "0000:01:00.0"
 #define AUDIO "0000:01:00.1"
 #define OTHER "0000:02:00.0"
 
@@ -23,7 +23,9 @@ static TestNode *gpu_with_audio(void) {
         node_numa(t, 0, 0, 8, 1, 64 * GIB);
         node_bridge(t, "pci0000:00/0000:00:01.0", 0, 1);
         node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, 0, 1);
-        assert_int_equal(string_copy(&node_device(t, "pci0000:00/0000:00:01.0/" AUDIO, 0x040300, 0, 1)->driver, "snd_hda_intel"), 0);
+        assert_int_equal(
+                string_copy(&node_device(t, "pci0000:00/0000:00:01.0/" AUDIO, 0x040300, 0, 1)->driver, "snd_hda_intel"),
+                0);
         return t;
 }
 
@@ -76,7 +78,9 @@ static void test_C7_pf_and_vfs_to_be_made(void **state) {
 
         pf->total_vfs = 8;
         pf->vf_device = 0x1018;
-        node_ready(t, "[Pool pf]\nMatch=address=0000:81:00.0\n[Pool vf]\nMatch=id=15b3:1018 type=vf\nVirtualFunctions=4\n");
+        node_ready(
+                t,
+                "[Pool pf]\nMatch=address=0000:81:00.0\n[Pool vf]\nMatch=id=15b3:1018 type=vf\nVirtualFunctions=4\n");
         assert_int_equal(t->policy->conflict.verdict, VERDICT_INVALID_REQUEST);
         assert_says(&t->policy->conflict, "'pf'");
         assert_says(&t->policy->conflict, "'vf'");
@@ -108,7 +112,9 @@ static void test_C7_an_excluded_pf_is_no_conflict(void **state) {
 static void test_C7_a_critical_pf_is_no_conflict(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
-        assert_int_equal(string_copy(&node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1)->critical, "It has the default route."), 0);
+        assert_int_equal(string_copy(&node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1)->critical,
+                                     "It has the default route."),
+                         0);
         node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
         node_ready(t, "[Pool nic]\nMatch=vendor=15b3\n");
         assert_verdict(t, "0000:81:00.0", VERDICT_HOST_CRITICAL);
@@ -122,7 +128,8 @@ static void test_D9_audio_goes_along(void **state) {
         node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
         assert_verdict(t, GPU, VERDICT_NONE);
         assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, AUDIO)), GROUP_ROLE_COMPANION);
-        assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, "0000:00:01.0")), GROUP_ROLE_LEAVE);
+        assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, "0000:00:01.0")),
+                         GROUP_ROLE_LEAVE);
         assert_int_equal(plan_single(&t->context, node_find(t, GPU), &a), 0);
         assert_devices(a, "gpu0=" GPU " gpu0-1=" AUDIO);
         assert_int_equal(a->devices[1].role, DEVICE_ROLE_COMPANION);
@@ -197,7 +204,9 @@ static void test_excluded_member_blocks(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
         assert_member_blocks(add_other(t, "nvidia"), t,
-                             "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n[Exclude]\nMatch=address=" OTHER "\n", "no pool offers");
+                             "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n[Exclude]\nMatch=address=" OTHER
+                             "\n",
+                             "no pool offers");
 }
 
 static void test_excluded_member_without_driver_is_left(void **state) {
@@ -238,7 +247,9 @@ static void test_D10_vfs_beside_their_pf(void **state) {
         assert_says(&why, "0000:01:00.0, bound to mlx5_core, its own PF.");
         assert_non_null(strstr(why.remedy, "ACS"));
         for (unsigned i = 0; i < 4; i++)
-                assert_verdict(t, ((const char *[]){ "0000:01:00.2", "0000:01:00.3", "0000:01:00.4", "0000:01:00.5" })[i], VERDICT_GROUP_NOT_VIABLE);
+                assert_verdict(t,
+                               ((const char *[]){ "0000:01:00.2", "0000:01:00.3", "0000:01:00.4", "0000:01:00.5" })[i],
+                               VERDICT_GROUP_NOT_VIABLE);
         assert_int_equal(node_available(t, "vf"), 0);
 }
 
@@ -249,7 +260,8 @@ static void test_D10_vfs_are_never_separate(void **state) {
 
         node_ready(t, "[Pool vf]\nMatch=type=vf\n");
         assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
-        assert_devices(ledger_find(t->ledger, "vm1"), "vf0=0000:01:00.2 held=0000:01:00.3 held=0000:01:00.4 held=0000:01:00.5");
+        assert_devices(ledger_find(t->ledger, "vm1"),
+                       "vf0=0000:01:00.2 held=0000:01:00.3 held=0000:01:00.4 held=0000:01:00.5");
         assert_int_equal(node_available(t, "vf"), 0);
         assert_int_equal(node_allocate(t, "vm2", ASK(.pools = "vf=1"), &why), VERDICT_INSUFFICIENT_DEVICES);
         assert_says(&why, "0 of its 4 devices free, 1 wanted");
@@ -261,9 +273,108 @@ static void test_E9_dual_port(void **state) {
 
         node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
         node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
-        node_ready(t, "[Pool nic]\nMatch=address=0000:05:00.0\n");
+        node_ready(t, "[Pool nic]\nMatch=address=0000:05:00.*\n");
         assert_int_equal(plan_single(&t->context, node_find(t, "0000:05:00.0"), &a), 0);
         assert_devices(a, "nic0=0000:05:00.0 nic0-1=0000:05:00.1");
+}
+
+/* The other port may be the host's: it does not go to the guest because the first does. */
+static void test_E9_port_in_no_pool(void **state) {
+        _cleanup_node_ TestNode *t = node_new(), *unbound = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
+        node_ready(t, "[Pool nic]\nMatch=address=0000:05:00.0\n");
+        assert_int_equal(policy_group_role(t->policy, node_find(t, "0000:05:00.0"), node_find(t, "0000:05:00.1")),
+                         GROUP_ROLE_BLOCK);
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:05:00.0"), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, "IOMMU group 15 also holds 0000:05:00.1, bound to mlx5_core, which no pool offers.");
+
+        node_nic(unbound, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        assert_int_equal(string_copy(&node_nic(unbound, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15)->driver, NULL),
+                         0);
+        node_ready(unbound, "[Pool nic]\nMatch=address=0000:05:00.0\n");
+        assert_int_equal(policy_group_role(unbound->policy, node_find(unbound, "0000:05:00.0"),
+                                           node_find(unbound, "0000:05:00.1")),
+                         GROUP_ROLE_COMPANION);
+}
+
+/* USB and UCSI of its USB-C port go with a GPU; what else sits in its slot does not. */
+static void test_functions_of_a_gpu(void **state) {
+        static const uint32_t classes[] = { 0x0c0330, 0x0c8000, 0x020000 };
+
+        for (size_t i = 0; i < ELEMENTSOF(classes); i++) {
+                _cleanup_node_ TestNode *t = gpu_with_audio();
+
+                assert_int_equal(
+                        string_copy(&node_device(t, "pci0000:00/0000:00:01.0/0000:01:00.2", classes[i], 0, 1)->driver,
+                                    "host"),
+                        0);
+                node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+                assert_verdict(t, GPU, i < 2 ? VERDICT_NONE : VERDICT_GROUP_NOT_VIABLE);
+        }
+}
+
+static PciDevice *add_platform(TestNode *t, const char *path, uint32_t class, const char *driver) {
+        PciDevice *dev = node_device(t, path, class, 0, 1);
+
+        dev->is_bridge = false;
+        assert_int_equal(string_copy(&dev->driver, driver), 0);
+        return dev;
+}
+
+/* A12: host bridge, SMBus and such are listed like devices. */
+static void test_A12_platform(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio(), *bound = gpu_with_audio();
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        _cleanup_refusal_ Refusal why = { 0 }, blocked = { 0 };
+
+        add_platform(t, "pci0000:00/0000:00:00.0", 0x060000, NULL);
+        add_platform(t, "pci0000:00/0000:00:14.0", 0x0c0500, NULL);
+        add_platform(t, "pci0000:00/0000:00:05.4", 0x080020, NULL);
+        add_platform(t, "pci0000:00/0000:00:06.0", 0x068000, NULL); /* as NVSwitch is */
+        node_ready(t, "[Pool all]\nMatch=address=*\n");
+        assert_verdict(t, GPU, VERDICT_NONE);
+        assert_verdict(t, "0000:00:06.0", VERDICT_NONE);
+        for (unsigned i = 0; i < 3; i++) {
+                const char *address = ((const char *[]){ "0000:00:00.0", "0000:00:14.0", "0000:00:05.4" })[i];
+
+                assert_verdict(t, address, VERDICT_BRIDGE);
+                assert_null(policy_pool(t->policy, node_find(t, address)));
+                assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, address)),
+                                 GROUP_ROLE_LEAVE);
+        }
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:00:00.0"), &why), VERDICT_BRIDGE);
+        assert_says(&why, "It is part of the platform, not a device for guests.");
+        assert_int_equal(plan_single(&t->context, node_find(t, GPU), &a), 0);
+        assert_devices(a, "all0=" GPU " all0-1=" AUDIO " held=0000:00:06.0");
+
+        add_platform(bound, "pci0000:00/0000:00:14.0", 0x0c0500, "piix4_smbus");
+        node_ready(bound, "[Pool all]\nMatch=address=*\n");
+        assert_int_equal(policy_check(bound->policy, node_find(bound, GPU), &blocked), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&blocked, "0000:00:14.0, bound to piix4_smbus, a part of the platform.");
+}
+
+/* It cannot be known what the broken line was to keep. */
+static void test_broken_exclude_holds_everything_back(void **state) {
+        static const char config[] = "[Pool gpu]\nMatch=class=0302\n[Pool "
+                                     "vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=adress=x\n";
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+        _cleanup_refusal_ Refusal why = { 0 };
+        PciDevice *pf = node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2);
+
+        pf->total_vfs = 4;
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_int_equal(config_parse("test.conf", config, strlen(config), &t->config), 0);
+        assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
+        assert_int_equal(policy_check(t->policy, node_find(t, GPU), &why), VERDICT_EXCLUDED);
+        assert_string_equal(
+                why.message,
+                "A line of [Exclude] could not be read (test.conf:7), so nothing is offered until it is mended.");
+        assert_verdict(t, GPU, VERDICT_EXCLUDED);
+        assert_verdict(t, AUDIO, VERDICT_NOT_IN_POOL);
+        assert_null(policy_vf_pool(t->policy, node_find(t, "0000:02:00.0")));
 }
 
 static void test_E9_vfs_are_independent(void **state) {
@@ -303,7 +414,8 @@ static void test_order_of_verdicts(void **state) {
 
         node_bridge(t, "pci0000:00/0000:00:01.0", 0, 1);
         node_gpu(t, "pci0000:00/0000:01:00.0", 0, 2)->boot_vga = true;
-        assert_int_equal(string_copy(&node_nic(t, "pci0000:00/0000:02:00.0", 0, 3)->critical, "It has the default route."), 0);
+        assert_int_equal(
+                string_copy(&node_nic(t, "pci0000:00/0000:02:00.0", 0, 3)->critical, "It has the default route."), 0);
         node_gpu(t, "pci0000:00/0000:03:00.0", 0, 4);
         node_gpu(t, "pci0000:00/0000:04:00.0", 0, -1);
         node_gpu(t, "pci0000:00/0000:05:00.0", 0, 5)->has_override = false;
@@ -352,6 +464,10 @@ int main(void) {
                 cmocka_unit_test(test_D10_vfs_beside_their_pf),
                 cmocka_unit_test(test_D10_vfs_are_never_separate),
                 cmocka_unit_test(test_E9_dual_port),
+                cmocka_unit_test(test_E9_port_in_no_pool),
+                cmocka_unit_test(test_functions_of_a_gpu),
+                cmocka_unit_test(test_A12_platform),
+                cmocka_unit_test(test_broken_exclude_holds_everything_back),
                 cmocka_unit_test(test_E9_vfs_are_independent),
                 cmocka_unit_test(test_E9_port_beside_a_port_with_vfs),
                 cmocka_unit_test(test_order_of_verdicts),

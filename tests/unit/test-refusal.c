@@ -36,14 +36,10 @@ static void test_refuse(void **state _unused_) {
         assert_false(r.has_device);
         assert_string_equal(r.message, "Too many: 0000:3b:00.1 is a bridge.");
         assert_null(r.remedy);
-
-        refusal_set_remedy(&r, "At most %d.", 3);
-        assert_string_equal(r.remedy, "At most 3.");
 }
 
 static void test_nobody_wants_to_know(void **state _unused_) {
         assert_int_equal(refuse(NULL, VERDICT_BUSY, NULL, NULL, "x"), VERDICT_BUSY);
-        refusal_set_remedy(NULL, "x");
 }
 
 static void test_done_twice(void **state _unused_) {

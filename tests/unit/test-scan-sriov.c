@@ -135,10 +135,8 @@ static void test_vfs_in_order_of_index(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_E1_totalvfs),
-                TEST(test_E2_physfn),
-                TEST(test_E3_virtfn_junk),
-                TEST(test_E9_dual_port_82576),
+                TEST(test_E1_totalvfs),           TEST(test_E2_physfn),
+                TEST(test_E3_virtfn_junk),        TEST(test_E9_dual_port_82576),
                 TEST(test_vfs_in_order_of_index),
 #undef TEST
         };

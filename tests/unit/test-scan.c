@@ -233,10 +233,26 @@ static void test_around_a_busy_device(void **state) {
 
 static void test_junk_everywhere(void **state) {
         static const char *const attributes[] = {
-                "vendor",       "device",         "class",           "subsystem_vendor", "subsystem_device",
-                "numa_node",    "driver_override", "power_state",    "reset_method",     "resource",
-                "boot_vga",     "sriov_totalvfs", "sriov_vf_device", "config",           "driver",
-                "iommu_group",  "physfn",         "virtfn0",         "virtfn99999999999999999999", "vfio-dev",
+                "vendor",
+                "device",
+                "class",
+                "subsystem_vendor",
+                "subsystem_device",
+                "numa_node",
+                "driver_override",
+                "power_state",
+                "reset_method",
+                "resource",
+                "boot_vga",
+                "sriov_totalvfs",
+                "sriov_vf_device",
+                "config",
+                "driver",
+                "iommu_group",
+                "physfn",
+                "virtfn0",
+                "virtfn99999999999999999999",
+                "vfio-dev",
         };
         static const char *const junk[] = {
                 "", "\n\n\n", "0x", "-", "99999999999999999999999", "0x1 0x0 0x0", "\x01\xff\xfe", "%s%n", "a b c"
@@ -278,11 +294,29 @@ static void test_notes(void **state) {
         assert_note(f->inv, "no-IOMMU", true);
 }
 
+/* A17: what the no-IOMMU mode calls a group protects nothing. */
+static void test_A17_noiommu_group(void **state) {
+        Fixture *f = *state;
+
+        tree_attribute_link(f->root, "0000:00:01.0", "iommu_group", "../../../kernel/iommu_groups/1");
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/12");
+        tree_file(f->root, "sys/kernel/iommu_groups/12/name", "vfio-noiommu");
+        tree_file(f->root, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "Y");
+        assert_int_equal(scan_nic(f)->iommu_group, -1);
+        assert_null(inventory_find_group(f->inv, 12));
+        assert_non_null(inventory_find_group(f->inv, 1));
+        assert_true(f->inv->iommu);
+        assert_note(f->inv, "1 of the IOMMU groups", true);
+        tree_unlink(f->root, "sys/bus/pci/devices/0000:00:01.0/iommu_group");
+        scan(f);
+        assert_false(f->inv->iommu);
+}
+
 static PciDevice *writable(const Fixture *f, const PciDevice *dev) {
         return f->inv->devices + inventory_device_index(f->inv, dev);
 }
 
-static void test_refresh_driver(void **state) {
+static void test_refresh(void **state) {
         Fixture *f = *state;
         PciDevice *nic;
 
@@ -292,12 +326,26 @@ static void test_refresh_driver(void **state) {
         nic_has(f, "driver_override", "vfio-pci");
         tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
         tree_dir(f->root, "sys/devices/" NIC "/vfio-dev");
-        assert_int_equal(scan_refresh_driver(f->fs, nic), 0);
+        assert_int_equal(scan_refresh(f->fs, nic), 0);
         assert_string_equal(nic->driver, "vfio-pci");
         assert_string_equal(nic->driver_override, "vfio-pci");
         assert_true(nic->vfio);
+        assert_int_equal(nic->iommu_group, -1);
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/7");
+        tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/igb");
+        assert_int_equal(scan_refresh(f->fs, nic), -ESTALE);
+        assert_string_equal(nic->driver, "vfio-pci");
+        assert_int_equal(nic->iommu_group, -1);
+        tree_file(f->root, "sys/kernel/iommu_groups/7/name", "vfio-noiommu");
+        assert_int_equal(scan_refresh(f->fs, nic), 0);
+        tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn0", "../0000:01:10.0");
+        assert_int_equal(scan_refresh(f->fs, nic), -ESTALE);
+        nic = writable(f, scan_nic(f)); /* the link leads nowhere: still the same afterwards */
+        assert_int_equal(nic->n_vfs, 0);
+        assert_int_equal(scan_refresh(f->fs, nic), 0);
         tree_unlink(f->root, "sys/bus/pci/devices/0000:01:00.0");
-        assert_int_equal(scan_refresh_driver(f->fs, nic), -ENOENT);
+        assert_int_equal(scan_refresh(f->fs, nic), -ENOENT);
         assert_string_equal(nic->driver, "vfio-pci");
 }
 
@@ -320,7 +368,8 @@ int main(void) {
                 TEST(test_junk_everywhere),
                 TEST(test_too_long),
                 TEST(test_notes),
-                TEST(test_refresh_driver),
+                TEST(test_A17_noiommu_group),
+                TEST(test_refresh),
 #undef TEST
         };
 

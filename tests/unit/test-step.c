@@ -13,7 +13,7 @@
 
 #include "nodefixture.h"
 
-#define VFIO "vfio-pci"
+#define VFIO    "vfio-pci"
 #define DEVICES 3U
 
 /* What the steps of this file are about, of one device. */
@@ -29,6 +29,7 @@ static Allocation *make_allocation(const Fact *prior, unsigned n) {
         Allocation *a = allocation_new("vm");
 
         assert_non_null(a);
+        assert_int_equal(string_copy(&a->vfio_driver, VFIO), 0);
         for (unsigned i = 0; i < n; i++) {
                 AllocationDevice *d = allocation_add_device(a, device_address(i), DEVICE_ROLE_ASSIGNED);
 
@@ -95,8 +96,8 @@ static void assert_order(const StepList *l, const StepKind *order, size_t n) {
 }
 
 static const Fact priors[] = {
-        { NULL, NULL }, { NULL, VFIO }, { NULL, "nvidia" }, { "nvidia", NULL }, { "nvidia", "nvidia" },
-        { "nvidia", VFIO }, { VFIO, NULL }, { VFIO, VFIO }, { VFIO, "nvidia" }, { "nouveau", "nvidia" },
+        { NULL, NULL },     { NULL, VFIO }, { NULL, "nvidia" }, { "nvidia", NULL }, { "nvidia", "nvidia" },
+        { "nvidia", VFIO }, { VFIO, NULL }, { VFIO, VFIO },     { VFIO, "nvidia" }, { "nouveau", "nvidia" },
 };
 
 static void check_there_and_back(const Fact *prior, unsigned n) {
@@ -108,16 +109,16 @@ static void check_there_and_back(const Fact *prior, unsigned n) {
         Fact facts[DEVICES];
 
         memcpy(facts, prior, n * sizeof(*facts));
-        assert_int_equal(steps_prepare(a, VFIO, &prepare), 0);
+        assert_int_equal(steps_prepare(a, &prepare), 0);
         assert_order(prepare, there, ELEMENTSOF(there));
         assert_applies(prepare, facts);
         for (unsigned i = 0; i < n; i++) {
                 assert_string_equal(facts[i].driver, VFIO);
                 assert_string_equal(facts[i].override, VFIO);
         }
-        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_KEEP, &keep), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, &keep), 0);
         assert_int_equal(keep->n, 0);
-        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_RESTORE, &release), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &release), 0);
         assert_order(release, back, ELEMENTSOF(back));
         assert_applies(release, facts);
         for (unsigned i = 0; i < n; i++) {
@@ -135,30 +136,34 @@ static void test_there_and_back(void **state) {
 
 /* No member of a group is bound to the host while another is on VFIO, and the other way round (domain.md A8). */
 static void test_all_unbound_before_any_is_bound(void **state) {
-        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]){ { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
+        _cleanup_(cleanup_allocation_free) Allocation *a =
+                make_allocation((const Fact[]){ { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(2);
         _cleanup_(cleanup_step_list_free) StepList *prepare = NULL, *release = NULL;
-        static const StepKind there[] = { STEP_OVERRIDE, STEP_OVERRIDE, STEP_UNBIND, STEP_UNBIND, STEP_BIND, STEP_BIND };
+        static const StepKind there[] = {
+                STEP_OVERRIDE, STEP_OVERRIDE, STEP_UNBIND, STEP_UNBIND, STEP_BIND, STEP_BIND
+        };
 
-        assert_int_equal(steps_prepare(a, VFIO, &prepare), 0);
+        assert_int_equal(steps_prepare(a, &prepare), 0);
         assert_int_equal(prepare->n, ELEMENTSOF(there));
         for (size_t i = 0; i < ELEMENTSOF(there); i++) {
                 assert_int_equal(prepare->steps[i].kind, there[i]);
                 assert_int_equal(prepare->steps[i].device.slot, i % 2);
         }
-        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_RESTORE, &release), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &release), 0);
         assert_int_equal(release->n, 8);
         for (size_t i = 0; i < 8; i++)
                 assert_int_equal(release->steps[i].kind, i < 6 ? there[i] : STEP_OVERRIDE);
 }
 
-/* The undo of every step is the step with from and to swapped, in reverse: after any number of steps the facts are as before. */
+/* The undo of every step is the step with from and to swapped, in reverse: after any number of steps the facts are as
+ * before. */
 static void test_undone_after_any_step(void **state) {
         for (size_t p = 0; p < ELEMENTSOF(priors); p++) {
                 _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&priors[p], 1);
                 _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
-                assert_int_equal(steps_prepare(a, VFIO, &l), 0);
+                assert_int_equal(steps_prepare(a, &l), 0);
                 for (size_t done = 0; done <= l->n; done++) {
                         Fact facts[1] = { priors[p] };
 
@@ -172,17 +177,19 @@ static void test_undone_after_any_step(void **state) {
                                 else
                                         facts[0].driver = s->from; /* a bind is from nothing */
                         }
-                        assert_true(streq_ptr(facts[0].driver, priors[p].driver) && streq_ptr(facts[0].override, priors[p].override));
+                        assert_true(streq_ptr(facts[0].driver, priors[p].driver) &&
+                                    streq_ptr(facts[0].override, priors[p].override));
                 }
         }
 }
 
 static void test_release_of_a_device_that_is_gone(void **state) {
-        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL } }, 2);
+        _cleanup_(cleanup_allocation_free) Allocation *a =
+                make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL } }, 2);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
-        assert_int_equal(steps_release(a, inv, VFIO, AFTER_RELEASE_RESTORE, &l), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &l), 0);
         assert_int_equal(l->n, 4);
         for (size_t i = 0; i < l->n; i++)
                 assert_int_equal(l->steps[i].device.slot, 0);

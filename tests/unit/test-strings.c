@@ -131,12 +131,42 @@ static void test_text_is_clean(void **state _unused_) {
                 assert_false(text_is_clean(dirty[i]));
 }
 
+static void test_quotable(void **state _unused_) {
+#define FIFTY                                                                                                          \
+        "0123456789012345678901234567890123456789"                                                                     \
+        "0123456789"
+        static const struct {
+                const char *text, *shown;
+        } cases[] = {
+                { "", "" },
+                { "gpu \xc3\xa9", "gpu \xc3\xa9" },
+                { "a\nb\x1b[m\x7f", "a\\x0ab\\x1b[m\\x7f" },
+                { "\xc2\x85|\xff|\xe2\x82|", "\\xc2\\x85|\\xff|\\xe2\\x82|" },
+                { FIFTY "01234567890123", FIFTY "01234567890123" },
+                { FIFTY "012345678901234", FIFTY "01234567890123..." },
+                { FIFTY "0123456789012\xc3\xa9", FIFTY "0123456789012..." },
+                { FIFTY "012345678901\xc3\xa9", FIFTY "012345678901\xc3\xa9" },
+                { FIFTY "01234567890\n", FIFTY "01234567890..." },
+                { FIFTY "0123456789\n", FIFTY "0123456789\\x0a" },
+                { FIFTY "0123456789\xf0\x9f\x98\x80|", FIFTY "0123456789\xf0\x9f\x98\x80..." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const char *shown = QUOTABLE(cases[i].text);
+
+                assert_string_equal(shown, cases[i].shown);
+                assert_true(text_is_clean(shown));
+                assert_true(strlen(shown) < QUOTABLE_MAX);
+        }
+#undef FIFTY
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parse_unsigned),   cmocka_unit_test(test_parse_hex),
                 cmocka_unit_test(test_parse_size),       cmocka_unit_test(test_format_size),
                 cmocka_unit_test(test_replace_and_copy), cmocka_unit_test(test_array_reserve),
-                cmocka_unit_test(test_text_is_clean),
+                cmocka_unit_test(test_text_is_clean),    cmocka_unit_test(test_quotable),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,11 +51,20 @@ xmlNode *domain_take(Domain *d, const char *name);
  * cannot serve. */
 Verdict domain_load(Domain *d, const char *text, Refusal *ret);
 
+/* domxml-check.c: refuses devices that cannot stay, and sets d->room. */
+Verdict domain_check_devices(Domain *d, Refusal *ret);
+
 /* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */
 void domain_write_memory(Domain *d);
 void domain_write_cpus(Domain *d);
 
-/* domxml-devices.c: PCI controllers, hostdevs, memballoon; needs d->pci. */
+/* More vCPUs than eight bits of APIC id can tell apart: libvirt wants an <iommu> that remaps their interrupts. */
+#define DOMXML_PLAIN_VCPUS_MAX 255U
+static inline bool domain_needs_iommu(const Allocation *a) {
+        return a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
+}
+
+/* domxml-devices.c: PCI controllers, hostdevs, memballoon, for many vCPUs an iommu; needs d->pci. */
 void domain_write_devices(Domain *d);
 
 /* domxml.c. Out of memory is a refusal too. */

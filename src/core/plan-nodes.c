@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sets of NUMA nodes, and the best devices beside each. */
+
+#include <errno.h>
+
+#include "core/cores.h"
+#include "core/plan-internal.h"
+
+/* What looking at a set of nodes costs even when no search follows, in units of PLAN_WORK_MAX. */
+#define NODE_SET_WORK 64U
+
+/* SLIT distance that counts for one the firmware does not tell: farther than any it can tell. */
+#define DISTANCE_UNTOLD 255U
+
+static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {
+        for (size_t i = 0; node->package >= 0 && i < choice->n_nodes; i++)
+                if (inv->nodes[choice->nodes[i]].package == node->package)
+                        return true;
+        return false;
+}
+
+/* How devices of a node outside the set stand to it. */
+static Standing judge_remote(const Planner *p, const NodeChoice *choice, size_t node) {
+        const Inventory *inv = p->context->inventory;
+        bool remote = p->request->numa == NUMA_POLICY_PREFERRED ||
+                      (p->request->numa == NUMA_POLICY_SOCKET && node < inv->n_nodes &&
+                       same_package(inv, choice, &inv->nodes[node]));
+
+        return remote ? STANDING_REMOTE : STANDING_REFUSED;
+}
+
+static void judge_nodes(const Planner *p, const NodeChoice *choice, uint8_t *ret) {
+        bool unknown = p->request->numa == NUMA_POLICY_PREFERRED || p->request->numa == NUMA_POLICY_LEGACY;
+
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                ret[i] = (uint8_t) judge_remote(p, choice, i);
+        ret[SEARCH_NODE_ELSEWHERE] = (uint8_t) judge_remote(p, choice, SEARCH_NODE_ELSEWHERE);
+        ret[SEARCH_NODE_UNKNOWN] = unknown ? STANDING_UNKNOWN : STANDING_REFUSED;
+        for (size_t i = 0; i < choice->n_nodes; i++)
+                ret[choice->nodes[i]] = STANDING_LOCAL;
+}
+
+/* The devices that cannot be on the nodes because there are too few; false when there are too few altogether. */
+static bool count_off_node(const Planner *p, SearchTask *task) {
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                unsigned have[STANDING_REMOTE + 1] = { 0 }, wanted = p->pools[i].wanted;
+
+                for (size_t n = 0; n < SEARCH_NODES_MAX; n++)
+                        have[task->standing[n]] += p->candidates[i][n];
+                wanted -= MIN(wanted, have[STANDING_LOCAL]);
+                task->off += wanted;
+                wanted -= MIN(wanted, have[STANDING_UNKNOWN]);
+                task->remote += wanted;
+                if (wanted > have[STANDING_REMOTE])
+                        return false;
+        }
+        return true;
+}
+
+/* A node limit is a matter of the node set, not of the pair. */
+static Distance distance_limit(Proximity proximity) {
+        Distance d = DISTANCE_PIX;
+
+        while (d < DISTANCE_SYS && proximity_allows(proximity, d + 1))
+                d++;
+        return d;
+}
+
+/* worst: a choice that has more devices off the nodes, or as many and a pair farther apart, is of no interest; or NULL.
+ */
+static int choose_devices(const Planner *p, const Score *worst, NodeChoice *choice) {
+        SearchTask task = { .limit = distance_limit(p->request->proximity) };
+
+        choice->picks = (Picks){ 0 };
+        if (p->request->n_pools == 0)
+                return 0;
+        judge_nodes(p, choice, task.standing);
+        if (!count_off_node(p, &task))
+                return -ENOENT;
+        if (worst && (task.off > worst->off_node || (task.off == worst->off_node && task.remote > worst->remote)))
+                return -ENOENT;
+        if (worst && task.off == worst->off_node && task.remote == worst->remote) {
+                task.at_least = true;
+                task.limit = MIN(task.limit, (Distance) worst->worst_distance);
+        }
+        return search_devices(p->search, &task, p->work, &choice->picks);
+}
+
+/* Every node of the set can take its even share of CPUs and memory. */
+static bool has_room(const Planner *p, const NodeChoice *choice) {
+        const Request *r = p->request;
+        uint64_t page = r->page_size ?: 4096, pages = r->memory / page;
+        unsigned shares[REQUEST_CELLS_MAX];
+
+        if (r->cpus == 0)
+                return true;
+        if (r->cpus < choice->n_nodes)
+                return false;
+        cores_split(r->cpus, p->threads, choice->n_nodes, shares);
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                size_t node = choice->nodes[i];
+                uint64_t memory = (pages / choice->n_nodes + (i < pages % choice->n_nodes)) * page;
+
+                if (shares[i] == 0 || memory == 0 || memory > p->free_memory[node] || shares[i] > p->n_free_cpus[node])
+                        return false;
+        }
+        return true;
+}
+
+static void complete_score(const Planner *p, NodeChoice *choice) {
+        const Inventory *inv = p->context->inventory;
+        Score *score = &choice->picks.score;
+
+        score->numa_nodes = (unsigned) choice->n_nodes;
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                if (p->request->n_pools == 0)
+                        score->spoiled += p->spoiled[choice->nodes[i]];
+                for (size_t j = 0; j < i; j++)
+                        score->node_distance +=
+                                inv->nodes[choice->nodes[i]].distance[choice->nodes[j]] ?: DISTANCE_UNTOLD;
+        }
+}
+
+static int choice_compare(const NodeChoice *a, const NodeChoice *b) {
+        int c = score_compare(&a->picks.score, &b->picks.score);
+
+        for (size_t i = 0; c == 0 && i < a->picks.n; i++)
+                if (a->picks.devices[i] != b->picks.devices[i])
+                        c = a->picks.devices[i] < b->picks.devices[i] ? -1 : 1;
+        return c;
+}
+
+/* The next set of k nodes out of n in lexicographic order; false after the last. */
+static bool next_set(size_t *nodes, size_t k, size_t n) {
+        for (size_t i = k; i-- > 0;)
+                if (nodes[i] < n - k + i) {
+                        nodes[i]++;
+                        for (size_t j = i + 1; j < k; j++)
+                                nodes[j] = nodes[j - 1] + 1;
+                        return true;
+                }
+        return false;
+}
+
+typedef struct Contest {
+        NodeChoice *best, *second;
+        unsigned found;
+} Contest;
+
+/* Earlier sets win ties: they have the lower node ids. */
+static void contest_enter(Contest *c, const NodeChoice *choice) {
+        if (c->found == 0 || choice_compare(choice, c->best) < 0) {
+                if (c->found > 0)
+                        *c->second = *c->best;
+                *c->best = *choice;
+        } else if (c->found == 1 || choice_compare(choice, c->second) < 0)
+                *c->second = *choice;
+        c->found++;
+}
+
+/* All sets of k nodes. */
+static int choose_among(const Planner *p, size_t k, Contest *contest) {
+        NodeChoice choice = { .n_nodes = k };
+
+        for (size_t i = 0; i < k; i++)
+                choice.nodes[i] = i;
+        do {
+                int r = -ENOENT;
+
+                if (*p->work < NODE_SET_WORK)
+                        return -E2BIG;
+                *p->work -= NODE_SET_WORK;
+                if (has_room(p, &choice))
+                        r = choose_devices(p, contest->found > 1 ? &contest->second->picks.score : NULL, &choice);
+                if (r < 0 && r != -ENOENT)
+                        return r;
+                if (r < 0)
+                        continue;
+                complete_score(p, &choice);
+                contest_enter(contest, &choice);
+        } while (next_set(choice.nodes, k, p->context->inventory->n_nodes));
+        return 0;
+}
+
+/* The most devices of the pool that k nodes have, with those the policy lets be elsewhere. */
+static unsigned most_local(const Planner *p, size_t pool, size_t k) {
+        unsigned left[SEARCH_NODES_MAX],
+                sum = p->request->numa == NUMA_POLICY_LEGACY ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
+
+        memcpy(left, p->candidates[pool], sizeof(left));
+        while (k-- > 0) {
+                size_t most = 0;
+
+                for (size_t i = 1; i < p->context->inventory->n_nodes; i++)
+                        if (left[i] > left[most])
+                                most = i;
+                sum += left[most];
+                left[most] = 0;
+        }
+        return sum;
+}
+
+/* So many nodes may do: there are as many with room for the smallest share, and the fullest have enough devices. */
+static bool may_do(const Planner *p, size_t k) {
+        bool anywhere = p->request->numa == NUMA_POLICY_PREFERRED || p->request->numa == NUMA_POLICY_SOCKET;
+        unsigned shares[REQUEST_CELLS_MAX];
+        size_t roomy = 0;
+
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                if ((anywhere ? planner_count(p, i) : most_local(p, i, k)) < p->pools[i].wanted)
+                        return false;
+        if (p->request->cpus == 0)
+                return true;
+        cores_split(p->request->cpus, p->threads, k, shares);
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                roomy += p->n_free_cpus[i] >= shares[k - 1] && p->free_memory[i] > 0;
+        return roomy >= k;
+}
+
+int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second) {
+        size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
+               most = p->request->cells ?: REQUEST_CELLS_MAX;
+        Contest contest = { .best = ret, .second = ret_second };
+
+        for (size_t k = least; k <= MIN(most, n) && contest.found == 0; k++) {
+                int r = may_do(p, k) ? choose_among(p, k, &contest) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        *ret_has_second = contest.found > 1;
+        return contest.found > 0 ? 0 : -ENOENT;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which free devices count, and what they have in common below a switch. */
+
+#include "core/search-tree.h"
+
+#include <errno.h>
+
+#define NONE    UINT32_MAX
+#define SEVERAL (UINT32_MAX - 1)
+
+/* What is known of the free devices while the leaves are made; all by inventory index but groups, by index of group. */
+typedef struct Kinship {
+        const PlanContext *context;
+        const bool *is_free;
+        uint32_t *family;       /* of a VF its PF, of any other device itself */
+        uint32_t *family_group; /* the group all free ones of a family are in, NONE, or SEVERAL */
+        uint32_t *group;        /* index of the group, or NONE */
+        uint32_t *group_free;   /* free devices of it */
+        Level *group_level;
+} Kinship;
+
+static void kinship_done(Kinship *k) {
+        free(k->family);
+        free(k->family_group);
+        free(k->group);
+        free(k->group_free);
+        free(k->group_level);
+}
+
+/* A PF that is not in the inventory is stood for by the VF itself. */
+static uint32_t find_family(const Inventory *inv, uint32_t device) {
+        const PciDevice *dev = &inv->devices[device];
+        const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
+
+        return pf ? (uint32_t) inventory_device_index(inv, pf) : device;
+}
+
+/*
+ * A group is counted as a whole where it is a place of the tree: below one switch, and not across PFs of which other
+ * VFs have groups of their own.
+ */
+static Level find_group_level(const Kinship *k, uint32_t group) {
+        const IommuGroup *g = &k->context->inventory->groups[group];
+        const Place *places = k->context->locality->places;
+        uint32_t first = NONE;
+        bool one_family = true, whole_families = true;
+
+        for (size_t i = 0; i < g->n_members; i++) {
+                uint32_t device = g->members[i];
+
+                if (!k->is_free[device])
+                        continue;
+                if (first == NONE)
+                        first = device;
+                if (place_distance(&places[device], &places[first]) > DISTANCE_PIX)
+                        return LEVEL_ALL;
+                one_family = one_family && k->family[device] == k->family[first];
+                whole_families = whole_families && k->family_group[k->family[device]] == group;
+        }
+        return one_family ? LEVEL_GROUP : whole_families ? LEVEL_CLUSTER : LEVEL_ALL;
+}
+
+static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
+        const Inventory *inv = c->inventory;
+
+        *k = (Kinship){ .context = c, .is_free = is_free };
+        k->family = calloc(inv->n_devices + 1, sizeof(*k->family));
+        k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
+        k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
+        k->group_free = calloc(inv->n_groups + 1, sizeof(*k->group_free));
+        k->group_level = calloc(inv->n_groups + 1, sizeof(*k->group_level));
+        if (!k->family || !k->family_group || !k->group || !k->group_free || !k->group_level)
+                return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++)
+                k->group[i] = k->family_group[i] = NONE;
+        for (uint32_t g = 0; g < inv->n_groups; g++)
+                for (size_t i = 0; i < inv->groups[g].n_members; i++)
+                        k->group[inv->groups[g].members[i]] = g;
+        for (uint32_t i = 0; i < inv->n_devices; i++) {
+                uint32_t *whole;
+
+                if (!is_free[i])
+                        continue;
+                k->family[i] = find_family(inv, i);
+                whole = &k->family_group[k->family[i]];
+                *whole = *whole == NONE || *whole == k->group[i] ? k->group[i] : SEVERAL;
+                if (k->group[i] != NONE)
+                        k->group_free[k->group[i]]++;
+        }
+        for (uint32_t g = 0; g < inv->n_groups; g++)
+                k->group_level[g] = find_group_level(k, g);
+        return 0;
+}
+
+/*
+ * Whose place the device has. VFs on a root bus have slots of their own, but one PF: they are a family there too. That
+ * changes no distance to other cards; GPUs, whose distance from each other counts, are left where they are.
+ */
+static uint32_t home_of(const Kinship *k, uint32_t device) {
+        const PciDevice *dev = &k->context->inventory->devices[device],
+                        *pf = &k->context->inventory->devices[k->family[device]];
+        const Place *places = k->context->locality->places;
+
+        if (dev->parent >= 0 || pf->parent >= 0 || pci_device_is_gpu(dev) ||
+            place_distance(&places[device], &places[k->family[device]]) > DISTANCE_PHB)
+                return device;
+        return k->family[device];
+}
+
+static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
+        const PlanContext *c = k->context;
+        const PciDevice *dev = &c->inventory->devices[device];
+        uint32_t family = k->family[device], group = k->group[device];
+
+        *leaf = (Leaf){ .device = device, .node = (uint8_t) search_node(c->inventory, dev), .group_level = LEVEL_ALL };
+        leaf->is_vf = dev->type == PCI_TYPE_VF;
+        leaf->load = leaf->is_vf ? ledger_pf_use(c->ledger, dev->physfn) : 0;
+        /* Odd numbers are of groups. */
+        leaf->at[LEVEL_GROUP] = device * 2;
+        leaf->at[LEVEL_FAMILY] = family;
+        leaf->at[LEVEL_CLUSTER] = family * 2;
+        if (group != NONE) {
+                leaf->group_free = k->group_free[group];
+                leaf->group_level = k->group_level[group];
+                if (leaf->group_level != LEVEL_ALL && leaf->group_free > 1)
+                        leaf->at[leaf->group_level] = group * 2 + 1;
+        }
+        for (Distance d = DISTANCE_PIX; d < DISTANCE_SYS; d++)
+                leaf->at[LEVEL_SWITCH + d] = c->locality->places[home_of(k, device)].level[d];
+}
+
+static int leaf_compare(const void *a, const void *b) {
+        const Leaf *x = a, *y = b;
+
+        for (int level = LEVEL_ALL - 1; level >= 0; level--)
+                if (x->at[level] != y->at[level])
+                        return x->at[level] < y->at[level] ? -1 : 1;
+        return x->device < y->device ? -1 : x->device > y->device;
+}
+
+/* Devices of no pool of the request count where they are left behind, VFs do not count there. */
+static bool make_leaf(Leaf *leaf, const Kinship *k, const Space *space, const SearchPool *pools, size_t n_pools,
+                      uint32_t device) {
+        const PciDevice *dev = &k->context->inventory->devices[device];
+        const Pool *pool = policy_pool(k->context->policy, dev);
+        size_t p = 0;
+
+        while (p < n_pools && pools[p].pool != pool)
+                p++;
+        if (p == n_pools && dev->type == PCI_TYPE_VF)
+                return false;
+        leaf_init(leaf, k, device);
+        if (p < n_pools) {
+                leaf->step = space->step[p][leaf->is_vf];
+                leaf->wanted = pools[p].wanted;
+        }
+        return true;
+}
+
+int leaves_make(const PlanContext *c, const Space *space, const SearchPool *pools, size_t n_pools, const bool *is_free,
+                Leaf **ret, size_t *ret_n) {
+        _cleanup_free_ Leaf *leaves = NULL;
+        Kinship kinship;
+        size_t n = 0;
+        int r;
+
+        r = kinship_init(&kinship, c, is_free);
+        leaves = calloc(c->inventory->n_devices + 1, sizeof(*leaves));
+        if (!leaves)
+                r = -ENOMEM;
+        for (uint32_t i = 0; r == 0 && i < c->inventory->n_devices; i++)
+                if (is_free[i])
+                        n += make_leaf(&leaves[n], &kinship, space, pools, n_pools, i);
+        kinship_done(&kinship);
+        if (r < 0)
+                return r;
+        qsort(leaves, n, sizeof(*leaves), leaf_compare);
+        *ret = TAKE_PTR(leaves);
+        *ret_n = n;
+        return 0;
+}
