@@ -92,7 +92,9 @@ int space_init(Space *s, const SearchPool *pools, size_t n_pools) {
         size_t n = 1;
         unsigned shift = 0;
 
-        *s = (Space){ .pairs = sides.share > 0 ? MAX(sides.gpus, sides.nics) : 0 };
+        *s = (Space){ 0 };
+        if (sides.share > 0)
+                s->pairs = MAX(sides.gpus, sides.nics);
         for (size_t p = 0; p < n_pools; p++) {
                 unsigned width = digit_width(pools[p].wanted);
 

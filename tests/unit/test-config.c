@@ -204,8 +204,8 @@ static void test_held_back(void **state _unused_) {
                 const char *text;
                 unsigned line; /* 0: not held back */
         } cases[] = {
-                { "[Exclude]\nMatch=type=vf\nMatch=adress=x\n", 3 },
-                { "[Exclude]\nmatch=type=vf\nMatch=adress=x\n", 2 },
+                { "[Exclude]\nMatch=type=vf\nMatch=bdf=x\n", 3 },
+                { "[Exclude]\nmatch=type=vf\nMatch=bdf=x\n", 2 },
                 { "[Exclude]\nMatch\n", 2 },
                 { "[Exclude]\nMatch=type=vf \x01\n", 2 },
                 { "[Exclude]\nMatch=" X50 X50 X50 X50 "\n", 2 },

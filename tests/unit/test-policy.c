@@ -359,7 +359,7 @@ static void test_A12_platform(void **state) {
 /* It cannot be known what the broken line was to keep. */
 static void test_broken_exclude_holds_everything_back(void **state) {
         static const char config[] = "[Pool gpu]\nMatch=class=0302\n[Pool "
-                                     "vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=adress=x\n";
+                                     "vf]\nMatch=type=vf\nVirtualFunctions=2\n[Exclude]\nMatch=bdf=x\n";
         _cleanup_node_ TestNode *t = gpu_with_audio();
         _cleanup_refusal_ Refusal why = { 0 };
         PciDevice *pf = node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2);
