@@ -21,7 +21,7 @@ int scan_inventory(const Sysfs *fs, Inventory **ret);
 int scan_inventory_around(const Sysfs *fs, const PciAddress *busy, size_t n_busy, Inventory **ret);
 
 /*
- * Reads driver, driver_override and vfio of a device again. -ENOENT when it is gone, -ESTALE when it has other VFs or
- * another group than the inventory says, which only a scan can mend. On failure nothing changed.
+ * Reads driver, driver_override and vfio of a device again. -ENOENT when it is gone, -ESTALE when it has other ids, VFs
+ * or another group than the inventory says, which only a scan can mend. On failure nothing changed.
  */
 int scan_refresh(const Sysfs *fs, PciDevice *dev);

@@ -273,7 +273,9 @@ static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_er
         if (!a)
                 return r;
         if (a->state == ALLOCATION_FAILED || a->state == ALLOCATION_RELEASING) {
-                (void) refuse(&refusal, VERDICT_WRONG_STATE, NULL, "Release it and allocate again.",
+                (void) refuse(&refusal, VERDICT_WRONG_STATE, NULL,
+                              a->state == ALLOCATION_FAILED ? "Release it and allocate again."
+                                                            : "Allocate again when it is gone.",
                               "'%s' is %s, no guest could start with it.%s%s", a->name,
                               allocation_state_to_string(a->state), a->reason ? " " : "", a->reason ?: "");
                 return bus_reply_refusal(call, &refusal);

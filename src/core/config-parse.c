@@ -127,7 +127,7 @@ static int add_match(Parser *p, const char *value, Match **matches, size_t *n) {
         r = match_parse(value, &m, &problem);
         if (r == -EINVAL)
                 return parser_problem(p, "%s%s", problem,
-                                      p->section == SECTION_EXCLUDE ? " This line excludes nothing." : "");
+                                      p->section == SECTION_EXCLUDE ? " Nothing is offered until it is mended." : "");
         if (r < 0)
                 return r;
 

@@ -88,7 +88,9 @@ static Verdict check_holders(const Manager *m, const Allocation *a, Refusal *ret
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
                 Holder holder;
-                bool on_vfio = dev && (dev->vfio || streq_ptr(dev->driver, a->vfio_driver));
+                /* Another card at the address is not ours to ask about. */
+                bool ours = dev && allocation_device_is(&a->devices[i], dev);
+                bool on_vfio = ours && (dev->vfio || streq_ptr(dev->driver, a->vfio_driver));
                 int r = on_vfio ? holders_of_device(m->fs, dev->address, dev->iommu_group, &holder) : 0;
 
                 if (r < 0)
@@ -356,7 +358,7 @@ static bool is_bound(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
 
-                if (!dev || !streq_ptr(dev->driver, a->vfio_driver))
+                if (!dev || !allocation_device_is(&a->devices[i], dev) || !streq_ptr(dev->driver, a->vfio_driver))
                         return false;
         }
         return true;
@@ -404,6 +406,6 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         log_full(LOG_ERR, 0, (&(LogFields){ .allocation = a->name }), "'%s' cannot be brought in order: %s", a->name,
                  refusal.message);
         /* A device that is gone may come back, and the promise stands. */
-        set_state(m, a, v == VERDICT_MISSING ? state : ALLOCATION_FAILED, refusal.message);
+        set_state(m, a, v == VERDICT_MISSING && state == ALLOCATION_READY ? state : ALLOCATION_FAILED, refusal.message);
         return false;
 }

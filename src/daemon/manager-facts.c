@@ -22,6 +22,8 @@ static void log_problems(const Config *config) {
                 else
                         log_warning("%s: %s", p->file, p->message);
         }
+        if (config->held_back)
+                log_error("%s", config->held_back);
 }
 
 int manager_load_config(Manager *m, Config **ret) {

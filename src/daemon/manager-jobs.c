@@ -60,6 +60,12 @@ static void mark_stuck(Manager *m, const Job *job) {
                 server_device_changed(m->server, address);
 }
 
+/* A job that is stuck in the kernel does not keep the daemon from ending. */
+static void exit_when_idle(Manager *m) {
+        if (m->stopping && manager_active_jobs(m) == 0)
+                (void) sd_event_exit(m->event, 0);
+}
+
 static void on_result(Job *job, JobResult result, void *userdata) {
         Manager *m = userdata;
         ManagerJob *mj = find(m, job);
@@ -78,6 +84,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         server_job_changed(m->server, job_id(job));
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
         manager_go_on_starting(m);
+        exit_when_idle(m);
 }
 
 /* A write that came back after all, or a child that could be killed: look what is true now. */
@@ -103,8 +110,7 @@ static void on_gone(Job *job, void *userdata) {
         job_free(job);
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];
-        if (m->stopping && manager_active_jobs(m) == 0)
-                (void) sd_event_exit(m->event, 0);
+        exit_when_idle(m);
 }
 
 static const JobCallbacks job_callbacks = { .on_step = on_step, .on_result = on_result, .on_gone = on_gone };

@@ -380,7 +380,8 @@ int scan_inventory_around(const Sysfs *fs, const PciAddress *busy, size_t n_busy
 static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
         int group = now->iommu_group;
 
-        if (n_virtfns != before->n_virtfns)
+        if (n_virtfns != before->n_virtfns || now->vendor != before->vendor || now->device != before->device ||
+            now->subsystem_vendor != before->subsystem_vendor || now->subsystem_device != before->subsystem_device)
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && group_is_noiommu(fs, group))
                 group = -1;
@@ -408,7 +409,9 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev) {
         if (r < 0)
                 return r;
         (void) device_dir_virtfns(d, &n_virtfns);
-        r = device_facts_read_group(d, &now);
+        r = device_facts_read_ids(d, &now);
+        if (r >= 0)
+                r = device_facts_read_group(d, &now);
         if (r >= 0)
                 r = check_same(fs, &now, n_virtfns, dev);
         if (r >= 0)

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# C3: another card at the address of one that was promised is a stranger; C1: one that is gone is waited for.
+# Another card at the address of one that was promised is a stranger; C1: one that is gone is waited for.
 use strict;
 use warnings;
 
