@@ -104,8 +104,10 @@ typedef struct Inventory {
         size_t n_nodes;
         Cpu *cpus; /* online ones, ascending by id */
         size_t n_cpus;
-        bool iommu;   /* some group exists */
-        char **notes; /* what was skipped or odd about the node as a whole, sentences */
+        bool iommu;             /* some group exists */
+        char *critical_unknown; /* why nobody can tell what the host stands on: nothing is given away; NULL when known
+                                 */
+        char **notes;           /* what was skipped or odd about the node as a whole, sentences */
         size_t n_notes;
 } Inventory;
 

@@ -38,12 +38,13 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 /* A phrase for people: "unbind 0000:82:00.0 from nvidia". Caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);
 
-/* All devices of an allocation from what they were before it to its VFIO driver: override all, unbind all, then bind
- * all. */
-int steps_prepare(const Allocation *a, StepList **ret);
+/* All devices of an allocation from what inv says they are to its VFIO driver: override all, unbind all, then bind all.
+ */
+int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * The way back to prior driver and override. AFTER_RELEASE_KEEP: no steps. Devices that are gone from inv, or have
- * another card at their address, are left out.
+ * The way back from what inv says they are to prior driver and override. A device that is on a driver of the host is
+ * back already, whichever that is. Devices that are gone, or have another card at their address, are left out.
+ * AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret);
 /* VFs on a PF that has none: autoprobe off, then the count. */

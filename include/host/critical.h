@@ -11,6 +11,6 @@
 
 /*
  * Sets critical of each such device to the chain, "0000:00:1f.2 <- sda1 <- / (mounted)"; a VF marks its PF too. What
- * was set before is cleared. What cannot be read becomes a note. Fails only for want of memory.
+ * was set before is cleared. When a list cannot be read, critical_unknown says so. Fails only for want of memory.
  */
 int critical_mark(const Sysfs *fs, Inventory *inv);

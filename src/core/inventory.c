@@ -53,6 +53,7 @@ Inventory *inventory_free(Inventory *inv) {
                 free(inv->groups[i].members);
         for (size_t i = 0; i < inv->n_notes; i++)
                 free(inv->notes[i]);
+        free(inv->critical_unknown);
         free(inv->devices);
         free(inv->groups);
         free(inv->nodes);

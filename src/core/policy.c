@@ -276,6 +276,9 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (!policy_pool(p, dev))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
                               "Add a Match= line for it to a [Pool NAME] section.", "No pool offers it.");
+        if (p->inventory->critical_unknown)
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Let the daemon read it, then rescan.",
+                              "Nobody can tell what the host stands on: %s", p->inventory->critical_unknown);
         if (p->config->held_back)
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Mend that line, then reload the configuration.",
                               "%s", p->config->held_back);

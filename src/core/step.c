@@ -62,27 +62,47 @@ char *step_describe(const Step *s) {
         return text;
 }
 
-/* It was on the VFIO driver before the allocation: there it stays. */
-static bool is_at_home(const Allocation *a, const AllocationDevice *d) {
-        return streq_ptr(d->prior_driver, a->vfio_driver);
+/* What a device is now. Where it is gone, or another card is at its address, what it was before. */
+typedef struct Present {
+        bool there;
+        const char *driver, *override; /* NULL: none, or an override that was not read */
+        bool on_vfio;
+        bool with_host; /* on some driver of the host */
+} Present;
+
+static Present present(const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, d->address);
+        Present now = { .driver = d->prior_driver, .override = d->prior_override };
+
+        if (dev && allocation_device_is(d, dev))
+                now = (Present){ .there = true, .driver = dev->driver, .override = dev->driver_override };
+        now.on_vfio = streq_ptr(now.driver, a->vfio_driver);
+        now.with_host = now.driver && !now.on_vfio;
+        return now;
 }
 
-int steps_prepare(const Allocation *a, StepList **ret) {
+int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         const char *vfio = a->vfio_driver;
         int r = l ? 0 : -ENOMEM;
 
         /* 1. Say which driver may have each: from here no other one can take a device that is let go. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (!streq_ptr(a->devices[i].prior_override, vfio))
-                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, a->devices[i].prior_override, vfio);
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                if (!streq_ptr(now.override, vfio))
+                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, now.override, vfio);
+        }
         /* 2. Unbind every member before binding any: VFIO needs the whole group. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (a->devices[i].prior_driver && !is_at_home(a, &a->devices[i]))
-                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, a->devices[i].prior_driver, vfio);
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                if (now.with_host)
+                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver, vfio);
+        }
         /* 3. Bind all. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (!is_at_home(a, &a->devices[i]))
+                if (!present(a, &a->devices[i], inv).on_vfio)
                         r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL, vfio);
         if (r < 0)
                 return r;
@@ -90,69 +110,80 @@ int steps_prepare(const Allocation *a, StepList **ret) {
         return 0;
 }
 
-/* Another card at the address is not ours to touch. */
-static bool is_there(const Inventory *inv, const AllocationDevice *d) {
-        const PciDevice *dev = inventory_find(inv, d->address);
-
-        return dev && allocation_device_is(d, dev);
+/* It has to leave the VFIO driver, or no driver, for the one it came from. */
+static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
+        return now->there && !now->with_host && !streq_ptr(d->prior_driver, a->vfio_driver);
 }
 
-/* One kind of release step for each device that has a way to go. */
-static int add_release_steps(StepList *l, StepKind kind, const Allocation *a, const Inventory *inv) {
-        int r = 0;
+static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
+                            const Present *now) {
+        bool returns = must_return(a, d, now);
 
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                const AllocationDevice *d = &a->devices[i];
-
-                if (!is_there(inv, d) || is_at_home(a, d))
-                        continue;
-                if (kind == STEP_UNBIND)
-                        r = step_list_add(l, kind, d->address, a->vfio_driver, d->prior_driver);
-                else if (d->prior_driver)
-                        r = step_list_add(l, kind, d->address, kind == STEP_OVERRIDE ? a->vfio_driver : NULL,
-                                          d->prior_driver);
+        switch (kind) {
+        case STEP_OVERRIDE:
+                return returns && d->prior_driver ? step_list_add(l, kind, d->address, now->override, d->prior_driver)
+                                                  : 0;
+        case STEP_UNBIND:
+                return returns && now->on_vfio ? step_list_add(l, kind, d->address, a->vfio_driver, d->prior_driver)
+                                               : 0;
+        default:
+                /* Driverless is where a work that was cut short leaves a device, its VFIO driver also its home. */
+                return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
+                               ? step_list_add(l, kind, d->address, NULL, d->prior_driver)
+                               : 0;
         }
-        return r;
 }
 
-static int restore_overrides(StepList *l, const Allocation *a, const Inventory *inv) {
-        int r = 0;
+/* An override that is neither ours nor the one of its old driver is somebody else's by now. */
+static int restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
+        bool returns = must_return(a, d, now) && d->prior_driver;
+        const char *override = returns ? d->prior_driver : now->override;
+        bool ours = !override || streq(override, a->vfio_driver) || streq_ptr(override, d->prior_driver);
 
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                const AllocationDevice *d = &a->devices[i];
-                const char *now = d->prior_driver ? d->prior_driver : a->vfio_driver;
+        if (!now->there || !ours || (override && streq_ptr(override, d->prior_override)))
+                return 0;
+        /* NULL may be one that was not read: the step finds out. */
+        return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
+}
 
-                if (is_there(inv, d) && !streq_ptr(now, d->prior_override))
-                        r = step_list_add(l, STEP_OVERRIDE, d->address, now, d->prior_override);
+static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                if (now.there && !now.on_vfio)
+                        return false;
         }
-        return r;
+        return true;
 }
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret) {
-        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        int r = l ? 0 : -ENOMEM;
-
-        if (r == 0 && after == AFTER_RELEASE_KEEP) {
-                *ret = TAKE_PTR(l);
-                return 0;
-        }
         /*
          * 1. Allow the driver it came from, by name: that works where its ids would not, as for a VF of a PF with
          * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c) or a device another driver's new_id would
-         * catch.
+         * catch. 2. Unbind all before binding any: while a member is on VFIO and in use the kernel refuses host drivers
+         * in its group. 3. Give each back to its driver.
          */
-        if (r == 0)
-                r = add_release_steps(l, STEP_OVERRIDE, a, inv);
-        /* 2. Unbind all before binding any: while a member is on VFIO and in use the kernel refuses host drivers in its
-         * group. */
-        if (r == 0)
-                r = add_release_steps(l, STEP_UNBIND, a, inv);
-        /* 3. Give each back to its driver. */
-        if (r == 0)
-                r = add_release_steps(l, STEP_BIND, a, inv);
+        static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        int r = l ? 0 : -ENOMEM;
+
+        /* What is not whole cannot be kept as it is. */
+        if (r == 0 && after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv)) {
+                *ret = TAKE_PTR(l);
+                return 0;
+        }
+        for (size_t k = 0; k < ELEMENTSOF(order); k++)
+                for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                        Present now = present(a, &a->devices[i], inv);
+
+                        r = add_release_step(l, order[k], a, &a->devices[i], &now);
+                }
         /* 4. The override as it was; this does not unbind. */
-        if (r == 0)
-                r = restore_overrides(l, a, inv);
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                r = restore_override(l, a, &a->devices[i], &now);
+        }
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

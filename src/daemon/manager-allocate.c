@@ -176,10 +176,21 @@ static void set_state(Manager *m, Allocation *a, AllocationState state, const ch
         server_allocation_changed(m->server, a->name);
 }
 
+/* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
+static bool is_bound(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+
+                if (!dev || !allocation_device_is(&a->devices[i], dev) || !streq_ptr(dev->driver, a->vfio_driver))
+                        return false;
+        }
+        return true;
+}
+
 static Verdict start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         StepList *steps;
 
-        if (steps_prepare(a, &steps) < 0)
+        if (steps_prepare(a, m->inventory, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &prepare_kind, a->name, steps, NULL, 0, ret_job, ret);
 }
@@ -234,6 +245,11 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 (void) refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
+                if (!is_bound(m, a)) {
+                        set_state(m, a, ALLOCATION_FAILED,
+                                  "All was done, but a device is not on the VFIO driver after all.");
+                        break;
+                }
                 set_state(m, a, ALLOCATION_READY, NULL);
                 signal_devices(m, a);
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
@@ -353,28 +369,35 @@ static const AllocationDevice *find_stranger(const Manager *m, const Allocation 
         return NULL;
 }
 
-/* After a boot the devices are with the host's drivers again. */
-static bool is_bound(const Manager *m, const Allocation *a) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
-
-                if (!dev || !allocation_device_is(&a->devices[i], dev) || !streq_ptr(dev->driver, a->vfio_driver))
-                        return false;
-        }
-        return true;
-}
-
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
                (a->state == ALLOCATION_READY && !is_bound(m, a));
+}
+
+/* The host may stand by now on what was allocated before a boot. */
+static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+
+                if (streq_ptr(dev->driver, a->vfio_driver))
+                        continue;
+                if (dev->critical || dev->boot_vga || m->inventory->critical_unknown)
+                        return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.", "The host needs %s: %s",
+                                      PCI_ADDRESS_STR(dev->address),
+                                      dev->critical ?: m->inventory->critical_unknown ?: "it is the boot VGA.");
+        }
+        return VERDICT_NONE;
 }
 
 static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
         bool gone;
         const AllocationDevice *d = find_stranger(m, a, &gone);
 
-        if (!d)
-                return check_holders(m, a, ret);
+        if (!d) {
+                Verdict v = check_host_needs(m, a, ret);
+
+                return v != VERDICT_NONE ? v : check_holders(m, a, ret);
+        }
         return gone ? refuse(ret, VERDICT_MISSING, &d->address, NULL, "%s is not on this node any more.",
                              PCI_ADDRESS_STR(d->address))
                     : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, NULL, "%s is not the card that was allocated.",

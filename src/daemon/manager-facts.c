@@ -213,7 +213,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
 
 /* What the host stands on, as one number. */
 static uint64_t critical_digest(const Inventory *inv) {
-        uint64_t digest = 14695981039346656037ULL;
+        uint64_t digest = inv->critical_unknown ? 1 : 14695981039346656037ULL;
 
         for (size_t i = 0; i < inv->n_devices; i++)
                 for (const char *c = inv->devices[i].critical; c && *c; c++)
@@ -246,18 +246,25 @@ static bool *policy_differences(const Inventory *inv, const Policy *a, const Pol
         return differs;
 }
 
+/* Before the announcement READY would be a lie. */
+static void reload_ended(const Manager *m) {
+        if (m->phase == START_ANNOUNCED)
+                (void) sd_notify(false, "READY=1");
+}
+
 Verdict manager_reload(Manager *m, Refusal *ret) {
         _cleanup_(cleanup_config_free) Config *config = NULL;
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
         _cleanup_free_ bool *differs = NULL;
 
-        (void) sd_notify(false, "RELOADING=1");
+        if (m->phase == START_ANNOUNCED)
+                (void) sd_notify(false, "RELOADING=1");
         if (manager_load_config(m, &config) < 0 || policy_new(config, m->inventory, &policy) < 0) {
-                (void) sd_notify(false, "READY=1");
+                reload_ended(m);
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
                               "%s could not be read; the old configuration stays.", m->config_path);
         }
-        (void) sd_notify(false, "READY=1");
+        reload_ended(m);
         if (policy->conflict.verdict != VERDICT_NONE)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, policy->conflict.remedy,
                               "%s The old configuration stays.", policy->conflict.message);

@@ -89,7 +89,7 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
         PlanContext c = manager_context(m);
         StepList *steps;
 
-        if (plan_single(&c, dev, &a) < 0 || steps_prepare(a, &steps) < 0)
+        if (plan_single(&c, dev, &a) < 0 || steps_prepare(a, m->inventory, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;
@@ -98,8 +98,13 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
 }
 
 static void binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        PciAddress address;
+
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh(m, mj->devices, mj->n_devices);
+        /* Nobody remembers the driver that it had; the next start binds it. */
+        if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
+                (void) ledger_withhold(m->ledger, address, VERDICT_STUCK, job_message(mj->job));
 }
 
 /* The queue of a phase: what it is about, found when the phase begins, for the inventory may be another one before it
@@ -128,7 +133,7 @@ static bool wants_binding(const Manager *m, const PciDevice *dev) {
         PlanContext c = manager_context(m);
         const Pool *pool = policy_pool(m->policy, dev);
 
-        return pool && pool->bind == POOL_BIND_START && !streq_ptr(dev->driver, m->config->vfio_driver) &&
+        return pool && pool->bind == POOL_BIND_START && !dev->vfio && !streq_ptr(dev->driver, m->config->vfio_driver) &&
                device_state(&c, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 

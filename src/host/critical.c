@@ -311,9 +311,7 @@ static int mark_lines(const Sysfs *fs, Inventory *inv, const char *dir, const ch
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return inventory_add_note(
-                        inv, "%s/%s cannot be read (%s): devices that the host needs may not be recognised.", dir, name,
-                        strerror(-r));
+                return string_replace(&inv->critical_unknown, "%s/%s cannot be read (%s).", dir, name, strerror(-r));
         rest = text;
         while ((line = strsep(&rest, "\n"))) {
                 r = mark(fs, inv, line);
@@ -326,6 +324,7 @@ static int mark_lines(const Sysfs *fs, Inventory *inv, const char *dir, const ch
 int critical_mark(const Sysfs *fs, Inventory *inv) {
         int r;
 
+        (void) string_copy(&inv->critical_unknown, NULL);
         for (size_t i = 0; i < inv->n_devices; i++)
                 (void) string_copy(&inv->devices[i].critical, NULL);
         r = mark_lines(fs, inv, "proc/1", "mountinfo", false, mark_mount);

@@ -29,7 +29,10 @@ static int run_unbind(const Sysfs *fs, const Step *s) {
 }
 
 static int undo_unbind(const Sysfs *fs, const Step *s) {
-        return driver_bind(fs, s->device, s->from);
+        int r = driver_bind(fs, s->device, s->from);
+
+        /* On another driver: somebody else gave it one, and it is not driverless. */
+        return r == -EBUSY ? 0 : r;
 }
 
 static int run_bind(const Sysfs *fs, const Step *s) {

@@ -93,6 +93,7 @@ for my $n (1, 4, 8, $release) {
                 my $at_home = at_home();
                 fault('reset', "fail $m EIO");
                 my $result = (release($bus, 'guest'))[0];
+                fault('reset');
                 is_deeply([grep { my $a = $_; !grep { $_ eq $a } @{ at_home() } } @$at_home], [], "$what: what was at home is there still");
                 is($result, 'failed', "$what: the second too") if $result ne 'done';
                 take_back($what) if $result ne 'done';

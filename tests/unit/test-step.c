@@ -50,6 +50,13 @@ static Inventory *make_inventory(unsigned n) {
         return inv;
 }
 
+static void set_inventory(Inventory *inv, const Fact *facts) {
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                assert_int_equal(string_copy(&inv->devices[i].driver, facts[i].driver), 0);
+                assert_int_equal(string_copy(&inv->devices[i].driver_override, facts[i].override), 0);
+        }
+}
+
 /* Does the step as the kernel would, or fails when what it starts from is not so. */
 static bool apply(const Step *s, Fact *facts) {
         Fact *f = &facts[s->device.slot];
@@ -109,13 +116,15 @@ static void check_there_and_back(const Fact *prior, unsigned n) {
         Fact facts[DEVICES];
 
         memcpy(facts, prior, n * sizeof(*facts));
-        assert_int_equal(steps_prepare(a, &prepare), 0);
+        set_inventory(inv, facts);
+        assert_int_equal(steps_prepare(a, inv, &prepare), 0);
         assert_order(prepare, there, ELEMENTSOF(there));
         assert_applies(prepare, facts);
         for (unsigned i = 0; i < n; i++) {
                 assert_string_equal(facts[i].driver, VFIO);
                 assert_string_equal(facts[i].override, VFIO);
         }
+        set_inventory(inv, facts);
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, &keep), 0);
         assert_int_equal(keep->n, 0);
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &release), 0);
@@ -144,12 +153,14 @@ static void test_all_unbound_before_any_is_bound(void **state) {
                 STEP_OVERRIDE, STEP_OVERRIDE, STEP_UNBIND, STEP_UNBIND, STEP_BIND, STEP_BIND
         };
 
-        assert_int_equal(steps_prepare(a, &prepare), 0);
+        set_inventory(inv, (const Fact[]){ { "nvidia", NULL }, { "snd_hda_intel", NULL } });
+        assert_int_equal(steps_prepare(a, inv, &prepare), 0);
         assert_int_equal(prepare->n, ELEMENTSOF(there));
         for (size_t i = 0; i < ELEMENTSOF(there); i++) {
                 assert_int_equal(prepare->steps[i].kind, there[i]);
                 assert_int_equal(prepare->steps[i].device.slot, i % 2);
         }
+        set_inventory(inv, (const Fact[]){ { VFIO, VFIO }, { VFIO, VFIO } });
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &release), 0);
         assert_int_equal(release->n, 8);
         for (size_t i = 0; i < 8; i++)
@@ -161,9 +172,11 @@ static void test_all_unbound_before_any_is_bound(void **state) {
 static void test_undone_after_any_step(void **state) {
         for (size_t p = 0; p < ELEMENTSOF(priors); p++) {
                 _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&priors[p], 1);
+                _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
                 _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
-                assert_int_equal(steps_prepare(a, &l), 0);
+                set_inventory(inv, &priors[p]);
+                assert_int_equal(steps_prepare(a, inv, &l), 0);
                 for (size_t done = 0; done <= l->n; done++) {
                         Fact facts[1] = { priors[p] };
 
@@ -189,10 +202,29 @@ static void test_release_of_a_device_that_is_gone(void **state) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
+        set_inventory(inv, (const Fact[]){ { VFIO, VFIO } });
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &l), 0);
         assert_int_equal(l->n, 4);
         for (size_t i = 0; i < l->n; i++)
                 assert_int_equal(l->steps[i].device.slot, 0);
+}
+
+/* A device that the host has already is not moved, and what was cut short is not kept. */
+static void test_release_of_what_is_not_on_vfio(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a =
+                make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL }, { "nvidia", NULL } }, 3);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+        Fact facts[DEVICES] = { { "nvidia", VFIO }, { "pci-stub", "pci-stub" }, { NULL, VFIO } };
+
+        set_inventory(inv, facts);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, &l), 0);
+        assert_applies(l, facts);
+        assert_true(streq(facts[0].driver, "nvidia") && !facts[0].override);
+        assert_true(streq(facts[1].driver, "pci-stub") && streq(facts[1].override, "pci-stub"));
+        assert_true(streq_ptr(facts[2].driver, "nvidia") && !facts[2].override);
+        for (size_t i = 0; i < l->n; i++)
+                assert_true(l->steps[i].kind != STEP_UNBIND);
 }
 
 static void test_create_vfs(void **state) {
@@ -267,6 +299,7 @@ int main(void) {
                 cmocka_unit_test(test_all_unbound_before_any_is_bound),
                 cmocka_unit_test(test_undone_after_any_step),
                 cmocka_unit_test(test_release_of_a_device_that_is_gone),
+                cmocka_unit_test(test_release_of_what_is_not_on_vfio),
                 cmocka_unit_test(test_create_vfs),
                 cmocka_unit_test(test_describe),
                 cmocka_unit_test(test_failures),
