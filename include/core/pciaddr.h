@@ -4,6 +4,7 @@
 /* The address of a PCI function, a value. Inside the program addresses are values, text only at the edges. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Domains above this exist (VMD, Hyper-V) but libvirt's schema cannot name them. */
@@ -28,5 +29,8 @@ int pci_address_compare(PciAddress a, PciAddress b);
 static inline bool pci_address_equal(PciAddress a, PciAddress b) {
         return pci_address_compare(a, b) == 0;
 }
+/* Appends to an array that began as NULL and 0. -ENOMEM leaves it as it was. */
+int pci_address_append(PciAddress **array, size_t *n, PciAddress a);
+
 /* Same domain, bus and slot: functions of one card. */
 bool pci_address_same_slot(PciAddress a, PciAddress b);

@@ -8,8 +8,8 @@
 #include "core/ledger-internal.h"
 #include "util/strings.h"
 
-static Verdict refuse_held(Refusal *ret, const PciDevice *dev, const Allocation *holder) {
-        return refuse(ret, VERDICT_ALLOCATED, &dev->address, NULL, "%s is held by '%s'.", PCI_ADDRESS_STR(dev->address),
+static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
+        return refuse(ret, VERDICT_ALLOCATED, &address, NULL, "%s is held by '%s'.", PCI_ADDRESS_STR(address),
                       holder->name);
 }
 
@@ -65,7 +65,7 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
         Verdict v;
 
         if (holder && holder != except)
-                return refuse_held(ret, dev, holder);
+                return refuse_held(ret, dev->address, holder);
         v = check_withheld(l, dev->address, ret);
         for (size_t i = 0; v == VERDICT_NONE && l->n_withheld > 0 && i < dev->n_vfs; i++)
                 v = check_withheld(l, dev->vfs[i], ret);
@@ -136,8 +136,7 @@ static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret
                 Verdict v;
 
                 if (holder)
-                        return refuse(ret, VERDICT_ALLOCATED, &d->address, NULL, "%s is held by '%s'.",
-                                      PCI_ADDRESS_STR(d->address), holder->name);
+                        return refuse_held(ret, d->address, holder);
                 v = check_within(a, d, ret);
                 if (v != VERDICT_NONE)
                         return v;

@@ -6,6 +6,8 @@
 
 #include "core/pciaddr.h"
 
+#include "util/strings.h"
+
 #define HEX "0123456789abcdef"
 
 /* Takes exactly n lower-case hex digits and the separator after them. */
@@ -68,4 +70,11 @@ int pci_address_compare(PciAddress a, PciAddress b) {
 
 bool pci_address_same_slot(PciAddress a, PciAddress b) {
         return a.domain == b.domain && a.bus == b.bus && a.slot == b.slot;
+}
+
+int pci_address_append(PciAddress **array, size_t *n, PciAddress a) {
+        if (ARRAY_RESERVE(*array, *n) < 0)
+                return -ENOMEM;
+        (*array)[(*n)++] = a;
+        return 0;
 }

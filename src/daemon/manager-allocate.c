@@ -33,13 +33,6 @@ static void signal_devices(Manager *m, const Allocation *a) {
                         server_device_changed(m->server, a->devices[i].address);
 }
 
-static int add_address(PciAddress **array, size_t *n, PciAddress address) {
-        if (ARRAY_RESERVE(*array, *n) < 0)
-                return -ENOMEM;
-        (*array)[(*n)++] = address;
-        return 0;
-}
-
 /* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
 static int refresh_groups(Manager *m, const Allocation *a) {
         _cleanup_free_ PciAddress *devices = NULL;
@@ -51,9 +44,9 @@ static int refresh_groups(Manager *m, const Allocation *a) {
                 const IommuGroup *g = dev ? inventory_find_group(m->inventory, dev->iommu_group) : NULL;
 
                 if (dev && !g)
-                        r = add_address(&devices, &n, dev->address);
+                        r = pci_address_append(&devices, &n, dev->address);
                 for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
-                        r = add_address(&devices, &n, m->inventory->devices[g->members[j]].address);
+                        r = pci_address_append(&devices, &n, m->inventory->devices[g->members[j]].address);
         }
         return r < 0 ? r : manager_refresh(m, devices, n);
 }

@@ -73,13 +73,6 @@ static void log_policy(const Policy *policy) {
                 log_warning("%s", policy->problems[i]);
 }
 
-static int add_busy(PciAddress **busy, size_t *n, PciAddress address) {
-        if (ARRAY_RESERVE(*busy, *n) < 0)
-                return -ENOMEM;
-        (*busy)[(*n)++] = address;
-        return 0;
-}
-
 /* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
 static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         _cleanup_free_ PciAddress *busy = NULL;
@@ -93,9 +86,9 @@ static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                         const PciDevice *dev =
                                 m->inventory ? inventory_find(m->inventory, steps->steps[j].device) : NULL;
 
-                        r = add_busy(&busy, &n, steps->steps[j].device);
+                        r = pci_address_append(&busy, &n, steps->steps[j].device);
                         for (size_t k = 0; r == 0 && dev && k < dev->n_vfs; k++)
-                                r = add_busy(&busy, &n, dev->vfs[k]);
+                                r = pci_address_append(&busy, &n, dev->vfs[k]);
                 }
         }
         /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
@@ -103,7 +96,7 @@ static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                 const Allocation *a = m->ledger->allocations[i];
 
                 for (size_t j = 0; r == 0 && a->state != ALLOCATION_READY && j < a->n_devices; j++)
-                        r = add_busy(&busy, &n, a->devices[j].address);
+                        r = pci_address_append(&busy, &n, a->devices[j].address);
         }
         if (r < 0)
                 return r;

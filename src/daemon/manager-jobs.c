@@ -90,13 +90,16 @@ static void on_result(Job *job, JobResult result, void *userdata) {
 /* A write that came back after all, or a child that could be killed: look what is true now. */
 static void release_stuck(Manager *m, const Job *job) {
         const StepList *steps = job_steps(job);
+        _cleanup_free_ PciAddress *devices = NULL;
         PciAddress address;
+        size_t n = 0;
 
         if (!job_device(job, &address))
                 return;
         ledger_unwithhold(m->ledger, address);
         for (size_t i = 0; i < steps->n; i++)
-                (void) manager_refresh(m, &steps->steps[i].device, 1);
+                (void) pci_address_append(&devices, &n, steps->steps[i].device);
+        (void) manager_refresh(m, devices, n);
         if (inventory_find(m->inventory, address))
                 server_device_changed(m->server, address);
 }

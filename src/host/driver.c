@@ -4,54 +4,44 @@
 #include "host/driver.h"
 
 #include <errno.h>
-#include <stdio.h>
+
+#include "host/pcipath.h"
 
 #define DRIVER_NAME_MAX 256
-#define PATH_SIZE       128
-
-static void device_path(PciAddress address, const char *attribute, char path[static PATH_SIZE]) {
-        (void) snprintf(path, PATH_SIZE, "sys/bus/pci/devices/%s/%s", PCI_ADDRESS_STR(address), attribute);
-}
 
 /* The driver it is bound to; empty when none. */
 static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
-        char path[PATH_SIZE];
         int r;
 
-        device_path(address, "driver", path);
-        r = sysfs_link_name(fs, path, name, DRIVER_NAME_MAX);
+        r = sysfs_link_name(fs, PCI_PATH(address, "driver"), name, DRIVER_NAME_MAX);
         if (r == -ENOENT) {
                 name[0] = '\0';
                 /* The link is also absent when the whole device is. */
-                device_path(address, "vendor", path);
-                r = sysfs_read(fs, path, (char[16]){ 0 }, 16);
+                r = sysfs_read(fs, PCI_PATH(address, "vendor"), (char[16]){ 0 }, 16);
         }
         return r < 0 ? r : 0;
 }
 
 /* The override; empty when not set, which the kernel shows as "(null)" (domain.md B7). */
 static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
-        char path[PATH_SIZE];
         int r;
 
-        device_path(address, "driver_override", path);
-        r = sysfs_read(fs, path, value, DRIVER_NAME_MAX);
+        r = sysfs_read(fs, PCI_PATH(address, "driver_override"), value, DRIVER_NAME_MAX);
         if (r >= 0 && streq(value, "(null)"))
                 value[0] = '\0';
         return r < 0 ? r : 0;
 }
 
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver) {
-        char path[PATH_SIZE], now[DRIVER_NAME_MAX];
+        char now[DRIVER_NAME_MAX];
         int r = current_override(fs, address, now);
 
         if (r < 0)
                 return r;
         if (streq(now, driver ?: ""))
                 return 0;
-        device_path(address, "driver_override", path);
         /* An empty write does nothing; a newline clears it. */
-        r = sysfs_write(fs, path, driver ?: "\n");
+        r = sysfs_write(fs, PCI_PATH(address, "driver_override"), driver ?: "\n");
         if (r >= 0)
                 r = current_override(fs, address, now);
         if (r < 0)
@@ -60,7 +50,7 @@ int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver)
 }
 
 int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead) {
-        char path[PATH_SIZE], now[DRIVER_NAME_MAX];
+        char now[DRIVER_NAME_MAX];
         int r = current_driver(fs, address, now);
 
         if (r < 0)
@@ -69,8 +59,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;
-        device_path(address, "driver/unbind", path);
-        r = sysfs_write(fs, path, PCI_ADDRESS_STR(address));
+        r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
         if (r >= 0)
                 r = current_driver(fs, address, now);
         if (r < 0)

@@ -7,22 +7,18 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include "host/pcipath.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define PATH_SIZE   128
 /* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
 #define ENTRIES_MAX 70000U
 
-static void attribute_path(PciAddress pf, const char *attribute, char path[static PATH_SIZE]) {
-        (void) snprintf(path, PATH_SIZE, "sys/bus/pci/devices/%s/%s", PCI_ADDRESS_STR(pf), attribute);
-}
-
 static int set_attribute(const Sysfs *fs, PciAddress pf, const char *attribute, const char *value) {
-        char path[PATH_SIZE], now[SYSFS_ATTRIBUTE_MAX];
+        const char *path = PCI_PATH(pf, attribute);
+        char now[SYSFS_ATTRIBUTE_MAX];
         int r;
 
-        attribute_path(pf, attribute, path);
         r = sysfs_read(fs, path, now, sizeof(now));
         if (r < 0)
                 return r;
@@ -45,12 +41,11 @@ int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
 
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret) {
         _cleanup_close_ int fd = -1;
-        char path[PATH_SIZE], **names = NULL;
+        char **names = NULL;
         size_t n = 0;
         int r;
 
-        attribute_path(pf, "", path);
-        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        fd = sysfs_open(fs, PCI_PATH(pf, ""), O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
         r = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
