@@ -76,8 +76,13 @@ int manager_run(Manager *m);
 
 PlanContext manager_context(const Manager *m);
 
-/* manager-facts.c: facts and configuration. */
+/* manager-config.c */
 int manager_load_config(Manager *m, Config **ret);
+Verdict manager_reload(Manager *m, Refusal *ret);
+/* What is odd about the pools on this node. */
+void manager_log_policy(const Policy *policy);
+
+/* manager-facts.c */
 /* Reads the node anew; signals what came and went. */
 int manager_scan(Manager *m);
 /*
@@ -87,7 +92,6 @@ int manager_scan(Manager *m);
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n);
 /* The same for CPUs, memory, hugepages, mounts and routes. */
 int manager_refresh_host(Manager *m);
-Verdict manager_reload(Manager *m, Refusal *ret);
 
 /* manager-jobs.c */
 typedef struct JobKind {
