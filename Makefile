@@ -4,8 +4,12 @@
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make demo                the main job on a simulated node
 # make check               all tests
+# make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
+# make bench               speed, as ratios to a floor and to lspci (root, about two minutes)
 # make lint                static checks
-# make install             into $(DESTDIR)$(PREFIX)
+# make install, uninstall  into, or from, $(DESTDIR)$(PREFIX)
+# make deb                 a Debian package in BUILD
+# make deb-check           installs, starts, upgrades and purges it in a fresh Debian 12 under systemd-nspawn (root, network)
 #
 # Knobs: DEVELOPER=1 (warnings are errors)  SANITIZE=address,undefined  BUILD=DIR  V=1 (show commands)  DESTDIR=  PREFIX=
 #        CC= CFLAGS= LDFLAGS= are yours; ours are added.
@@ -17,7 +21,7 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 VERSION := 0.1
 
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(filter-out 0,$(MAKELEVEL))$(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 MAKEFLAGS += --no-builtin-rules
@@ -29,7 +33,7 @@ Q := @
 say = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-PACKAGES := libsystemd libpci json-c libxml-2.0 inih smartcols
+PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols
 # Asked for when a recipe first needs it, not when this file is read: "make deps" may just have installed it.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
@@ -48,12 +52,13 @@ ALL_CFLAGS = -std=gnu11 -Iinclude -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DVERSION
              -fstack-protector-strong -fPIE $(SANITIZE_FLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 
-LIB_SOURCES := $(sort $(wildcard src/util/*.c src/core/*.c src/host/*.c src/bus/*.c))
+LIB_SOURCES := $(sort $(wildcard src/util/*.c src/core/*.c src/host/*.c src/bus/*.c src/replay/*.c))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
-TOOL_SOURCES := $(sort $(wildcard tests/*.c))
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
+TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
@@ -61,11 +66,13 @@ PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl
 NODESIM := $(BUILD)/tests/nodesim
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(TOOL_SOURCES))
+FUZZ_MAIN := tests/fuzz/fuzz-main.c
+FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES))
 
-.PHONY: all deps demo check lint install clean tests
+.PHONY: all deps demo check fuzz fuzz-programs bench lint install uninstall deb deb-check clean tests
 all: $(PROGRAMS)
-tests: all $(NODESIM) $(UNIT_TESTS) $(TOOLS)
+tests: all $(NODESIM) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -80,7 +87,7 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKE
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(call object,$(NODESIM_SOURCES)): EXTRA_CFLAGS = $(FUSE_CFLAGS)
-$(call object,$(UNIT_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -DSRCDIR='"$(CURDIR)"'
+$(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -DSRCDIR='"$(CURDIR)"'
 
 $(LIB): $(call object,$(LIB_SOURCES))
 	$(call say,AR,$@)
@@ -94,12 +101,17 @@ $(BUILD)/passthroughd: $(call object,$(DAEMON_SOURCES)) $(LIB)
 $(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
-$(NODESIM): $(call object,$(NODESIM_SOURCES))
+$(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^,$(FUSE_LIBS))
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^,$(if $(findstring /unit/,$@),-lcmocka))
+# tests/fuzz/run has libFuzzer's main instead: FUZZ_MAIN= LDFLAGS=-fsanitize=fuzzer
+$(FUZZ_TESTS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(call object,$(FUZZ_MAIN)) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
+fuzz-programs: $(FUZZ_TESTS)
 
 -include $(OBJECTS:.o=.d)
 
@@ -112,22 +124,49 @@ demo: $(PROGRAMS) $(NODESIM) | $(filter deps,$(MAKECMDGOALS))
 check: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) tests/run $(TESTS)
 
+bench: tests | $(filter deps,$(MAKECMDGOALS))
+	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
+
+fuzz: | $(filter deps,$(MAKECMDGOALS))
+	$(Q)BUILD=$(BUILD) tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
+
 lint: | $(filter deps,$(MAKECMDGOALS))
 	$(Q)tests/lint
 
-install: all
-	install -Dm755 $(BUILD)/passthroughd $(DESTDIR)$(PREFIX)/sbin/passthroughd
-	install -Dm755 $(BUILD)/passthroughctl $(DESTDIR)$(PREFIX)/bin/passthroughctl
-	test -e $(DESTDIR)$(SYSCONFDIR)/passthroughd/passthroughd.conf || \
-		install -Dm644 conf/passthroughd.conf $(DESTDIR)$(SYSCONFDIR)/passthroughd/passthroughd.conf
-	install -Dm644 conf/org.passthroughd1.conf $(DESTDIR)$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf
-	install -Dm644 conf/org.passthroughd1.service $(DESTDIR)$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service
-	install -Dm644 conf/org.passthroughd1.xml $(DESTDIR)$(PREFIX)/share/dbus-1/interfaces/org.passthroughd1.xml
-	install -d $(DESTDIR)$(UNITDIR)
-	sed 's,/usr/\(s\?bin\)/,$(PREFIX)/\1/,' systemd/passthroughd.service > $(DESTDIR)$(UNITDIR)/passthroughd.service
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man8 man/passthroughd.8
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man1 man/passthroughctl.1
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man5 man/passthroughd.conf.5 man/org.passthroughd1.5
+# MODE:SOURCE:DESTINATION
+INSTALLED = \
+	755:$(BUILD)/passthroughd:$(PREFIX)/sbin/passthroughd \
+	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
+	644:$(BUILD)/passthroughd.service:$(UNITDIR)/passthroughd.service \
+	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
+	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
+	644:conf/org.passthroughd1.xml:$(PREFIX)/share/dbus-1/interfaces/org.passthroughd1.xml \
+	644:conf/passthroughd.catalog:$(PREFIX)/lib/systemd/catalog/passthroughd.catalog \
+	644:conf/passthroughctl.bash:$(PREFIX)/share/bash-completion/completions/passthroughctl \
+	$(foreach p,$(wildcard man/*.[1-8]),644:$(p):$(PREFIX)/share/man/man$(subst .,,$(suffix $(p)))/$(notdir $(p)))
+CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
+field = $(word $(1),$(subst :, ,$(2)))
+
+$(BUILD)/passthroughd.service: systemd/passthroughd.service Makefile
+	$(Q)mkdir -p $(@D)
+	$(Q)sed 's,/usr/\(s\?bin\)/,$(PREFIX)/\1/,' $< > $@
+
+# The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
+install: all $(BUILD)/passthroughd.service
+	$(Q)$(foreach f,$(INSTALLED),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) $(DESTDIR)$(call field,3,$(f)) &&) true
+	$(Q)install -vd $(DESTDIR)$(CONFIG_FILE).d
+	$(Q)test -e $(DESTDIR)$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf $(DESTDIR)$(CONFIG_FILE)
+
+uninstall:
+	$(Q)rm -vf $(foreach f,$(INSTALLED),$(DESTDIR)$(call field,3,$(f)))
+	@echo 'Left: $(DESTDIR)$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
+
+# A binary package of what "make install" installs.
+deb: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
+	$(Q)+VERSION=$(VERSION) conf/debian/build $(BUILD)
+
+deb-check: deb
+	$(Q)+BUILD=$(BUILD) tests/deb/run
 
 clean:
 	rm -rf $(BUILD)

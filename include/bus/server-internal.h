@@ -10,6 +10,8 @@ struct Server {
         sd_bus *bus;
         const ServerCallbacks *callbacks;
         void *userdata;
+        char last_caller[32]; /* unique name of who allocated last, "" nobody */
+        uint32_t last_uid;
 };
 
 static inline PlanContext server_context(const Server *s) {
@@ -29,3 +31,4 @@ int manager_object_add(Server *s);
 int device_objects_add(Server *s);
 int allocation_objects_add(Server *s);
 int job_objects_add(Server *s);
+int log_control_add(Server *s);

@@ -8,7 +8,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/plan.h"
+#include "core/changes.h"
 
 typedef struct Server Server;
 
@@ -41,6 +41,9 @@ typedef struct ServerCallbacks {
  */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 int server_announce(Server *s);
+/* The same for one caller at the other end of a connected socket, fd, which it takes over: without a bus and without a
+ * name. The caller may call everything; when it is gone the loop ends. */
+int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free)
 
@@ -52,5 +55,6 @@ void server_allocation_new(Server *s, const char *name);
 void server_allocation_changed(Server *s, const char *name);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
-void server_device_changed(Server *s, PciAddress address);
+/* properties: bits of standing_differences(). */
+void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);

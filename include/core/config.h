@@ -2,17 +2,18 @@
 #pragma once
 
 /*
- * Configuration: INI text to a Config. Pure: host reads the file, this reads the text. One broken line never hides the
- * rest: each gives a ConfigProblem (file, line, sentence) and is ignored. passthroughd.conf(5) documents the keys.
+ * Configuration: INI text to a Config. Pure: host/configfiles.h reads the files, this reads their text, one after the
+ * other into one Config. One broken line never hides the rest: each gives a ConfigProblem (file, line, sentence) and is
+ * ignored. passthroughd.conf(5) documents the keys.
  */
 
 #include "core/cpuset.h"
 #include "core/inventory.h"
 
-#define CONFIG_TEXT_MAX     (1024U * 1024U)
-#define CONFIG_LINE_MAX     198U /* bytes: libinih reads into 200; comments may be longer */
+#define CONFIG_TEXT_MAX     (1024U * 1024U) /* bytes of all files */
+#define CONFIG_LINE_MAX     198U            /* bytes: libinih reads into 200; comments may be longer */
 #define CONFIG_POOLS_MAX    64U
-#define CONFIG_MATCHES_MAX  256U /* Match= lines in one section */
+#define CONFIG_MATCHES_MAX  256U /* Match= lines of a pool, or of [Exclude] */
 #define CONFIG_PROBLEMS_MAX 256U
 #define POOL_NAME_MAX       63U /* [a-z0-9][a-z0-9-]* */
 
@@ -34,9 +35,14 @@ typedef enum PoolBind {
 const char *pool_bind_to_string(PoolBind b);
 PoolBind pool_bind_from_string(const char *s);
 
+typedef struct ConfigPlace {
+        const char *file; /* of Config.files */
+        unsigned line;
+} ConfigPlace;
+
 /* One Match= line: all terms that are set must hold. */
 typedef struct Match {
-        unsigned line;
+        ConfigPlace place;
         char *address;                          /* glob over DDDD:BB:SS.F; NULL: not set, as below */
         char *pf;                               /* glob over the address of a VF's PF; holds for VFs only */
         int vendor, device;                     /* -1 not set; id= sets both */
@@ -48,11 +54,12 @@ typedef struct Match {
 
 typedef struct Pool {
         char *name;
-        unsigned line; /* of the section header */
+        ConfigPlace place;  /* of the first section header */
+        ConfigPlace latest; /* of the last one: files may add to a pool of the files before */
         Match *matches;
         size_t n_matches;
-        unsigned virtual_functions;      /* 0: create none */
-        unsigned virtual_functions_line; /* of VirtualFunctions=, 0 when it is not set */
+        unsigned virtual_functions;          /* 0: create none */
+        ConfigPlace virtual_functions_place; /* of VirtualFunctions=, line 0 when it is not set */
         PoolBind bind;
 } Pool;
 
@@ -63,22 +70,26 @@ typedef struct ConfigProblem {
 } ConfigProblem;
 
 typedef struct Config {
-        char *file;
+        char **files; /* those that were read, in this order; none: the defaults */
+        size_t n_files;
+        size_t size;             /* of their text */
         char *vfio_driver;       /* VfioDriver=, "vfio-pci" */
         unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, 60 */
         CpuSet housekeeping;     /* HousekeepingCpus=, never given to guests, empty */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
         AfterRelease after_release;
-        Pool *pools; /* in file order */
+        Pool *pools; /* in the order of their first sections */
         size_t n_pools;
         Match *excludes;
         size_t n_excludes;
         /*
          * NULL, or a sentence with FILE:LINE: what that line was to keep from guests is not known, because it is a
-         * broken line of [Exclude] or a section header (or what may be one) that may have meant [Exclude]. Then nothing
-         * is on offer, no VFs are created, until the line is mended. Everything else stays as it was read.
+         * broken line of [Exclude] or a section header (or what may be one) that may have meant [Exclude], or because a
+         * file could not be read. Then nothing is on offer, no VFs are created, until that is mended. Everything else
+         * stays as it was read.
          */
         char *held_back;
+        char *unreadable; /* NULL, or the first file that could not be read and why, a sentence; held_back is set too */
         ConfigProblem *problems;
         size_t n_problems;
 } Config;
@@ -89,18 +100,27 @@ Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 
 /*
- * Parses text, size bytes that need no NUL after them, named file, into a fresh Config. Broken lines, one with a NUL
- * byte among them, are in (*ret)->problems. Fails only for want of memory.
+ * Reads text, size bytes that need no NUL after them, named file, on top of what was read before: scalars replace,
+ * Match= lines add up, an empty value brings back the default. Broken lines, one with a NUL byte among them, become
+ * problems. Fails only for want of memory.
  */
+int config_read_text(Config *c, const char *file, const char *text, size_t size);
+/* The same for a file that is there, but why it cannot be read is all that is known. */
+int config_read_failed(Config *c, const char *file, const char *why);
+/* After the last file: what only shows when all are read. */
+int config_finish(Config *c);
+/* All of it for a configuration of one file. */
 int config_parse(const char *file, const char *text, size_t size, Config **ret);
-int config_add_problem(Config *c, unsigned line, const char *format, ...) _printf_(3, 4);
+
+/* line 0: the file as a whole. */
+int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) _printf_(4, 5);
 
 const Pool *config_find_pool(const Config *c, const char *name);
 bool pool_name_is_valid(const char *name);
 
 /*
  * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem is a sentence that the caller frees
- * and *ret is untouched: half a line would match more than was meant. ret->line is left to the caller.
+ * and *ret is untouched: half a line would match more than was meant. ret->place is left to the caller.
  */
 int match_parse(const char *text, Match *ret, char **ret_problem);
 void match_done(Match *m);

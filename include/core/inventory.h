@@ -39,9 +39,11 @@ typedef struct PciDevice {
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         uint32_t class;        /* 24 bits, 0x030200 */
         char *name;            /* from pci.ids, or NULL */
-        char *path;            /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0" */
+        char *path;            /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0", on some machines with
+                                  more before it, "LNXSYSTM:00/.../pci0000:80/..." */
         int parent;            /* index of the bridge above, or -1 on a root bus */
         int numa_node;         /* -1 unknown: never treat it as 0 (domain.md E1) */
+        int own_node;          /* what the device says itself, before what is above it was asked */
         int iommu_group;       /* kernel's number, good only until the next scan (domain.md A2); -1 none, or of VFIO's
                                   no-IOMMU mode (A17) */
         char *driver;          /* NULL when unbound */
@@ -119,6 +121,9 @@ DEFINE_CLEANUP(Inventory *, inventory_free)
 /* Appends a zeroed device with unknowns set (-1). The pointer is good until the next call. NULL: out of memory or
  * INVENTORY_DEVICES_MAX. */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
+/* Appends a copy, as it was before inventory_finish(): numa_node is own_node, critical NULL. dev is of another
+ * inventory. */
+int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends text to device->fault, "; " between. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
@@ -154,5 +159,7 @@ bool pci_device_is_nic(const PciDevice *dev);
  * except 0680 (NVSwitch is one of those), SMBus 0c05, system peripherals 08. PCI bridges are so too, see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
+/* How much of path names the host bridge it is below, "pci0000:80" with what is before that; 0 when none is named. */
+size_t pci_device_host_length(const PciDevice *dev);
 /* 0 unless the whole way up to the root complex isolates; names the first open port in *ret_port when it does not. */
 bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_port);

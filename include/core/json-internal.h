@@ -10,3 +10,4 @@ json_object *json_string_or_null(const char *s);
 json_object *json_known_or_null(int n);
 json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
+json_object *json_hex(unsigned value, int digits);

@@ -25,6 +25,11 @@ json_object *json_plan(const PlanContext *c, const Plan *p);
 json_object *json_refusal(const Refusal *r);
 /* The node: devices, pools, nodes, allocations, notes. version is the program's. */
 json_object *json_describe(const PlanContext *c, const char *version);
+/* Its text, one line. Takes a third of the time, for the objects of thousands of devices are never there at once. */
+char *json_describe_text(const PlanContext *c, const char *version);
+/* The node as a tree, for people: NUMA nodes, devices below bridges, distances of GPUs and NICs up to so many. */
+#define TOPOLOGY_MATRIX_MAX 512U
+json_object *json_topology(const PlanContext *c);
 
 /* The text, one line without a newline, or indented. Caller frees; NULL when out of memory. */
 char *json_text(json_object *o, bool pretty);

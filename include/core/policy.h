@@ -29,8 +29,13 @@ int policy_new(const Config *config, const Inventory *inv, Policy **ret);
 Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
 
+/* After the device got another driver: what its group may do hangs on that. The cost is that of the group. */
+void policy_recheck(Policy *p, const PciDevice *dev);
+
 /* NULL when the device is in no pool. */
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
+/* In a pool, and neither excluded nor the host's own. Whether it can be had is policy_check()'s to say. */
+bool policy_offers(const Policy *p, const PciDevice *dev);
 
 /* VERDICT_NONE: may be handed out. Else the first reason why not, the most fundamental one; ret (or NULL) gets the
  * sentence. */

@@ -55,3 +55,5 @@ Verdict request_check(const Request *r, Refusal *ret);
 
 /* [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX: safe as file name, libvirt domain name and D-Bus label. */
 bool allocation_name_is_valid(const char *name);
+/* The same, with the sentence. */
+Verdict allocation_name_check(const char *name, Refusal *ret);

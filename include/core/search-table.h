@@ -66,17 +66,17 @@ typedef struct Table {
 } Table;
 
 /* Holds nothing but the empty choice. NULL: out of memory. */
-Table *table_new(const Space *s);
-Table *table_free(Table *t);
-void table_reset(Table *t);
+Table *search_table_new(const Space *s);
+Table *search_table_free(Table *t);
+void search_table_reset(Table *t);
 
 /* Adds a choice of one device. */
-void table_put(Table *t, size_t state, Cost cost, uint32_t device);
+void search_table_put(Table *t, size_t state, Cost cost, uint32_t device);
 /* The best complete choice, or NULL. */
-const Entry *table_best(const Space *s, const Table *t);
+const Entry *search_table_best(const Space *s, const Table *t);
 
 /*
  * Every way to take some from a and some from b, into sum, which is reset; nothing that is farther off the nodes than
  * most. Takes what it did from *work; -E2BIG when that is not enough.
  */
-int table_merge(const Space *s, const Table *a, const Table *b, Cost most, uint64_t *work, Table *sum);
+int search_table_merge(const Space *s, const Table *a, const Table *b, Cost most, uint64_t *work, Table *sum);

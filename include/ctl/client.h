@@ -13,10 +13,12 @@
 
 typedef struct Client {
         sd_bus *bus;
-        const Args *args; /* not owned */
+        struct Replay *replay; /* with --node, whose connection it is */
+        const Args *args;      /* not owned */
 } Client;
 
-/* Connects to this node's system bus or, with --host, to another's. */
+/* Connects to this node's system bus, with --host to another's, or with --node to a process that answers for a recorded
+ * node. */
 int client_new(const Args *args, Client **ret);
 Client *client_free(Client *c);
 DEFINE_CLEANUP(Client *, client_free)

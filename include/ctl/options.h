@@ -17,6 +17,8 @@ typedef enum Option {
         OPTION_HELP,
         OPTION_VERSION,
         OPTION_HOST,
+        OPTION_NODE,
+        OPTION_CONFIG,
         OPTION_JSON,
         OPTION_POOL,
         OPTION_ALL,
@@ -29,12 +31,16 @@ typedef enum Option {
         OPTION_GENERATION,
         OPTION_TEMPLATE,
         OPTION_NO_WAIT,
+        OPTION_MATRIX,
+        OPTION_IDENTITIES,
         _OPTION_MAX,
 } Option;
 
 #define OPTION_BIT(option) (1U << (option))
 #define OPTIONS_GLOBAL                                                                                                 \
         (OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION) | OPTION_BIT(OPTION_HOST) | OPTION_BIT(OPTION_JSON))
+/* Of the verbs that can ask a recorded node. */
+#define OPTIONS_NODE (OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_CONFIG))
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
          OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY))

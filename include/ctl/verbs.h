@@ -20,10 +20,13 @@ typedef struct Verb {
 int verb_list(const Args *args);
 int verb_show(const Args *args);
 int verb_explain(const Args *args);
+int verb_topology(const Args *args);
 int verb_plan(const Args *args);
 int verb_allocate(const Args *args);
 int verb_allocations(const Args *args);
 int verb_release(const Args *args);
 int verb_xml(const Args *args);
+int verb_monitor(const Args *args);
+int verb_snapshot(const Args *args);
 int verb_rescan(const Args *args);
 int verb_reload(const Args *args);

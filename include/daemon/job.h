@@ -25,6 +25,8 @@ const char *job_result_to_string(JobResult r);
 typedef struct Job Job;
 
 typedef struct JobCallbacks {
+        /* First of all, when its turn has come. */
+        void (*on_begin)(Job *job, void *userdata);
         void (*on_step)(Job *job, void *userdata);
         /* Once, when the result is known. The job lives on while its child does: job_is_stuck(). */
         void (*on_result)(Job *job, JobResult result, void *userdata);
@@ -32,12 +34,13 @@ typedef struct JobCallbacks {
         void (*on_gone)(Job *job, void *userdata);
 } JobCallbacks;
 
-/* verb: static text. Takes over steps. An empty list is done at the next turn of the loop, without a child. */
+/* verb: static text. Takes over steps. */
 int job_new(uint32_t id, const char *verb, const char *subject, StepList *steps, Job **ret);
 /* Kills a child that is still there. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job *, job_free)
 
+/* The child is made at the next turn of the loop; without steps there is none, and the job is done then. */
 int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
               void *userdata);
 

@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "bus/server.h"
+#include "core/changes.h"
 #include "daemon/job.h"
 #include "host/store.h"
 #include "util/sysfs.h"
@@ -17,17 +18,25 @@
 #define MANAGER_JOBS_MAX       SERVER_JOBS_MAX
 /* VFs and Bind=start bindings at work at the same time at start. */
 #define MANAGER_START_JOBS_MAX 8U
+/* Devices whose events wait to be looked at; with more of them the whole node is read. */
+#define MANAGER_EVENTS_MAX     256U
+/* Events are looked at when none came for so long, at the latest so long after the first. */
+#define MANAGER_QUIET_USEC     (100U * 1000U)
+#define MANAGER_PATIENCE_USEC  (500U * 1000U)
 
 /* Exit status for a configuration that is refused, EX_CONFIG of sysexits.h: systemd must not try again. */
 #define EXIT_CONFIG 78
 
-/* What start does, one after the other; each is a queue of subjects worked off a few at a time. */
+/*
+ * What is done for devices that are new, one after the other; each is a queue of subjects worked off a few at a time.
+ * At start all are new and the daemon is announced when it is through; later a round begins when some are plugged in.
+ */
 typedef enum StartPhase {
         START_CONNECTED,
         START_VFS,    /* VirtualFunctions= */
-        START_RESUME, /* allocations that are not as they were left: a crash or a boot came between */
+        START_RESUME, /* allocations that are not as they were left: a crash, a boot or a hot-plug came between */
         START_BIND,   /* Bind=start */
-        START_ANNOUNCED,
+        START_DONE,
 } StartPhase;
 
 typedef struct ManagerJob {
@@ -40,6 +49,8 @@ typedef struct ManagerJob {
         PciAddress *devices; /* out of circulation while it runs, when no allocation has them */
         size_t n_devices;
 } ManagerJob;
+
+typedef struct Live Live;
 
 typedef struct Manager {
         Sysfs *fs;
@@ -57,14 +68,22 @@ typedef struct Manager {
         size_t n_jobs;
         uint32_t last_job;
         StartPhase phase;
+        bool announced;
         char **queue; /* addresses or names that this phase still has to begin with */
         size_t n_queue;
-        bool stopping; /* SIGTERM came: no new work, the rest is brought to its end */
+        PciAddress *round; /* new devices that the present round is about; at start it is about all */
+        size_t n_round;
+        PciAddress *arrived; /* those of the next */
+        size_t n_arrived;
+        StandingList *shown; /* what the bus was told of each device; NULL before the announcement */
+        Live *live;          /* manager-live.c */
+        bool stopping;       /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
 /*
  * Reads configuration, node and ledger; touches no hardware. Returns 0, a negative errno, or EXIT_CONFIG when the
- * configuration would offer hardware twice. sysroot, config_path and state_dir are borrowed.
+ * configuration would offer hardware twice. sysroot, config_path (NULL: searched for, see host/configfiles.h) and
+ * state_dir are borrowed.
  */
 int manager_new(const char *sysroot, const char *config_path, const char *state_dir, Manager **ret);
 Manager *manager_free(Manager *m);
@@ -77,25 +96,52 @@ int manager_run(Manager *m);
 PlanContext manager_context(const Manager *m);
 
 /* manager-config.c */
-int manager_load_config(Manager *m, Config **ret);
+/* Reads it for the first time. */
+int manager_load_config(Manager *m);
+/* With node and ledger known too: 0, or EXIT_CONFIG when it would offer hardware twice. */
+int manager_check_config(const Manager *m);
+/* What is in no pool any more goes back to the host whatever AfterRelease= says. */
+AfterRelease manager_after_release(const Manager *m, const Allocation *a);
+/* Reads it again and takes it all, or refuses and keeps all of the old one; says in the journal which, and why. */
 Verdict manager_reload(Manager *m, Refusal *ret);
 /* What is odd about the pools on this node. */
 void manager_log_policy(const Policy *policy);
 
 /* manager-facts.c */
-/* Reads the node anew; signals what came and went. */
+/* Reads the node anew and publishes what is different. */
 int manager_scan(Manager *m);
 /*
+ * The same, reading only these devices and those that are made of them; the rest is as it was. locked: of them, those
+ * that a driver may just be tried on, which is not waited for.
+ */
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, const PciAddress *locked, size_t n_locked);
+/*
  * Reads what can have changed of these devices anew; where that does not do, the whole node. Returns whether anything
- * differed, or -ENOMEM. Pointers into the inventory are not good any more when it did.
+ * differed, or -ENOMEM. Pointers into the inventory are not good any more when it did. Publishes nothing unless the
+ * whole node was read.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n);
 /* The same for CPUs, memory, hugepages, mounts and routes. */
 int manager_refresh_host(Manager *m);
 
+/* Whether a job's child may hold the lock of the device. */
+bool manager_is_busy(const Manager *m, PciAddress address);
+
+/* manager-publish.c */
+/*
+ * Tells the bus what is different from what it was told last: devices that came and went, and properties, each exactly
+ * when its value is another one. To be called after whatever made the difference: facts, ledger, or policy (a reload).
+ * Nothing before the announcement.
+ */
+void manager_publish(Manager *m);
+/* The same at the cost of these devices and what their standing can reach: their groups, PFs and VFs. */
+void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
+void manager_publish_allocation(Manager *m, const Allocation *a);
+
 /* manager-jobs.c */
 typedef struct JobKind {
         const char *verb;
+        void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
         void (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
 } JobKind;
 /*
@@ -115,6 +161,8 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Whether a stop, crash or boot left work to do for it. */
 bool manager_needs_resume(const Manager *m, const Allocation *a);
+/* One of its devices came or went: its reason says which is missing. */
+void manager_check_presence(Manager *m, Allocation *a);
 /* Does it: true when a job was started. An allocation that cannot be brought in order is failed, with the reason. */
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
 
@@ -122,3 +170,14 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* Goes on with start; called also whenever a job ended. Announces the daemon once nothing is left to wait for. */
 void manager_go_on_starting(Manager *m);
+/* The device is new, or was out and in again: it gets what start would have given it, at manager_go_on_starting(). */
+void manager_arrived(Manager *m, PciAddress address);
+
+/* manager-live.c */
+/* Begins to collect events; before the first scan, so that nothing falls between. Without events the daemon goes on. */
+void manager_live_open(Manager *m);
+void manager_live_close(Manager *m);
+/* Events from here on are worked off by the loop, those kept until now among them. */
+int manager_live_start(Manager *m);
+/* A job of ours let go of its devices: what came for them meanwhile can be looked at. */
+void manager_live_job_gone(Manager *m);

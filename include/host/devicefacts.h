@@ -10,11 +10,12 @@
 
 /* All fail only for want of memory; what is damaged goes to dev->fault. */
 
-/* vendor, device, subsystem_vendor, subsystem_device, class. */
+/* vendor, device, subsystem_vendor, subsystem_device; class missing is noted, too. */
 int device_facts_read_ids(const DeviceDir *d, PciDevice *dev);
+int device_facts_read_class(const DeviceDir *d, PciDevice *dev);
 /* driver, driver_override, has_override, vfio. */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
 /* iommu_group. */
 int device_facts_read_group(const DeviceDir *d, PciDevice *dev);
-/* Everything but the ids. */
+/* Everything but the ids and the class. */
 int device_facts_read(const DeviceDir *d, PciDevice *dev);

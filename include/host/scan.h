@@ -21,6 +21,14 @@ int scan_inventory(const Sysfs *fs, Inventory **ret);
 int scan_inventory_around(const Sysfs *fs, const PciAddress *busy, size_t n_busy, Inventory **ret);
 
 /*
+ * What scan_inventory_around() would say after only these devices came, went or changed, at the cost of these: they and
+ * what hangs together with them (slot, PF, VFs) are read, all else is taken over from old, CPUs and memory too.
+ * critical is for host/critical.h to find anew.
+ */
+int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, const PciAddress *busy,
+                size_t n_busy, Inventory **ret);
+
+/*
  * Reads driver, driver_override and vfio of a device again. -ENOENT when it is gone, -ESTALE when it has other ids, VFs
  * or another group than the inventory says, which only a scan can mend. On failure nothing changed.
  */

@@ -11,6 +11,8 @@
  * regular file (a FIFO, a device), never waiting for one. ret_size may be NULL.
  */
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
+/* The same for a file that is open, with O_NONBLOCK so that a FIFO does not wait. */
+int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
 /*
  * Makes name hold data, durably and all at once: temporary ".NAME.tmp" in the same directory, fsync, rename, fsync of

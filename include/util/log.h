@@ -11,15 +11,38 @@
 
 #include "util/cleanup.h"
 
-/* What an event is about; any member may be NULL. They become PASSTHROUGH_DEVICE=, _ALLOCATION= and _STEP=. */
+/*
+ * What an event is about; any member may be NULL. They become MESSAGE_ID=, PASSTHROUGH_DEVICE=, _ALLOCATION= and
+ * _STEP=.
+ */
 typedef struct LogFields {
+        const char *id; /* MESSAGE_* of util/messages.h, for what an admin has to act on */
         const char *device;
         const char *allocation;
         const char *step;
 } LogFields;
 
+typedef enum LogTarget {
+        LOG_TARGET_AUTO,    /* the journal when stderr is connected to it, else stderr */
+        LOG_TARGET_JOURNAL, /* where there is no journal, stderr */
+        LOG_TARGET_CONSOLE, /* stderr */
+        LOG_TARGET_NULL,
+        _LOG_TARGET_MAX,
+        _LOG_TARGET_INVALID = -22,
+} LogTarget;
+const char *log_target_to_string(LogTarget t);
+LogTarget log_target_from_string(const char *s);
+
 /* Messages less urgent than level are dropped; LOG_INFO until set. */
 void log_set_max_level(int level);
+int log_max_level(void);
+/* LOG_TARGET_AUTO until set. */
+void log_set_target(LogTarget target);
+LogTarget log_target(void);
+
+/* The names of syslog(3), "emerg" to "debug". -EINVAL; NULL for what is no level. */
+int log_level_from_string(const char *s);
+const char *log_level_to_string(int level);
 
 /* error: 0 or a negative errno that %m prints. Returns error, so that a caller can write: return log_error_errno(r,
  * ...). */

@@ -22,6 +22,9 @@ DEFINE_CLEANUP(Sysfs *, sysfs_free)
 /* The path given to sysfs_new(), without a trailing slash; "" for "/". For libraries that want a path (libpci). */
 const char *sysfs_root(const Sysfs *fs);
 
+/* Whether links are resolved inside the root whatever they say: not on kernels before 5.6. */
+bool sysfs_is_confined(const Sysfs *fs);
+
 /* Opens a file or directory below the root, O_CLOEXEC added. Returns the descriptor or negative errno. */
 int sysfs_open(const Sysfs *fs, const char *path, int flags);
 

@@ -23,7 +23,20 @@ static int add_objects(Server *s) {
                 r = device_objects_add(s);
         if (r >= 0)
                 r = allocation_objects_add(s);
-        return r < 0 ? r : job_objects_add(s);
+        if (r >= 0)
+                r = job_objects_add(s);
+        return r < 0 ? r : log_control_add(s);
+}
+
+/* The objects on a connection, whose messages the loop takes in. Without its peer there is nobody to serve. */
+static int set_up(Server *s, sd_event *event) {
+        int r = sd_bus_set_exit_on_disconnect(s->bus, true);
+
+        if (r >= 0)
+                r = add_objects(s);
+        if (r >= 0)
+                r = sd_bus_attach_event(s->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        return r < 0 ? log_error_errno(r, "Failed to set up the D-Bus objects: %m") : 0;
 }
 
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
@@ -41,13 +54,46 @@ int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata
         if (sd_bus_get_name_creds(s->bus, BUS_NAME, 0, NULL) >= 0)
                 return log_error_errno(-EBUSY, "Another passthroughd serves on this bus.");
         /* A daemon without its bus is of no use to anyone; systemd starts it again when the bus is back. */
-        r = sd_bus_set_exit_on_disconnect(s->bus, true);
-        if (r >= 0)
-                r = add_objects(s);
-        if (r >= 0)
-                r = sd_bus_attach_event(s->bus, event, SD_EVENT_PRIORITY_NORMAL);
+        r = set_up(s, event);
         if (r < 0)
-                return log_error_errno(r, "Failed to set up the D-Bus objects: %m");
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+static int start_peer(sd_bus *bus) {
+        sd_id128_t id;
+        int r = sd_id128_randomize(&id);
+
+        if (r >= 0)
+                r = sd_bus_set_server(bus, true, id);
+        /* Who holds the other end may call everything. */
+        if (r >= 0)
+                r = sd_bus_set_trusted(bus, true);
+        return r < 0 ? r : sd_bus_start(bus);
+}
+
+int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
+        _cleanup_(cleanup_server_free) Server *s = calloc(1, sizeof(*s));
+        _cleanup_close_ int owned = fd;
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->callbacks = callbacks;
+        s->userdata = userdata;
+        r = sd_bus_new(&s->bus);
+        if (r >= 0)
+                r = sd_bus_set_fd(s->bus, fd, fd);
+        if (r >= 0) {
+                (void) TAKE_FD(owned);
+                r = start_peer(s->bus);
+        }
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the D-Bus connection: %m");
+        r = set_up(s, event);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -151,12 +197,16 @@ void server_device_removed(Server *s, PciAddress address) {
         signal_device(s, "DeviceRemoved", address, false);
 }
 
-void server_device_changed(Server *s, PciAddress address) {
+void server_device_changed(Server *s, PciAddress address, unsigned properties) {
+        const char *names[_DEVICE_PROPERTY_MAX + 1] = { NULL };
         _cleanup_free_ char *path = NULL;
         int r = device_path(address, &path);
+        size_t n = 0;
 
+        for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
+                if (properties & 1U << i)
+                        names[n++] = device_property_to_string((DeviceProperty) i);
         if (r >= 0)
-                r = sd_bus_emit_properties_changed(s->bus, path, BUS_DEVICE_INTERFACE, "Pool", "State", "Reason",
-                                                   "Driver", "IommuGroup", "Allocation", NULL);
+                r = sd_bus_emit_properties_changed_strv(s->bus, path, BUS_DEVICE_INTERFACE, (char **) names);
         check(r, "a change of a device");
 }

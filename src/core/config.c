@@ -56,21 +56,24 @@ Config *config_free(Config *c) {
         free_matches(c->excludes, c->n_excludes);
         free(c->pools);
         free(c->problems);
+        for (size_t i = 0; i < c->n_files; i++)
+                free(c->files[i]);
+        free(c->files);
         free(c->held_back);
-        free(c->file);
+        free(c->unreadable);
         free(c->vfio_driver);
         free(c);
         return NULL;
 }
 
 /* Takes the message, also when it fails. */
-static int append_problem(Config *c, unsigned line, char *message) {
+static int append_problem(Config *c, const char *file, unsigned line, char *message) {
         _cleanup_free_ char *owned = message;
         ConfigProblem problem = { .line = line };
 
         if (!owned || ARRAY_RESERVE(c->problems, c->n_problems) < 0)
                 return -ENOMEM;
-        if (string_copy(&problem.file, c->file) < 0)
+        if (string_copy(&problem.file, file) < 0)
                 return -ENOMEM;
 
         problem.message = TAKE_PTR(owned);
@@ -78,7 +81,7 @@ static int append_problem(Config *c, unsigned line, char *message) {
         return 0;
 }
 
-int config_add_problem(Config *c, unsigned line, const char *format, ...) {
+int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) {
         va_list ap;
         char *message;
         int r;
@@ -86,12 +89,72 @@ int config_add_problem(Config *c, unsigned line, const char *format, ...) {
         if (c->n_problems >= CONFIG_PROBLEMS_MAX)
                 return 0;
         if (c->n_problems == CONFIG_PROBLEMS_MAX - 1)
-                return append_problem(c, line, strdup("There are more problems; from here on they are not listed."));
+                return append_problem(c, file, line,
+                                      strdup("There are more problems; from here on they are not listed."));
 
         va_start(ap, format);
         r = vasprintf(&message, format, ap);
         va_end(ap);
-        return r < 0 ? -ENOMEM : append_problem(c, line, message);
+        return r < 0 ? -ENOMEM : append_problem(c, file, line, message);
+}
+
+int config_read_failed(Config *c, const char *file, const char *why) {
+        int r = config_add_problem(c, file, 0, "It cannot be read: %s.", why);
+
+        if (r == 0 && !c->unreadable)
+                r = string_replace(&c->unreadable, "%s cannot be read: %s.", file, why);
+        if (r == 0 && !c->held_back)
+                r = string_replace(&c->held_back, "%s Nothing is offered until it can.", c->unreadable);
+        return r;
+}
+
+/* A VF that is not there yet has no address that could match. */
+static int check_virtual_functions(Config *c, Pool *pool) {
+        for (size_t i = 0; i < pool->n_matches && pool->virtual_functions > 0; i++) {
+                const ConfigPlace *place = &pool->matches[i].place;
+
+                if (!pool->matches[i].address)
+                        continue;
+                pool->virtual_functions = 0;
+                return config_add_problem(
+                        c, pool->virtual_functions_place.file, pool->virtual_functions_place.line,
+                        "VirtualFunctions= is ignored: Match= in %s:%u uses address=, but VFs that are to be "
+                        "created have no address yet; write pf= with the address of their PF.",
+                        place->file, place->line);
+        }
+        return 0;
+}
+
+int config_finish(Config *c) {
+        for (size_t i = 0; i < c->n_pools; i++) {
+                Pool *pool = &c->pools[i];
+                int r;
+
+                if (pool->n_matches > 0)
+                        r = check_virtual_functions(c, pool);
+                else
+                        r = config_add_problem(c, pool->place.file, pool->place.line,
+                                               "[Pool %s] has no valid Match= line, so it offers nothing.", pool->name);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int config_parse(const char *file, const char *text, size_t size, Config **ret) {
+        _cleanup_(cleanup_config_free) Config *c = config_new();
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        r = config_read_text(c, file, text, size);
+        if (r >= 0)
+                r = config_finish(c);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(c);
+        return 0;
 }
 
 const Pool *config_find_pool(const Config *c, const char *name) {

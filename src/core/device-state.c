@@ -3,6 +3,7 @@
 
 #include "core/device-state.h"
 
+#include "core/promise.h"
 #include "util/stringtable.h"
 
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
@@ -14,6 +15,7 @@ DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
         Verdict held;
 
         /* First: an allocation that has it does not get it moving. */
@@ -22,7 +24,12 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_STUCK;
         }
         held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
-        if (ledger_holder(c->ledger, dev->address))
+        if (holder && ret && promise_is_dropped(c->policy, holder, dev))
+                (void) refuse(ret, held, &dev->address, NULL,
+                              "%s is held by '%s' and %s: it goes back to the host when '%s' is released.",
+                              PCI_ADDRESS_STR(dev->address), holder->name,
+                              policy_pool(c->policy, dev) ? "excluded now" : "in no pool any more", holder->name);
+        if (holder)
                 return DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;

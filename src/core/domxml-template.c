@@ -53,6 +53,17 @@ static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_r
         return v;
 }
 
+/* libxml2 does not escape these when it writes a namespace: what comes out would not be XML. */
+static bool namespaces_can_be_written(const xmlNode *node) {
+        for (const xmlNs *ns = node->nsDef; ns; ns = ns->next)
+                if (ns->href && strpbrk((const char *) ns->href, "<&"))
+                        return false;
+        for (const xmlNode *n = node->children; n; n = n->next)
+                if (n->type == XML_ELEMENT_NODE && !namespaces_can_be_written(n))
+                        return false;
+        return true;
+}
+
 static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
         size_t size = strnlen(text, DOMXML_TEMPLATE_MAX + 1U);
         Verdict v;
@@ -70,6 +81,9 @@ static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
         if (!d->root || !node_is(d->root, "domain"))
                 return refuse_template(ret, "Take the output of virsh dumpxml --inactive.",
                                        "The template is not a <domain>.");
+        if (!namespaces_can_be_written(d->root))
+                return refuse_template(ret, "Use another URI.",
+                                       "The template has a namespace with '<' or '&' in its URI.");
         return VERDICT_NONE;
 }
 

@@ -73,6 +73,47 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address) {
         return dev;
 }
 
+static int copy_strings(PciDevice *to, const PciDevice *from) {
+        const struct {
+                char **to;
+                const char *from;
+        } strings[] = {
+                { &to->name, from->name },
+                { &to->path, from->path },
+                { &to->driver, from->driver },
+                { &to->driver_override, from->driver_override },
+                { &to->reset_methods, from->reset_methods },
+                { &to->power_state, from->power_state },
+                { &to->fault, from->fault },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(strings); i++)
+                r = string_copy(strings[i].to, strings[i].from);
+        return r;
+}
+
+int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
+        PciDevice *copy = inventory_add_device(inv, dev->address);
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *dev;
+        copy->numa_node = dev->own_node;
+        copy->name = copy->path = copy->driver = copy->driver_override = copy->reset_methods = copy->power_state =
+                copy->critical = copy->fault = NULL;
+        copy->vfs = NULL;
+        copy->n_vfs = 0;
+        if (dev->n_vfs > 0) {
+                copy->vfs = calloc(dev->n_vfs, sizeof(*copy->vfs));
+                if (!copy->vfs)
+                        return -ENOMEM;
+                memcpy(copy->vfs, dev->vfs, dev->n_vfs * sizeof(*copy->vfs));
+                copy->n_vfs = dev->n_vfs;
+        }
+        return copy_strings(copy, dev);
+}
+
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;

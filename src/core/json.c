@@ -26,7 +26,7 @@ json_object *json_cpus(const CpuSet *set) {
         return json_string_or_null(text);
 }
 
-static json_object *json_hex(unsigned value, int digits) {
+json_object *json_hex(unsigned value, int digits) {
         char text[16];
 
         (void) snprintf(text, sizeof(text), "%0*x", digits, value);
@@ -273,14 +273,12 @@ static void add_missing(json_object *devices, const PlanContext *c) {
         }
 }
 
-json_object *json_describe(const PlanContext *c, const char *version) {
-        json_object *o = json_object_new_object(), *devices = json_object_new_array(), *nodes = json_object_new_array();
+/* The node with its devices, which it takes over. */
+static json_object *describe_with(const PlanContext *c, const char *version, json_object *devices) {
+        json_object *o = json_object_new_object(), *nodes = json_object_new_array();
         json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),
                     *problems = json_object_new_array();
 
-        for (size_t i = 0; i < c->inventory->n_devices; i++)
-                (void) json_object_array_add(devices, json_device(c, &c->inventory->devices[i]));
-        add_missing(devices, c);
         for (size_t i = 0; i < c->inventory->n_nodes; i++)
                 (void) json_object_array_add(nodes, json_node(c, &c->inventory->nodes[i]));
         for (size_t i = 0; i < c->ledger->n_allocations; i++)
@@ -311,4 +309,50 @@ json_object *json_describe(const PlanContext *c, const char *version) {
         json_object_object_add(o, "notes", notes);
         json_object_object_add(o, "config_problems", problems);
         return o;
+}
+
+json_object *json_describe(const PlanContext *c, const char *version) {
+        json_object *devices = json_object_new_array();
+
+        for (size_t i = 0; i < c->inventory->n_devices; i++)
+                (void) json_object_array_add(devices, json_device(c, &c->inventory->devices[i]));
+        add_missing(devices, c);
+        return describe_with(c, version, devices);
+}
+
+/* Takes o over. */
+static int print_element(struct printbuf *out, json_object *o, int flags) {
+        const char *text = json_object_to_json_string_ext(o, flags);
+        int r = text && out->buf[out->bpos - 1] != '[' ? printbuf_memappend(out, ",", 1) : 0;
+
+        if (r >= 0)
+                r = text ? printbuf_memappend(out, text, (int) strlen(text)) : -1;
+        (void) json_object_put(o);
+        return r;
+}
+
+/* The array of devices, without ever having more than one of them. */
+static int print_devices(json_object *devices, struct printbuf *out, int level, int flags) {
+        const PlanContext *c = json_object_get_userdata(devices);
+        int r = printbuf_memappend(out, "[", 1);
+
+        for (size_t i = 0; r >= 0 && i < c->inventory->n_devices; i++)
+                r = print_element(out, json_device(c, &c->inventory->devices[i]), flags);
+        for (size_t i = 0; r >= 0 && i < c->ledger->n_claims; i++)
+                if (!inventory_find(c->inventory, c->ledger->claims[i].address))
+                        r = print_element(out, json_missing(c, &c->ledger->claims[i]), flags);
+        return r >= 0 ? printbuf_memappend(out, "]", 1) : r;
+}
+
+char *json_describe_text(const PlanContext *c, const char *version) {
+        json_object *devices = json_object_new_array(), *o;
+        char *text;
+
+        if (!devices)
+                return NULL;
+        json_object_set_serializer(devices, print_devices, (void *) c, NULL);
+        o = describe_with(c, version, devices);
+        text = json_text(o, false);
+        (void) json_object_put(o);
+        return text;
 }

@@ -27,6 +27,8 @@ static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevic
                            Refusal *ret) {
         const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
 
+        if (group && group->n_members == 1)
+                return VERDICT_NONE; /* dev itself, which was looked at */
         for (size_t i = 0; group && i < group->n_members; i++) {
                 const PciDevice *member = &inv->devices[group->members[i]];
                 const Allocation *holder = ledger_holder(l, member->address);

@@ -52,13 +52,8 @@ static uint32_t unknown_node_place(uint32_t host) {
         return host * 2 + 1;
 }
 
-/* "pci0000:80" of a path, not terminated: its length. Empty when the path is not known. */
-static size_t host_length(const char *path) {
-        return path ? strcspn(path, "/") : 0;
-}
-
 typedef struct Root {
-        const char *path;
+        const char *path; /* not terminated after the host bridge */
         size_t length;
         uint32_t index;
 } Root;
@@ -83,10 +78,11 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = inv->devices + i;
+                size_t length = dev->parent < 0 ? pci_device_host_length(dev) : 0;
 
                 host[i] = (uint32_t) i;
-                if (dev->parent < 0 && host_length(dev->path) > 0)
-                        roots[n++] = (Root){ dev->path, host_length(dev->path), (uint32_t) i };
+                if (length > 0)
+                        roots[n++] = (Root){ dev->path, length, (uint32_t) i };
         }
         qsort(roots, n, sizeof(*roots), root_compare);
         for (size_t i = 1; i < n; i++)

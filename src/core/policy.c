@@ -12,8 +12,8 @@
 
 static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret);
 
-static int policy_add_problem(Policy *p, unsigned line, const char *format, ...) _printf_(3, 4);
-static int policy_add_problem(Policy *p, unsigned line, const char *format, ...) {
+static int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) _printf_(3, 4);
+static int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
         int r;
@@ -28,7 +28,7 @@ static int policy_add_problem(Policy *p, unsigned line, const char *format, ...)
         if (ARRAY_RESERVE(p->problems, p->n_problems) < 0)
                 return -ENOMEM;
         p->problems[p->n_problems] = NULL;
-        r = string_replace(&p->problems[p->n_problems], "%s:%u: %s", p->config->file ?: "(built in)", line, text);
+        r = string_replace(&p->problems[p->n_problems], "%s:%u: %s", place->file, place->line, text);
         if (r < 0)
                 return r;
         p->n_problems++;
@@ -54,9 +54,9 @@ static int assign_pool(Policy *p, size_t index) {
                         continue;
                 }
                 const Pool *first = &p->config->pools[p->pools[index]];
-                r = policy_add_problem(p, m->line,
-                                       "Pool '%s' also matches %s, which pool '%s' (line %u) has; it stays there.",
-                                       pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->line);
+                r = policy_add_problem(
+                        p, &m->place, "Pool '%s' also matches %s, which pool '%s' (%s:%u) has; it stays there.",
+                        pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->place.file, first->place.line);
                 if (r < 0)
                         return r;
         }
@@ -79,6 +79,10 @@ static bool is_untouchable(const Policy *p, const PciDevice *dev) {
                is_excluded(p, dev);
 }
 
+bool policy_offers(const Policy *p, const PciDevice *dev) {
+        return policy_pool(p, dev) && !is_untouchable(p, dev);
+}
+
 /* A PF on offer whose VFs are, or are about to be, on offer as well. */
 static void find_conflict(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -87,32 +91,30 @@ static void find_conflict(Policy *p) {
                 const PciDevice *pf = &inv->devices[i];
                 const Pool *pool = policy_pool(p, pf), *vf_pool;
 
-                if (!pool || pf->type != PCI_TYPE_PF || is_untouchable(p, pf))
+                if (pf->type != PCI_TYPE_PF || !policy_offers(p, pf))
                         continue;
                 for (size_t v = 0; v < pf->n_vfs; v++) {
                         const PciDevice *vf = inventory_find(inv, pf->vfs[v]);
 
-                        vf_pool = vf && !is_untouchable(p, vf) ? policy_pool(p, vf) : NULL;
+                        vf_pool = vf && policy_offers(p, vf) ? policy_pool(p, vf) : NULL;
                         if (!vf_pool)
                                 continue;
                         refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
                                "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
-                               "%s: pool '%s' (line %u) offers the PF %s and pool '%s' (line %u) its own VF %s: the "
-                               "same hardware "
-                               "twice.",
-                               p->config->file ?: "(built in)", pool->name, pool->line, PCI_ADDRESS_STR(pf->address),
-                               vf_pool->name, vf_pool->line, PCI_ADDRESS_STR(vf->address));
+                               "Pool '%s' (%s:%u) offers the PF %s and pool '%s' (%s:%u) its own VF %s: the same "
+                               "hardware twice.",
+                               pool->name, pool->place.file, pool->place.line, PCI_ADDRESS_STR(pf->address),
+                               vf_pool->name, vf_pool->place.file, vf_pool->place.line, PCI_ADDRESS_STR(vf->address));
                         return;
                 }
                 vf_pool = policy_vf_pool(p, pf);
                 if (vf_pool)
                         refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
                                "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
-                               "%s: pool '%s' (line %u) offers the PF %s and VirtualFunctions= of pool '%s' (line %u) "
-                               "would create "
-                               "VFs on it: the same hardware twice.",
-                               p->config->file ?: "(built in)", pool->name, pool->line, PCI_ADDRESS_STR(pf->address),
-                               vf_pool->name, vf_pool->line);
+                               "Pool '%s' (%s:%u) offers the PF %s and VirtualFunctions= of pool '%s' (%s:%u) would "
+                               "create VFs on it: the same hardware twice.",
+                               pool->name, pool->place.file, pool->place.line, PCI_ADDRESS_STR(pf->address),
+                               vf_pool->name, vf_pool->place.file, vf_pool->place.line);
         }
 }
 
@@ -269,10 +271,12 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "It is the boot VGA: the firmware's console is on it.");
         if (dev->critical)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s", dev->critical);
-        if (is_excluded(p, dev))
+        if (is_excluded(p, dev)) {
+                const Match *m = match_any(p->config->excludes, p->config->n_excludes, dev);
+
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Take the line out of [Exclude] to offer it.",
-                              "The configuration excludes it (%s:%u).", p->config->file ?: "(built in)",
-                              match_any(p->config->excludes, p->config->n_excludes, dev)->line);
+                              "The configuration excludes it (%s:%u).", m->place.file, m->place.line);
+        }
         if (!policy_pool(p, dev))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
                               "Add a Match= line for it to a [Pool NAME] section.", "No pool offers it.");
@@ -280,7 +284,9 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Let the daemon read it, then rescan.",
                               "Nobody can tell what the host stands on: %s", p->inventory->critical_unknown);
         if (p->config->held_back)
-                return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Mend that line, then reload the configuration.",
+                return refuse(ret, VERDICT_EXCLUDED, &dev->address,
+                              p->config->unreadable ? "Let the daemon read it, then reload the configuration."
+                                                    : "Mend that line, then reload the configuration.",
                               "%s", p->config->held_back);
         if (dev->iommu_group < 0)
                 return p->inventory->iommu
@@ -296,6 +302,17 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                 return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
                               "It is a PF with %zu VFs, and vfio-pci takes no PF with VFs.", dev->n_vfs);
         return check_group(p, dev, ret);
+}
+
+void policy_recheck(Policy *p, const PciDevice *dev) {
+        const IommuGroup *group = inventory_find_group(p->inventory, dev->iommu_group);
+        size_t index = inventory_device_index(p->inventory, dev);
+
+        p->verdicts[index] = (uint8_t) check_uncached(p, dev, NULL);
+        for (size_t i = 0; group && i < group->n_members; i++) {
+                index = group->members[i];
+                p->verdicts[index] = (uint8_t) check_uncached(p, &p->inventory->devices[index], NULL);
+        }
 }
 
 Verdict policy_verdict(const Policy *p, const PciDevice *dev) {

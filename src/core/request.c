@@ -83,8 +83,12 @@ static Verdict check_cpus(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+static uint64_t page_size(const Request *r) {
+        return r->page_size > 0 ? r->page_size : SMALLEST_PAGE;
+}
+
 static Verdict check_memory(const Request *r, Refusal *ret) {
-        uint64_t page = r->page_size > 0 ? r->page_size : SMALLEST_PAGE;
+        uint64_t page = page_size(r);
 
         if (page < SMALLEST_PAGE || (page & (page - 1)) != 0)
                 return invalid(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
@@ -107,6 +111,10 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
         if (r->cells > r->cpus)
                 return invalid(ret, "Ask for fewer cells; each needs a vCPU.",
                                "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
+        if (r->memory / page_size(r) < r->cells)
+                return invalid(ret, "Ask for more memory, or fewer cells.",
+                               "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
+                               FORMAT_SIZE(r->memory), FORMAT_SIZE(page_size(r)), r->cells);
         return VERDICT_NONE;
 }
 
@@ -130,4 +138,11 @@ bool allocation_name_is_valid(const char *name) {
 
         return len > 0 && len <= ALLOCATION_NAME_MAX && strchr(LETTERS_AND_DIGITS, name[0]) &&
                strspn(name, LETTERS_AND_DIGITS "_.-") == len;
+}
+
+Verdict allocation_name_check(const char *name, Refusal *ret) {
+        if (allocation_name_is_valid(name))
+                return VERDICT_NONE;
+        return invalid(ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
+                       "'%s' cannot be the name of an allocation.", QUOTABLE(name));
 }

@@ -125,7 +125,7 @@ void space_done(Space *s) {
 
 /* --- tables --- */
 
-Table *table_free(Table *t) {
+Table *search_table_free(Table *t) {
         if (!t)
                 return NULL;
         free(t->entries);
@@ -135,7 +135,7 @@ Table *table_free(Table *t) {
         return NULL;
 }
 
-Table *table_new(const Space *s) {
+Table *search_table_new(const Space *s) {
         Table *t = calloc(1, sizeof(*t));
 
         if (!t)
@@ -144,12 +144,12 @@ Table *table_new(const Space *s) {
         t->present = calloc(s->n_states, sizeof(*t->present));
         t->used = malloc(s->n_states * sizeof(*t->used));
         if (!t->entries || !t->present || !t->used)
-                return table_free(t);
-        table_reset(t);
+                return search_table_free(t);
+        search_table_reset(t);
         return t;
 }
 
-static Entry *table_add(Table *t, size_t state) {
+static Entry *search_table_add(Table *t, size_t state) {
         if (!t->present[state]) {
                 t->present[state] = true;
                 t->used[t->n_used++] = (uint16_t) state;
@@ -163,17 +163,17 @@ static void table_clear(Table *t) {
         t->n_used = 0;
 }
 
-void table_reset(Table *t) {
+void search_table_reset(Table *t) {
         Entry *none;
 
         table_clear(t);
-        none = table_add(t, 0);
+        none = search_table_add(t, 0);
         none->cost = 0;
         none->n = 0;
 }
 
-void table_put(Table *t, size_t state, Cost cost, uint32_t device) {
-        Entry *e = table_add(t, state);
+void search_table_put(Table *t, size_t state, Cost cost, uint32_t device) {
+        Entry *e = search_table_add(t, state);
 
         e->cost = cost;
         e->n = 1;
@@ -188,7 +188,7 @@ static bool picks_before(const Entry *a, const Entry *b) {
         return false;
 }
 
-const Entry *table_best(const Space *s, const Table *t) {
+const Entry *search_table_best(const Space *s, const Table *t) {
         const Entry *best = NULL;
 
         for (size_t i = 0; i < t->n_used; i++) {
@@ -246,12 +246,12 @@ static unsigned merge_row(const Space *s, size_t state, const Entry *e, const Ta
                         }
                 } else if (cost_off_node(cost) > most)
                         continue;
-                entry_sum(e, f, table_add(sum, both));
+                entry_sum(e, f, search_table_add(sum, both));
         }
         return ties;
 }
 
-int table_merge(const Space *s, const Table *a, const Table *b, Cost most, uint64_t *work, Table *sum) {
+int search_table_merge(const Space *s, const Table *a, const Table *b, Cost most, uint64_t *work, Table *sum) {
         table_clear(sum);
         for (size_t i = 0; i < a->n_used; i++) {
                 uint64_t spent = b->n_used +

@@ -46,7 +46,7 @@ Search *search_free(Search *s) {
                 Table *t = s->spare;
 
                 s->spare = t->next;
-                table_free(t);
+                search_table_free(t);
         }
         space_done(&s->space);
         free(s->leaves);
@@ -59,9 +59,9 @@ static Table *take_table(Search *s) {
         Table *t = s->spare;
 
         if (!t)
-                return table_new(&s->space);
+                return search_table_new(&s->space);
         s->spare = t->next;
-        table_reset(t);
+        search_table_reset(t);
         return t;
 }
 
@@ -83,7 +83,7 @@ static void solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
                 return;
         if (leaf->group_level == LEVEL_ALL && leaf->group_free > 1)
                 cost |= cost_of(COST_HELD, leaf->group_free - 1);
-        table_put(t, leaf->step, cost, leaf->device);
+        search_table_put(t, leaf->step, cost, leaf->device);
 }
 
 /* What taking devices of one group, or of one PF, costs together. */
@@ -152,7 +152,7 @@ static int absorb(Search *s, Table **t, Table *part) {
                         give_back(s, part);
                         return -ENOMEM;
                 }
-                r = table_merge(&s->space, *t, part, s->most, s->work, other);
+                r = search_table_merge(&s->space, *t, part, s->most, s->work, other);
                 give_back(s, part);
         }
         if (other != part || part->n_used > 1) {
@@ -226,7 +226,7 @@ static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         s->worst = worst;
         s->most = most;
         r = solve_place(s, LEVEL_ALL, s->leaves, s->n_leaves, &t);
-        best = r == 0 ? table_best(&s->space, t) : NULL;
+        best = r == 0 ? search_table_best(&s->space, t) : NULL;
         if (best)
                 *ret = *best;
         give_back(s, t);

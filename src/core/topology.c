@@ -3,6 +3,7 @@
 /* How the devices of an inventory relate: the bridge above each, IOMMU groups, physical and virtual functions. */
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "core/inventory.h"
 #include "util/strings.h"
@@ -40,6 +41,32 @@ static bool path_parent(const char *path, PciAddress *ret) {
         memcpy(name, begin, (size_t) (end - begin));
         name[end - begin] = '\0';
         return pci_address_parse(name, ret) >= 0;
+}
+
+/* "pci0000:80", as the kernel names a host bridge: "pci" and what every address on its bus begins with. */
+static bool is_host_bridge(const char *name, size_t n) {
+        char address[PCI_ADDRESS_STRING_MAX];
+        PciAddress a;
+
+        if (n < 3 || n >= sizeof(address) || memcmp(name, "pci", 3) != 0)
+                return false;
+        (void) snprintf(address, sizeof(address), "%.*s:00.0", (int) n - 3, name + 3);
+        return pci_address_parse(address, &a) >= 0;
+}
+
+/* The last one counts: a host bridge can itself be below a PCI function, as that of a VMD domain is. */
+size_t pci_device_host_length(const PciDevice *dev) {
+        const char *path = dev->path ?: "", *at = path;
+        size_t length = 0;
+
+        while (*at) {
+                size_t n = strcspn(at, "/");
+
+                if (is_host_bridge(at, n))
+                        length = (size_t) (at - path) + n;
+                at += n + (at[n] == '/');
+        }
+        return length;
 }
 
 static void find_parents(Inventory *inv) {

@@ -10,6 +10,7 @@
 #include "bus/names.h"
 #include "ctl/client.h"
 #include "ctl/report.h"
+#include "replay/replay.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -29,17 +30,43 @@ void client_catch_interrupt(void) {
         (void) sigaction(SIGINT, &action, NULL);
 }
 
+static int connect_bus(Client *c, const char *host) {
+        int r = host ? sd_bus_open_system_remote(&c->bus, host) : sd_bus_open_system(&c->bus);
+
+        return r < 0 ? report_errno(c->args, r, host ? "Cannot reach the other node" : "Cannot reach the system bus")
+                     : 0;
+}
+
+static int connect_node(Client *c, const char *node) {
+        _cleanup_free_ char *problem = NULL;
+        int r, fd;
+
+        r = replay_new(node, c->args->text[OPTION_CONFIG], &c->replay, &problem);
+        if (r < 0) {
+                (void) report_failure(c->args, NULL, "%s", problem ? problem : "Out of memory.");
+                return r;
+        }
+        r = sd_bus_new(&c->bus);
+        if (r >= 0) {
+                fd = replay_take_fd(c->replay);
+                r = sd_bus_set_fd(c->bus, fd, fd);
+        }
+        if (r >= 0)
+                r = sd_bus_start(c->bus);
+        return r < 0 ? report_errno(c->args, r, "Cannot ask the recorded node") : 0;
+}
+
 int client_new(const Args *args, Client **ret) {
-        const char *host = args->text[OPTION_HOST];
         _cleanup_(cleanup_client_free) Client *c = calloc(1, sizeof(*c));
         int r;
 
         if (!c)
                 return report_errno(args, -ENOMEM, "Cannot connect");
         c->args = args;
-        r = host ? sd_bus_open_system_remote(&c->bus, host) : sd_bus_open_system(&c->bus);
+        r = args_has(args, OPTION_NODE) ? connect_node(c, args->text[OPTION_NODE])
+                                        : connect_bus(c, args->text[OPTION_HOST]);
         if (r < 0)
-                return report_errno(args, r, host ? "Cannot reach the other node" : "Cannot reach the system bus");
+                return r;
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -48,14 +75,16 @@ Client *client_free(Client *c) {
         if (!c)
                 return NULL;
         sd_bus_flush_close_unref(c->bus);
+        replay_free(c->replay);
         free(c);
         return NULL;
 }
 
 int client_lost(const Client *c, int error) {
         return report_errno(c->args, error,
-                            args_has(c->args, OPTION_HOST) ? "No connection to the other node"
-                                                           : "No connection to the bus");
+                            args_has(c->args, OPTION_NODE)   ? "The process that answers for the recorded node died"
+                            : args_has(c->args, OPTION_HOST) ? "No connection to the other node"
+                                                             : "No connection to the bus");
 }
 
 int client_bad_reply(const Client *c, int error) {

@@ -10,16 +10,23 @@
 #define BIT OPTION_BIT
 
 static const Verb verbs[] = {
-        { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL), "List the devices in pools" },
-        { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, 0, "Show all about a device or an allocation" },
-        { "explain", verb_explain, "DEVICE", 1, 1, 0, "Say whether a device is on offer, and why not" },
-        { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, OPTIONS_REQUEST, "Show what allocate would choose" },
+        { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
+        { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE, "Show all about a device or an allocation" },
+        { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is on offer, and why not" },
+        { "topology", verb_topology, "", 0, 0, BIT(OPTION_MATRIX) | BIT(OPTION_ALL) | OPTIONS_NODE,
+          "Draw NUMA nodes, switches, devices and who has them" },
+        { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, OPTIONS_REQUEST | OPTIONS_NODE,
+          "Show what allocate would choose" },
         { "allocate", verb_allocate, "NAME [POOL=COUNT...]", 1, SIZE_MAX, OPTIONS_REQUEST | BIT(OPTION_NO_WAIT),
           "Reserve and prepare devices, CPUs and memory" },
         { "allocations", verb_allocations, "", 0, 0, 0, "List the allocations" },
         { "release", verb_release, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
           "Take an allocation back" },
-        { "xml", verb_xml, "NAME", 1, 1, BIT(OPTION_TEMPLATE), "Print the libvirt domain of an allocation" },
+        { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX, BIT(OPTION_TEMPLATE) | OPTIONS_REQUEST | OPTIONS_NODE,
+          "Print the libvirt domain of an allocation" },
+        { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens" },
+        { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
+          "Record this machine on stdout" },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };
@@ -54,12 +61,29 @@ static int print_verb_usage(const Verb *verb) {
         return EXIT_SUCCESS;
 }
 
+static int refuse_node(const Args *args, const Verb *verb) {
+        char list[128] = "";
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (verbs[i].options & BIT(OPTION_NODE))
+                        n += (size_t) snprintf(list + n, sizeof(list) - MIN(n, sizeof(list)), "%s%s", n > 0 ? ", " : "",
+                                               verbs[i].name);
+        return report_usage(args, "%s needs the daemon of a node; what takes --node is %s", verb->name, list);
+}
+
 static int check_args(const Args *args, const Verb *verb) {
         unsigned foreign = args->given & ~(verb->options | OPTIONS_GLOBAL);
 
+        if (foreign & BIT(OPTION_NODE))
+                return refuse_node(args, verb);
+        if (args_has(args, OPTION_NODE) && args_has(args, OPTION_HOST))
+                return report_usage(args, "--node is a recorded node, --host a running one: take one of them");
         if (foreign)
                 return report_usage(args, "%s does not take %s", verb->name,
                                     option_name((Option) __builtin_ctz(foreign)));
+        if (args_has(args, OPTION_CONFIG) && !args_has(args, OPTION_NODE))
+                return report_usage(args, "--config goes with --node: a daemon has its own configuration");
         if (args->n_operands < verb->min)
                 return report_usage(args, "%s needs %s", verb->name, verb->arguments);
         if (args->n_operands > verb->max)

@@ -29,6 +29,8 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_HELP] = { "--help", 'h', OPTION_TYPE_FLAG, NULL, 0, "Show this help" },
         [OPTION_VERSION] = { "--version", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the version" },
         [OPTION_HOST] = { "--host", 'H', OPTION_TYPE_FILE, "USER@HOST", 0, "Talk to another node, over SSH" },
+        [OPTION_NODE] = { "--node", 0, OPTION_TYPE_FILE, "NODE", 0, "Ask a recorded node: a .tree file or directory" },
+        [OPTION_CONFIG] = { "--config", 0, OPTION_TYPE_FILE, "FILE", 0, "With --node: passthroughd.conf to apply" },
         [OPTION_JSON] = { "--json", 0, OPTION_TYPE_FLAG, NULL, 0, "Print one JSON document" },
         [OPTION_POOL] = { "--pool", 0, OPTION_TYPE_TEXT, "POOL", 0, "Only devices of this pool" },
         [OPTION_ALL] = { "--all", 0, OPTION_TYPE_FLAG, NULL, 0, "All devices, bridges too" },
@@ -43,6 +45,9 @@ static const OptionInfo options[_OPTION_MAX] = {
                                 "Only if it still is of this generation" },
         [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in, - for stdin" },
         [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Leave the hardware work to run by itself" },
+        [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "How far GPUs and NICs are apart" },
+        [OPTION_IDENTITIES] = { "--identities", 0, OPTION_TYPE_FLAG, NULL, 0,
+                                "Serial numbers, MACs, names as they are" },
 };
 
 /* getopt_long()'s view of the table. Values are above all letters. */

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl reload: the daemon reads the configuration again. */
+/* passthroughctl reload: the daemon reads the configuration again, and what it could not make sense of is shown. */
+#include <stdio.h>
+
 #include "ctl/reply.h"
 #include "ctl/verbs.h"
+#include "util/strings.h"
+
+static int print_problems(Client *c) {
+        _cleanup_json_ json_object *node = NULL;
+        int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+
+        for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++) {
+                const char *problem = json_object_get_string(reply_element(node, "config_problems", i));
+
+                fprintf(stderr, "%s\n", problem && text_is_clean(problem) ? problem : "(unprintable)");
+        }
+        return r;
+}
 
 int verb_reload(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
@@ -10,5 +25,7 @@ int verb_reload(const Args *args) {
         r = client_new(args, &c);
         if (r >= 0)
                 r = client_ask(c, "Reload", NULL, "");
+        if (r >= 0)
+                r = print_problems(c);
         return r < 0 ? r : reply_print_done(args);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template. */
+/* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template; of a recorded node, where
+ * there are none, the domain of what a request would get. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "bus/names.h"
 #include "ctl/reply.h"
 #include "ctl/report.h"
+#include "ctl/request.h"
 #include "ctl/verbs.h"
 #include "util/strings.h"
 
@@ -66,6 +68,29 @@ static int read_template(const Args *args, char **ret) {
         return 0;
 }
 
+/* A request is for a node where nothing is allocated yet. */
+static int check_request(const Args *args) {
+        unsigned request = args->given & OPTIONS_REQUEST;
+
+        if (args_has(args, OPTION_NODE) || (args->n_operands == 1 && !request))
+                return 0;
+        return report_usage(args,
+                            "xml takes %s only with --node: without it, it prints the domain of what "
+                            "'passthroughctl allocate' made",
+                            args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctz(request)));
+}
+
+/* On a recorded node, where that touches nothing. */
+static int allocate(Client *c, const char *name, const PoolCounts *pools) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
+        int r;
+
+        r = client_method(c, "Allocate", &call);
+        if (r >= 0)
+                r = request_append(c->args, name, pools, call);
+        return r < 0 ? r : client_call(c, call, NULL);
+}
+
 static int ask(Client *c, const char *name, const char *template, sd_bus_message **ret_reply) {
         return template
                        ? client_ask(c, "GetDomainXML", ret_reply, "sa{sv}", name, 1, OPTION_KEY_TEMPLATE, "s", template)
@@ -85,16 +110,24 @@ static int print_json(const Args *args, const char *name, const char *xml) {
 int verb_xml(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_pool_counts_ PoolCounts pools = { 0 };
         _cleanup_free_ char *template = NULL;
         const char *xml, *name = args->operands[0];
         int r;
 
+        r = check_request(args);
+        if (r == 0)
+                r = pool_counts_parse(args, 1, &pools);
+        if (r != 0)
+                return r;
         if (args_has(args, OPTION_TEMPLATE)) {
                 r = read_template(args, &template);
                 if (r != 0)
                         return r;
         }
         r = client_new(args, &c);
+        if (r >= 0 && args_has(args, OPTION_NODE))
+                r = allocate(c, name, &pools);
         if (r >= 0)
                 r = ask(c, name, template, &reply);
         if (r < 0)

@@ -34,6 +34,8 @@ struct Job {
         pid_t pid; /* 0: none */
         int fd;
         sd_event_source *io, *child, *timer, *defer;
+        const Sysfs *fs;
+        unsigned timeout_sec;
         const JobCallbacks *callbacks;
         void *userdata;
 };
@@ -215,14 +217,6 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int on_nothing_to_do(sd_event_source *source, void *userdata) {
-        Job *job = userdata;
-
-        set_result(job, JOB_DONE);
-        gone(job);
-        return 0;
-}
-
 static void send_report(const Report *report, void *userdata) {
         const int *fd = userdata;
 
@@ -305,19 +299,43 @@ static int fork_child(Job *job, const Sysfs *fs, int *ret_go) {
         return 0;
 }
 
-int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
-              void *userdata) {
+static int begin(Job *job, sd_event *event) {
         _cleanup_close_ int go = -1;
-        int r;
+        int r = fork_child(job, job->fs, &go);
 
-        job->callbacks = callbacks;
-        job->userdata = userdata;
-        if (job->steps->n == 0)
-                return sd_event_add_defer(event, &job->defer, on_nothing_to_do, job);
-        r = fork_child(job, fs, &go);
         if (r >= 0)
-                r = watch(job, event, timeout_sec);
+                r = watch(job, event, job->timeout_sec);
         if (r < 0)
                 return r;
         return write(go, &(char){ 0 }, 1) == 1 ? 0 : -EIO;
+}
+
+static int on_begin(sd_event_source *source, void *userdata) {
+        Job *job = userdata;
+        int r = 0;
+
+        job->callbacks->on_begin(job, job->userdata);
+        if (job->steps->n > 0)
+                r = begin(job, sd_event_source_get_event(source));
+        if (job->steps->n > 0 && r >= 0)
+                return 0;
+        if (r < 0)
+                (void) string_replace(&job->message, "No process could be made to do the work: %s.", strerror(-r));
+        /* Without its byte a child writes nothing. */
+        set_result(job, r < 0 ? JOB_FAILED : JOB_DONE);
+        gone(job);
+        return 0;
+}
+
+/* All begins with the next turn of the loop, so that whoever asked has the answer before that. */
+int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
+              void *userdata) {
+        int r;
+
+        job->fs = fs;
+        job->timeout_sec = timeout_sec;
+        job->callbacks = callbacks;
+        job->userdata = userdata;
+        r = sd_event_add_defer(event, &job->defer, on_begin, job);
+        return r < 0 ? r : sd_event_source_set_priority(job->defer, SD_EVENT_PRIORITY_IMPORTANT);
 }

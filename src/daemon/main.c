@@ -9,7 +9,7 @@
 #include "util/log.h"
 
 static const char *arg_sysroot = "/";
-static const char *arg_config = "/etc/passthroughd/passthroughd.conf";
+static const char *arg_config = NULL;
 
 static void help(void) {
         puts("passthroughd [OPTION...]\n"
@@ -17,7 +17,7 @@ static void help(void) {
              "Hands out the PCI devices, CPUs and memory of this node to KVM guests.\n"
              "\n"
              "  --sysroot=DIR   read and write below DIR, which holds sys/, proc/ and dev/\n"
-             "  --config=FILE   instead of /etc/passthroughd/passthroughd.conf\n"
+             "  --config=FILE   FILE and FILE.d/*.conf instead of passthroughd.conf(5)\n"
              "  --debug         log every write to sysfs\n"
              "  -h, --help      show this help\n"
              "  --version       show the version\n"

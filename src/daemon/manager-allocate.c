@@ -8,15 +8,17 @@
 #include "daemon/manager.h"
 #include "host/holders.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
 
 /* Plans made before the node is called too restless to plan on. */
 #define PLAN_ATTEMPTS_MAX 4
 
+static void prepare_begun(Manager *m, const ManagerJob *mj);
 static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
 static void release_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static const JobKind prepare_kind = { .verb = "prepare", .finished = prepare_finished };
+static const JobKind prepare_kind = { .verb = "prepare", .begun = prepare_begun, .finished = prepare_finished };
 static const JobKind release_kind = { .verb = "release", .finished = release_finished };
 
 Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
@@ -25,12 +27,6 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
         if (m->stopping)
                 return refuse(ret, VERDICT_BUSY, NULL, "Try again when it is back.", "The daemon is stopping.");
         return VERDICT_NONE;
-}
-
-static void signal_devices(Manager *m, const Allocation *a) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (inventory_find(m->inventory, a->devices[i].address))
-                        server_device_changed(m->server, a->devices[i].address);
 }
 
 /* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
@@ -66,6 +62,8 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                 r = refresh_groups(m, plan->allocation);
                 if (r < 0)
                         return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                if (r > 0)
+                        manager_publish_allocation(m, plan->allocation);
                 if (r == 0) {
                         *ret = TAKE_PTR(plan);
                         return VERDICT_NONE;
@@ -142,7 +140,8 @@ static void forget(Manager *m, Allocation *a) {
         int r = store_remove(m->store, a->name);
 
         if (r < 0) {
-                log_error_errno(r, "Failed to remove '%s' from the ledger on disk: %m", a->name);
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to remove '%s' from the ledger on disk: %m", a->name);
                 a->state = ALLOCATION_FAILED;
                 (void) string_replace(
                         &a->reason,
@@ -152,7 +151,7 @@ static void forget(Manager *m, Allocation *a) {
         }
         a = ledger_remove(m->ledger, a->name);
         server_allocation_removed(m->server, a->name);
-        signal_devices(m, a);
+        manager_publish_allocation(m, a);
         allocation_free(a);
 }
 
@@ -165,7 +164,8 @@ static void set_state(Manager *m, Allocation *a, AllocationState state, const ch
         /* Not fatal: the file then says what was true before, and a restart does the missing part again. */
         r = store_save(m->store, a);
         if (r < 0)
-                log_error_errno(r, "Failed to write the state of '%s' to the ledger: %m", a->name);
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to write the state of '%s' to the ledger: %m", a->name);
         server_allocation_changed(m->server, a->name);
 }
 
@@ -193,13 +193,10 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         Allocation *reserved;
-        Verdict v;
+        Verdict v = allocation_name_check(name, ret);
 
-        if (!allocation_name_is_valid(name))
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                              "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
-                              "'%s' cannot be the name of an allocation.", QUOTABLE(name));
-        v = manager_check_may_change(m, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_may_change(m, ret);
         if (v == VERDICT_NONE && ledger_find(m->ledger, name))
                 v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
                            "There is already an allocation '%s'.", name);
@@ -217,17 +214,25 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         v = reserve(m, name, owner, &a, ret);
         if (v != VERDICT_NONE)
                 return v;
-        server_allocation_new(m->server, name);
-        signal_devices(m, reserved);
         v = start_prepare(m, reserved, ret_job, ret);
         if (v != VERDICT_NONE) {
+                server_allocation_new(m->server, name);
                 forget(m, reserved);
                 return v;
         }
-        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = name }),
-                 "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", name, owner, reserved->n_devices,
-                 reserved->n_pins, FORMAT_SIZE(allocation_memory(reserved)));
         return VERDICT_NONE;
+}
+
+static void prepare_begun(Manager *m, const ManagerJob *mj) {
+        const Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
+
+        if (mj->resumed)
+                return;
+        server_allocation_new(m->server, a->name);
+        manager_publish_allocation(m, a);
+        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),
+                 "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", a->name, a->owner, a->n_devices,
+                 a->n_pins, FORMAT_SIZE(allocation_memory(a)));
 }
 
 static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
@@ -244,7 +249,6 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
                         break;
                 }
                 set_state(m, a, ALLOCATION_READY, NULL);
-                signal_devices(m, a);
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
                 break;
         case JOB_FAILED:
@@ -256,7 +260,6 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 /* fall through */
         default:
                 set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
-                signal_devices(m, a);
                 break;
         }
 }
@@ -267,7 +270,7 @@ static Verdict start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refus
         Verdict v;
         int r;
 
-        if (steps_release(a, m->inventory, m->config->after_release, &steps) < 0)
+        if (steps_release(a, m->inventory, manager_after_release(m, a), &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
@@ -321,6 +324,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
                 return v;
         if (refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        manager_publish_allocation(m, a);
         v = check_holders(m, a, ret);
         return v != VERDICT_NONE ? v : start_release(m, a, ret_job, ret);
 }
@@ -345,7 +349,6 @@ static void release_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 break;
         default:
                 set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
-                signal_devices(m, a);
                 break;
         }
 }
@@ -360,6 +363,20 @@ static const AllocationDevice *find_stranger(const Manager *m, const Allocation 
                         return &a->devices[i];
         }
         return NULL;
+}
+
+void manager_check_presence(Manager *m, Allocation *a) {
+        _cleanup_free_ char *reason = NULL;
+        const AllocationDevice *d;
+        bool gone;
+
+        if (a->state != ALLOCATION_READY)
+                return;
+        d = find_stranger(m, a, &gone);
+        if (d && gone && string_replace(&reason, "%s is not on this node any more.", PCI_ADDRESS_STR(d->address)) < 0)
+                return;
+        if (!streq_ptr(reason, a->reason))
+                set_state(m, a, ALLOCATION_READY, reason);
 }
 
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
@@ -419,8 +436,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 manager_find_job(m, *ret_job)->resumed = true;
                 return true;
         }
-        log_full(LOG_ERR, 0, (&(LogFields){ .allocation = a->name }), "'%s' cannot be brought in order: %s", a->name,
-                 refusal.message);
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+                 "'%s' cannot be brought in order: %s", a->name, refusal.message);
         /* A device that is gone may come back, and the promise stands. */
         set_state(m, a, v == VERDICT_MISSING && state == ALLOCATION_READY ? state : ALLOCATION_FAILED, refusal.message);
         return false;

@@ -1,96 +1,146 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the manager knows of the admin's wishes. */
+/* What the manager knows of the admin's wishes: at start, and when they are read again. */
 
-#include <errno.h>
-#include <fcntl.h>
+#include <stdio.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 
+#include "core/promise.h"
 #include "daemon/manager.h"
-#include "util/fileio.h"
+#include "host/configfiles.h"
 #include "util/log.h"
-#include "util/strings.h"
+#include "util/messages.h"
 
-static void log_problems(const Config *config) {
-        for (size_t i = 0; i < config->n_problems; i++) {
-                const ConfigProblem *p = &config->problems[i];
+static int load_config(const Manager *m, Config **ret) {
+        int r = config_files_load("/", m->config_path, ret);
 
-                if (p->line > 0)
-                        log_warning("%s:%u: %s", p->file, p->line, p->message);
-                else
-                        log_warning("%s: %s", p->file, p->message);
-        }
-        if (config->held_back)
-                log_error("%s", config->held_back);
+        return r < 0 ? log_error_errno(r, "Failed to load the configuration: %m") : 0;
 }
 
-int manager_load_config(Manager *m, Config **ret) {
-        _cleanup_(cleanup_config_free) Config *config = NULL;
-        _cleanup_free_ char *text = NULL;
-        size_t size = 0;
-        int r = read_file_at(AT_FDCWD, m->config_path, CONFIG_TEXT_MAX, &text, &size);
+static void log_config(const Manager *m, const Config *config) {
+        if (config->n_files == 0 && !config->unreadable)
+                log_notice("There is no %s: no device is on offer.", m->config_path ?: "passthroughd.conf");
+        config_log_problems(config);
+}
 
-        if (r == -ENOENT)
-                log_notice("There is no %s: no device is on offer.", m->config_path);
-        else if (r < 0)
-                return log_error_errno(r, "Failed to read %s: %m", m->config_path);
-        r = config_parse(m->config_path, text ?: "", size, &config);
-        if (r < 0)
-                return r;
-        log_problems(config);
-        *ret = TAKE_PTR(config);
-        return 0;
+int manager_load_config(Manager *m) {
+        int r = load_config(m, &m->config);
+
+        if (r >= 0)
+                log_config(m, m->config);
+        return r;
 }
 
 void manager_log_policy(const Policy *policy) {
         for (size_t i = 0; i < policy->n_problems; i++)
-                log_warning("%s", policy->problems[i]);
+                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
 }
 
-/* Which devices stand differently under two policies for the inventory; caller frees, NULL when out of memory. */
-static bool *policy_differences(const Inventory *inv, const Policy *a, const Policy *b) {
-        bool *differs = calloc(inv->n_devices + 1, sizeof(*differs));
+/* A warning for each device that an allocation keeps though no pool offers it any more. */
+static void log_dropped(const Manager *m) {
+        for (size_t i = 0; i < m->ledger->n_claims; i++) {
+                const Claim *claim = &m->ledger->claims[i];
+                const PciDevice *dev = inventory_find(m->inventory, claim->address);
+                const char *name = claim->allocation->name;
 
-        for (size_t i = 0; differs && i < inv->n_devices; i++) {
-                const PciDevice *dev = &inv->devices[i];
-                const Pool *before = policy_pool(a, dev), *after = policy_pool(b, dev);
-
-                differs[i] = policy_verdict(a, dev) != policy_verdict(b, dev) ||
-                             !streq_ptr(before ? before->name : NULL, after ? after->name : NULL);
+                if (dev && promise_is_dropped(m->policy, claim->allocation, dev))
+                        log_full(LOG_WARNING, 0,
+                                 (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
+                                 "%s is not on offer any more; '%s', which has it, keeps it until it is released.",
+                                 PCI_ADDRESS_STR(claim->address), name);
         }
-        return differs;
 }
 
-/* Before the announcement READY would be a lie. */
-static void reload_ended(const Manager *m) {
-        if (m->phase == START_ANNOUNCED)
-                (void) sd_notify(false, "READY=1");
+/* The same hardware twice: by the configuration alone, or beside what is promised. */
+static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *ret) {
+        if (policy->conflict.verdict != VERDICT_NONE)
+                return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",
+                              policy->conflict.message);
+        return promise_check(policy, ledger, ret);
+}
+
+int manager_check_config(const Manager *m) {
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (check_twice(m->policy, m->ledger, &why) != VERDICT_NONE) {
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
+                return EXIT_CONFIG;
+        }
+        log_dropped(m);
+        return 0;
+}
+
+AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
+        return promise_has_dropped(m->policy, a) ? AFTER_RELEASE_RESTORE : m->config->after_release;
+}
+
+/* Whether the device gets something from config that start would have given it. */
+static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
+        const Pool *pool = policy_pool(now, dev), *old = policy_pool(before, dev);
+        const Pool *vfs = policy_vf_pool(now, dev), *old_vfs = policy_vf_pool(before, dev);
+
+        if (vfs && (!old_vfs || old_vfs->virtual_functions != vfs->virtual_functions))
+                return true;
+        return pool && pool->bind == POOL_BIND_START && (!old || old->bind != POOL_BIND_START);
+}
+
+static void take_config(Manager *m, Config *config, Policy *policy) {
+        for (size_t i = 0; i < m->inventory->n_devices; i++)
+                if (wants_start(policy, m->policy, &m->inventory->devices[i]))
+                        manager_arrived(m, m->inventory->devices[i].address);
+        policy_free(m->policy);
+        config_free(m->config);
+        m->policy = policy;
+        m->config = config;
+        manager_log_policy(policy);
+        log_dropped(m);
+        log_info("Took the configuration, %zu files.", config->n_files);
+        manager_publish(m);
+        manager_go_on_starting(m);
+}
+
+static Verdict reload(Manager *m, Refusal *ret) {
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+        _cleanup_(cleanup_policy_free) Policy *policy = NULL;
+        _cleanup_refusal_ Refusal twice = { 0 };
+
+        if (load_config(m, &config) < 0 || policy_new(config, m->inventory, &policy) < 0)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
+                              "The configuration could not be read. The old one stays.");
+        if (config->unreadable)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Let the daemon read it, then reload.",
+                              "%s The old configuration stays.", config->unreadable);
+        log_config(m, config);
+        if (check_twice(policy, m->ledger, &twice) != VERDICT_NONE)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, &twice.device, twice.remedy,
+                              "%s The old configuration stays.", twice.message);
+        take_config(m, TAKE_PTR(config), TAKE_PTR(policy));
+        return VERDICT_NONE;
+}
+
+/* Type=notify-reload wants the time; Type=notify does without. */
+static void notify_reloading(void) {
+        struct timespec now = { 0 };
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                          (unsigned long long) now.tv_sec * 1000000 + (unsigned long long) now.tv_nsec / 1000);
 }
 
 Verdict manager_reload(Manager *m, Refusal *ret) {
-        _cleanup_(cleanup_config_free) Config *config = NULL;
-        _cleanup_(cleanup_policy_free) Policy *policy = NULL;
-        _cleanup_free_ bool *differs = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+        Verdict v;
 
-        if (m->phase == START_ANNOUNCED)
-                (void) sd_notify(false, "RELOADING=1");
-        if (manager_load_config(m, &config) < 0 || policy_new(config, m->inventory, &policy) < 0) {
-                reload_ended(m);
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
-                              "%s could not be read; the old configuration stays.", m->config_path);
-        }
-        reload_ended(m);
-        if (policy->conflict.verdict != VERDICT_NONE)
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, policy->conflict.remedy,
-                              "%s The old configuration stays.", policy->conflict.message);
-        differs = policy_differences(m->inventory, m->policy, policy);
-        policy_free(m->policy);
-        config_free(m->config);
-        m->policy = TAKE_PTR(policy);
-        m->config = TAKE_PTR(config);
-        for (size_t i = 0; differs && i < m->inventory->n_devices; i++)
-                if (differs[i])
-                        server_device_changed(m->server, m->inventory->devices[i].address);
-        manager_log_policy(m->policy);
-        log_info("Took the configuration %s.", m->config_path);
-        return VERDICT_NONE;
+        /* Before the announcement READY would be a lie. */
+        if (m->announced)
+                notify_reloading();
+        v = reload(m, &why);
+        if (m->announced)
+                (void) sd_notify(false, "READY=1");
+        if (v == VERDICT_NONE)
+                return v;
+        /* It is about a device when that would be offered twice. */
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
+                 why.message, why.remedy);
+        return refuse(ret, v, why.has_device ? &why.device : NULL, why.remedy, "%s", why.message);
 }

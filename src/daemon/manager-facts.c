@@ -8,31 +8,8 @@
 #include "host/numa.h"
 #include "host/scan.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
-
-/* Devices are in the same order in both inventories. */
-static void signal_differences(Manager *m, const Inventory *old, const Inventory *new) {
-        size_t i = 0, j = 0;
-
-        while (m->server && (i < old->n_devices || j < new->n_devices)) {
-                int c = i == old->n_devices   ? 1
-                        : j == new->n_devices ? -1
-                                              : pci_address_compare(old->devices[i].address, new->devices[j].address);
-
-                if (c < 0)
-                        server_device_removed(m->server, old->devices[i++].address);
-                else if (c > 0)
-                        server_device_added(m->server, new->devices[j++].address);
-                else {
-                        if (!streq_ptr(old->devices[i].driver, new->devices[j].driver) ||
-                            old->devices[i].iommu_group != new->devices[j].iommu_group ||
-                            old->devices[i].n_vfs != new->devices[j].n_vfs)
-                                server_device_changed(m->server, new->devices[j].address);
-                        i++;
-                        j++;
-                }
-        }
-}
 
 /* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
 static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
@@ -77,40 +54,118 @@ static void keep_overrides(const Inventory *old, Inventory *new, const PciAddres
         }
 }
 
-int manager_scan(Manager *m) {
-        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL, *old = NULL;
+bool manager_is_busy(const Manager *m, PciAddress address) {
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n = 0;
+
+        /* Out of memory: leave it alone. */
+        if (m->n_jobs > 0 && busy_devices(m, &busy, &n) < 0)
+                return true;
+        for (size_t i = 0; i < n; i++)
+                if (pci_address_equal(busy[i], address))
+                        return true;
+        return false;
+}
+
+/* The promise stands, and an admin has to know. */
+static void log_presence(const Claim *claim, bool there) {
+        const LogFields fields = { .id = there ? NULL : MESSAGE_DEVICE_MISSING,
+                                   .device = PCI_ADDRESS_STR(claim->address),
+                                   .allocation = claim->allocation->name };
+
+        if (there)
+                log_full(LOG_NOTICE, 0, &fields, "%s, which '%s' has, is on this node again.", fields.device,
+                         fields.allocation);
+        else
+                log_full(LOG_WARNING, 0, &fields,
+                         "%s is not on this node any more; '%s', which has it, is kept until it is released.",
+                         fields.device, fields.allocation);
+}
+
+static void check_claims(Manager *m, const Inventory *old) {
+        for (size_t i = 0; i < m->ledger->n_claims; i++) {
+                const Claim *claim = &m->ledger->claims[i];
+                bool there = inventory_find(m->inventory, claim->address);
+
+                if (there == !!inventory_find(old, claim->address))
+                        continue;
+                log_presence(claim, there);
+                manager_check_presence(m, ledger_find(m->ledger, claim->allocation->name));
+        }
+}
+
+/* At start all devices are new, and what VFs it makes it deals with itself. */
+static void find_arrived(Manager *m, const Inventory *old) {
+        if (!m->announced && m->phase <= START_VFS)
+                return;
+        for (size_t i = 0; i < m->inventory->n_devices; i++)
+                if (!inventory_find(old, m->inventory->devices[i].address))
+                        manager_arrived(m, m->inventory->devices[i].address);
+}
+
+/* Takes over inv, which is complete but for what the host needs. */
+static int take_inventory(Manager *m, Inventory *inv) {
+        _cleanup_(cleanup_inventory_free) Inventory *fresh = inv, *old = NULL;
         _cleanup_(cleanup_locality_free) Locality *locality = NULL;
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
-        _cleanup_free_ PciAddress *busy = NULL;
-        size_t n_busy = 0;
-        int r = busy_devices(m, &busy, &n_busy);
+        int r = critical_mark(m->fs, inv);
 
-        if (r >= 0)
-                r = scan_inventory_around(m->fs, busy, n_busy, &inv);
-        if (r >= 0) {
-                keep_overrides(m->inventory, inv, busy, n_busy);
-                r = critical_mark(m->fs, inv);
-        }
         if (r >= 0)
                 r = locality_new(inv, &locality);
         if (r >= 0)
                 r = policy_new(m->config, inv, &policy);
         if (r < 0)
-                return log_error_errno(r, "Failed to read the node: %m");
+                return r;
         if (!m->inventory)
                 manager_log_policy(policy);
-        if (m->phase == START_ANNOUNCED && policy->conflict.verdict != VERDICT_NONE &&
-            m->policy->conflict.verdict == VERDICT_NONE)
+        if (m->announced && policy->conflict.verdict != VERDICT_NONE && m->policy->conflict.verdict == VERDICT_NONE)
                 log_warning("%s %s", policy->conflict.message, policy->conflict.remedy);
         policy_free(m->policy);
         locality_free(m->locality);
         old = m->inventory;
-        m->inventory = TAKE_PTR(inv);
+        m->inventory = TAKE_PTR(fresh);
         m->locality = TAKE_PTR(locality);
         m->policy = TAKE_PTR(policy);
-        if (old)
-                signal_differences(m, old, m->inventory);
+        if (!old)
+                return 0;
+        check_claims(m, old);
+        find_arrived(m, old);
+        manager_publish(m);
         return 0;
+}
+
+int manager_scan(Manager *m) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n_busy = 0;
+        int r = busy_devices(m, &busy, &n_busy);
+
+        log_debug("Reading the whole node.");
+        if (r >= 0)
+                r = scan_inventory_around(m->fs, busy, n_busy, &inv);
+        if (r >= 0) {
+                keep_overrides(m->inventory, inv, busy, n_busy);
+                r = take_inventory(m, TAKE_PTR(inv));
+        }
+        return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;
+}
+
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, const PciAddress *locked, size_t n_locked) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n_busy = 0, n_jobs;
+        int r = busy_devices(m, &busy, &n_busy);
+
+        n_jobs = n_busy;
+        for (size_t i = 0; r >= 0 && i < n_locked; i++)
+                r = pci_address_append(&busy, &n_busy, locked[i]);
+        if (r >= 0)
+                r = scan_update(m->fs, m->inventory, devices, n, busy, n_busy, &inv);
+        if (r >= 0) {
+                keep_overrides(m->inventory, inv, busy, n_jobs);
+                r = take_inventory(m, TAKE_PTR(inv));
+        }
+        return r;
 }
 
 static int remake_policy(Manager *m) {
@@ -142,16 +197,10 @@ static int refresh_device(Manager *m, PciAddress address) {
         r = scan_refresh(m->fs, dev);
         if (r < 0)
                 return r == -ENOMEM ? r : -ESTALE;
-        return !streq_ptr(driver, dev->driver) || !streq_ptr(override, dev->driver_override);
-}
-
-static int take_refreshed(Manager *m, int r) {
-        if (r == -ESTALE)
-                r = manager_scan(m) < 0 ? -ENOMEM : 1;
-        else if (r > 0)
-                /* Whether a group can be given away hangs on its members' drivers. */
-                r = remake_policy(m) < 0 ? -ENOMEM : 1;
-        return r;
+        if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override))
+                return 0;
+        policy_recheck(m->policy, dev);
+        return 1;
 }
 
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
@@ -162,7 +211,9 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
 
                 differs = r < 0 ? r : differs | r;
         }
-        return take_refreshed(m, differs);
+        if (differs == -ESTALE)
+                return manager_scan(m) < 0 ? -ENOMEM : 1;
+        return differs;
 }
 
 /* What the host stands on, as one number. */
@@ -179,9 +230,15 @@ int manager_refresh_host(Manager *m) {
         uint64_t before = critical_digest(m->inventory);
         int r = numa_refresh(m->fs, m->inventory);
 
+        if (r == -ESTALE)
+                return manager_scan(m) < 0 ? -ENOMEM : 1;
         if (r == 0)
                 r = critical_mark(m->fs, m->inventory);
-        if (r == 0)
-                r = critical_digest(m->inventory) != before;
-        return take_refreshed(m, r);
+        if (r < 0 || critical_digest(m->inventory) == before)
+                return r;
+        r = remake_policy(m);
+        if (r < 0)
+                return r;
+        manager_publish(m);
+        return 1;
 }

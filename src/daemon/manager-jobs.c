@@ -5,6 +5,7 @@
 
 #include "daemon/manager.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
 
 static ManagerJob *find(Manager *m, const Job *job) {
@@ -30,11 +31,35 @@ size_t manager_active_jobs(const Manager *m) {
 }
 
 static void unwithhold(Manager *m, ManagerJob *mj) {
-        for (size_t i = 0; i < mj->n_devices; i++) {
+        for (size_t i = 0; i < mj->n_devices; i++)
                 ledger_unwithhold(m->ledger, mj->devices[i]);
-                if (inventory_find(m->inventory, mj->devices[i]))
-                        server_device_changed(m->server, mj->devices[i]);
-        }
+}
+
+/* All that the job had to do with. */
+static void publish(Manager *m, const Job *job) {
+        const StepList *steps = job_steps(job);
+        const Allocation *a = ledger_find(m->ledger, job_subject(job));
+        const ManagerJob *mj = find(m, job);
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+
+        if (a)
+                manager_publish_allocation(m, a);
+        for (size_t i = 0; i < steps->n; i++)
+                (void) pci_address_append(&devices, &n, steps->steps[i].device);
+        for (size_t i = 0; i < mj->n_devices; i++)
+                (void) pci_address_append(&devices, &n, mj->devices[i]);
+        manager_publish_devices(m, devices, n);
+}
+
+/* What came of the call is signalled when its answer is on the way. */
+static void on_begin(Job *job, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        if (mj->kind->begun)
+                mj->kind->begun(m, mj);
+        server_job_new(m->server, job_id(job));
 }
 
 static void on_step(Job *job, void *userdata) {
@@ -54,10 +79,12 @@ static void mark_stuck(Manager *m, const Job *job) {
             string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.",
                            PCI_ADDRESS_STR(address), job_step(job)) < 0)
                 return;
-        log_full(LOG_ERR, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(address), .allocation = job_subject(job) }), "%s",
-                 message);
-        if (ledger_withhold(m->ledger, address, VERDICT_STUCK, message) >= 0)
-                server_device_changed(m->server, address);
+        log_full(LOG_ERR, 0,
+                 (&(LogFields){ .id = MESSAGE_DEVICE_STUCK,
+                                .device = PCI_ADDRESS_STR(address),
+                                .allocation = job_subject(job) }),
+                 "%s", message);
+        (void) ledger_withhold(m->ledger, address, VERDICT_STUCK, message);
 }
 
 /* A job that is stuck in the kernel does not keep the daemon from ending. */
@@ -71,12 +98,15 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         ManagerJob *mj = find(m, job);
 
         if (result != JOB_DONE)
-                log_full(LOG_ERR, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }),
+                log_full(LOG_ERR, 0,
+                         (&(LogFields){
+                                 .id = MESSAGE_JOB_FAILED, .allocation = job_subject(job), .step = job_step(job) }),
                          "Job %u, %s %s: %s", job_id(job), job_verb(job), job_subject(job), job_message(job));
         unwithhold(m, mj);
         if (result == JOB_TIMEOUT)
                 mark_stuck(m, job);
         mj->kind->finished(m, mj, result);
+        publish(m, job);
         /* finished() may have started another job and so moved the array. */
         mj = find(m, job);
         mj->starting = false;
@@ -100,8 +130,7 @@ static void release_stuck(Manager *m, const Job *job) {
         for (size_t i = 0; i < steps->n; i++)
                 (void) pci_address_append(&devices, &n, steps->steps[i].device);
         (void) manager_refresh(m, devices, n);
-        if (inventory_find(m->inventory, address))
-                server_device_changed(m->server, address);
+        manager_publish_devices(m, devices, n);
 }
 
 static void on_gone(Job *job, void *userdata) {
@@ -113,10 +142,13 @@ static void on_gone(Job *job, void *userdata) {
         job_free(job);
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];
+        manager_live_job_gone(m);
         exit_when_idle(m);
 }
 
-static const JobCallbacks job_callbacks = { .on_step = on_step, .on_result = on_result, .on_gone = on_gone };
+static const JobCallbacks job_callbacks = {
+        .on_begin = on_begin, .on_step = on_step, .on_result = on_result, .on_gone = on_gone
+};
 
 static int withhold(Manager *m, ManagerJob *mj, const char *subject, const PciAddress *devices, size_t n) {
         _cleanup_free_ char *message = NULL;
@@ -159,6 +191,6 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         }
         *ret_id = ++m->last_job;
         m->jobs[m->n_jobs++] = mj;
-        server_job_new(m->server, *ret_id);
+        manager_publish_devices(m, mj.devices, mj.n_devices);
         return VERDICT_NONE;
 }

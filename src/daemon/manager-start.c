@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the configuration wants done before the node is announced: VFs, and devices bound from start. */
+/*
+ * What the configuration wants done with devices that are new, before the node is announced and when one is plugged in
+ * later: VFs, allocations brought in order, and devices bound from start.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,6 +11,7 @@
 #include "core/device-state.h"
 #include "daemon/manager.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
 
 static void vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
@@ -117,15 +121,32 @@ static void enqueue(Manager *m, const char *subject) {
         m->n_queue += m->queue[m->n_queue] != NULL;
 }
 
+static int address_compare(const void *a, const void *b) {
+        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
+}
+
+static bool is_new(const Manager *m, PciAddress address) {
+        return !m->announced || bsearch(&address, m->round, m->n_round, sizeof(*m->round), address_compare);
+}
+
 static void find_pfs(Manager *m) {
         for (size_t i = 0; i < m->inventory->n_devices; i++)
-                if (policy_vf_pool(m->policy, &m->inventory->devices[i]))
+                if (is_new(m, m->inventory->devices[i].address) && policy_vf_pool(m->policy, &m->inventory->devices[i]))
                         enqueue(m, PCI_ADDRESS_STR(m->inventory->devices[i].address));
+}
+
+/* Once announced, those that are not ready have a job at work or wait to be released. */
+static bool may_be_interrupted(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; m->announced && a->state == ALLOCATION_READY && i < a->n_devices; i++)
+                if (is_new(m, a->devices[i].address))
+                        return true;
+        return !m->announced;
 }
 
 static void find_interrupted(Manager *m) {
         for (size_t i = 0; i < m->ledger->n_allocations; i++)
-                if (manager_needs_resume(m, m->ledger->allocations[i]))
+                if (may_be_interrupted(m, m->ledger->allocations[i]) &&
+                    manager_needs_resume(m, m->ledger->allocations[i]))
                         enqueue(m, m->ledger->allocations[i]->name);
 }
 
@@ -139,7 +160,7 @@ static bool wants_binding(const Manager *m, const PciDevice *dev) {
 
 static void find_unbound(Manager *m) {
         for (size_t i = 0; i < m->inventory->n_devices; i++)
-                if (wants_binding(m, &m->inventory->devices[i]))
+                if (is_new(m, m->inventory->devices[i].address) && wants_binding(m, &m->inventory->devices[i]))
                         enqueue(m, PCI_ADDRESS_STR(m->inventory->devices[i].address));
 }
 
@@ -161,7 +182,8 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         if (check_pf(m, pf, pool->virtual_functions, &refusal) == VERDICT_NONE &&
             start_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
                 return true;
-        log_warning("No VFs are created on %s, ignoring: %s", subject, refusal.message);
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                 "No VFs are created on %s, ignoring: %s", subject, refusal.message);
         return false;
 }
 
@@ -181,7 +203,8 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         /* Each device is a job of its own, so that one that fails does not hold up the rest. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
-        log_warning("%s stays with its driver, ignoring: %s", subject, refusal.message);
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                 "%s stays with its driver, ignoring: %s", subject, refusal.message);
         return false;
 }
 
@@ -204,10 +227,15 @@ static size_t starting_jobs(const Manager *m) {
 }
 
 static void announce(Manager *m) {
-        if (server_announce(m->server) < 0) {
+        PlanContext c = manager_context(m);
+
+        /* What clients find is what changes are told against. */
+        m->shown = standing_list_new(&c);
+        if (!m->shown || server_announce(m->server) < 0 || manager_live_start(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
+        m->announced = true;
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu devices, %zu allocations%s", m->inventory->n_devices,
                           m->ledger->n_allocations, m->ledger->read_only ? ", read-only" : "");
         log_info("Ready: %zu devices, %zu allocations.", m->inventory->n_devices, m->ledger->n_allocations);
@@ -225,14 +253,35 @@ static bool work_off(Manager *m) {
         return m->n_queue == 0 && starting_jobs(m) == 0;
 }
 
+void manager_arrived(Manager *m, PciAddress address) {
+        if (pci_address_append(&m->arrived, &m->n_arrived, address) < 0)
+                log_warning("%s is left as it is, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
+}
+
+/* False when there is nothing new. */
+static bool begin_round(Manager *m) {
+        if (!m->announced || m->n_arrived == 0)
+                return false;
+        free(m->round);
+        m->round = TAKE_PTR(m->arrived);
+        m->n_round = m->n_arrived;
+        m->n_arrived = 0;
+        qsort(m->round, m->n_round, sizeof(*m->round), address_compare);
+        m->phase = START_CONNECTED;
+        return true;
+}
+
 void manager_go_on_starting(Manager *m) {
-        if (m->phase == START_ANNOUNCED || m->stopping)
+        if (m->stopping || (m->phase == START_DONE && !begin_round(m)))
                 return;
         while (m->phase == START_CONNECTED || work_off(m)) {
                 m->phase++;
-                if (m->phase == START_ANNOUNCED) {
-                        announce(m);
-                        return;
+                if (m->phase == START_DONE) {
+                        if (!m->announced)
+                                announce(m);
+                        if (!begin_round(m))
+                                return;
+                        continue;
                 }
                 /* A ledger that cannot be read may promise any device: none is touched. */
                 if (!m->ledger->read_only)

@@ -29,7 +29,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = sysfs_new(sysroot, &m->fs);
         if (r < 0)
                 return log_error_errno(r, "Failed to open the root %s: %m", sysroot);
-        r = manager_load_config(m, &m->config);
+        r = manager_load_config(m);
         if (r < 0)
                 return r;
         m->ledger = ledger_new();
@@ -38,14 +38,15 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = store_open(state_dir, &m->store);
         if (r >= 0)
                 r = store_load(m->store, m->ledger);
-        if (r >= 0)
-                r = manager_scan(m);
         if (r < 0)
                 return r;
-        if (m->policy->conflict.verdict != VERDICT_NONE) {
-                log_error("%s %s", m->policy->conflict.message, m->policy->conflict.remedy);
-                return EXIT_CONFIG;
-        }
+        manager_live_open(m);
+        r = manager_scan(m);
+        if (r < 0)
+                return r;
+        r = manager_check_config(m);
+        if (r != 0)
+                return r;
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -61,6 +62,10 @@ Manager *manager_free(Manager *m) {
         for (size_t i = 0; i < m->n_queue; i++)
                 free(m->queue[i]);
         free(m->queue);
+        free(m->round);
+        free(m->arrived);
+        standing_list_free(m->shown);
+        manager_live_close(m);
         server_free(m->server);
         sd_event_unref(m->event);
         store_close(m->store);
@@ -97,6 +102,7 @@ static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned 
 static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(userdata);
 
+        manager_go_on_starting(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
 }
@@ -159,10 +165,7 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
 }
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-
-        if (manager_reload(userdata, &refusal) != VERDICT_NONE)
-                log_error("%s", refusal.message ?: "Reload failed.");
+        (void) manager_reload(userdata, NULL);
         return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "util/stringtable.h"
 
 #define VIRTFN_PREFIX "virtfn"
+#define LISTING_SIZE  8192U /* most functions in one call; opendir() would make four calls and a buffer first */
 #define QUOTE_MAX     40U
 
 static const char *const attribute_table[_ATTRIBUTE_MAX] = {
@@ -38,7 +39,7 @@ static const char *const attribute_table[_ATTRIBUTE_MAX] = {
 DEFINE_STRING_TABLE_TO_STRING(attribute, Attribute, _ATTRIBUTE_MAX)
 
 struct DeviceDir {
-        DIR *dir;
+        int fd;
         uint32_t present; /* one bit per Attribute */
         bool locked;
         unsigned *virtfns;
@@ -80,17 +81,19 @@ static int note_entry(DeviceDir *d, const char *name) {
 }
 
 static int list_entries(DeviceDir *d) {
-        const struct dirent *entry;
-        int r;
+        char buf[LISTING_SIZE] __attribute__((aligned(8)));
+        ssize_t n;
 
-        errno = 0;
-        while ((entry = readdir(d->dir))) {
-                r = note_entry(d, entry->d_name);
-                if (r < 0)
-                        return r;
-                errno = 0;
-        }
-        if (errno != 0)
+        while ((n = getdents64(d->fd, buf, sizeof(buf))) > 0)
+                for (ssize_t at = 0; at < n;) {
+                        const struct dirent64 *entry = (const void *) (buf + at);
+                        int r = note_entry(d, entry->d_name);
+
+                        if (r < 0)
+                                return r;
+                        at += entry->d_reclen;
+                }
+        if (n < 0)
                 return -errno;
         if (d->n_virtfns > 0)
                 qsort(d->virtfns, d->n_virtfns, sizeof(*d->virtfns), unsigned_compare);
@@ -100,22 +103,16 @@ static int list_entries(DeviceDir *d) {
 int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         char path[sizeof("sys/bus/pci/devices/") + PCI_ADDRESS_STRING_MAX];
-        int fd, r;
+        int r;
 
         if ((size_t) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", name) >= sizeof(path))
                 return -EINVAL;
         d = calloc(1, sizeof(*d));
         if (!d)
                 return -ENOMEM;
-        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
-        if (fd < 0)
-                return fd;
-        d->dir = fdopendir(fd);
-        if (!d->dir) {
-                r = -errno;
-                (void) close(fd);
-                return r;
-        }
+        d->fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        if (d->fd < 0)
+                return d->fd;
         r = list_entries(d);
         if (r < 0)
                 return r;
@@ -126,8 +123,7 @@ int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret) {
 DeviceDir *device_dir_free(DeviceDir *d) {
         if (!d)
                 return NULL;
-        if (d->dir)
-                (void) closedir(d->dir);
+        cleanup_close(&d->fd);
         free(d->virtfns);
         free(d);
         return NULL;
@@ -150,7 +146,7 @@ bool device_dir_is_gone(const DeviceDir *d) {
 
                 if (!device_dir_has(d, ids[i]))
                         continue;
-                r = sysfs_read_at(dirfd(d->dir), attribute_table[ids[i]], buf, sizeof(buf));
+                r = sysfs_read_at(d->fd, attribute_table[ids[i]], buf, sizeof(buf));
                 return r == -ENOENT || r == -ENODEV;
         }
         return false;
@@ -176,7 +172,7 @@ int device_dir_read_text(const DeviceDir *d, Attribute a, PciDevice *dev, char *
 
         if (!device_dir_has(d, a) || (d->locked && a == ATTRIBUTE_DRIVER_OVERRIDE))
                 return 0;
-        r = sysfs_read_at(dirfd(d->dir), attribute_table[a], ret, SYSFS_ATTRIBUTE_MAX);
+        r = sysfs_read_at(d->fd, attribute_table[a], ret, SYSFS_ATTRIBUTE_MAX);
         if (r < 0)
                 return fault_errno(dev, attribute_table[a], r);
         return 1;
@@ -207,7 +203,7 @@ int device_dir_read_unsigned(const DeviceDir *d, Attribute a, PciDevice *dev, ui
 }
 
 static int read_link(const DeviceDir *d, const char *name, PciDevice *dev, char *ret) {
-        int r = sysfs_link_name_at(dirfd(d->dir), name, ret, SYSFS_ATTRIBUTE_MAX);
+        int r = sysfs_link_name_at(d->fd, name, ret, SYSFS_ATTRIBUTE_MAX);
 
         if (r == -ENOENT)
                 return 0; /* unbound meanwhile */

@@ -20,7 +20,6 @@ int device_facts_read_ids(const DeviceDir *d, PciDevice *dev) {
                 { ATTRIBUTE_SUBSYSTEM_VENDOR, &dev->subsystem_vendor },
                 { ATTRIBUTE_SUBSYSTEM_DEVICE, &dev->subsystem_device },
         };
-        uint64_t value;
         int r;
 
         for (size_t i = 0; i < ELEMENTSOF(needed); i++) {
@@ -31,13 +30,21 @@ int device_facts_read_ids(const DeviceDir *d, PciDevice *dev) {
                         return r;
         }
         for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
+                uint64_t value;
+
                 r = device_dir_read_hex(d, ids[i].attribute, dev, UINT16_MAX, &value);
                 if (r < 0)
                         return r;
                 if (r > 0)
                         *ids[i].target = (uint16_t) value;
         }
-        r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &value);
+        return 0;
+}
+
+int device_facts_read_class(const DeviceDir *d, PciDevice *dev) {
+        uint64_t value;
+        int r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &value);
+
         if (r > 0)
                 dev->class = (uint32_t) value;
         return r;

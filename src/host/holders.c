@@ -15,6 +15,7 @@
 #define DELETED       " (deleted)"
 #define NODE_MAX      64U
 #define VFIO_DEVS_MAX 8U
+#define LISTING_SIZE  8192U
 
 /* The device nodes that stand for one device, as "/dev/vfio/12". */
 typedef struct Nodes {
@@ -109,51 +110,49 @@ static int search_process(int proc_fd, const char *pid, const Nodes *nodes) {
         return r;
 }
 
+static int search_entry(int proc_fd, const char *name, const Nodes *nodes, Holder *ret) {
+        char path[300];
+        uint64_t pid;
+        int r;
+
+        if (parse_unsigned(name, INT32_MAX, &pid) < 0)
+                return 0;
+        r = search_process(proc_fd, name, nodes);
+        if (r <= 0)
+                return r;
+        *ret = (Holder){ .pid = (int) pid };
+        (void) snprintf(path, sizeof(path), "%s/comm", name);
+        (void) sysfs_read_at(proc_fd, path, ret->command, sizeof(ret->command));
+        return 1;
+}
+
 /* One that is known to hold it says more than one that may not be looked at. */
-static int search_processes(DIR *proc, const Nodes *nodes, Holder *ret) {
+static int search_processes(int proc_fd, const Nodes *nodes, Holder *ret) {
+        char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int unknown = 0;
+        ssize_t n;
 
-        for (;;) {
-                const struct dirent *e;
-                char path[300];
-                uint64_t pid;
-                int r;
+        while ((n = getdents64(proc_fd, buf, sizeof(buf))) > 0)
+                for (ssize_t at = 0; at < n;) {
+                        const struct dirent64 *e = (const void *) (buf + at);
+                        int r = search_entry(proc_fd, e->d_name, nodes, ret);
 
-                errno = 0;
-                e = readdir(proc);
-                if (!e)
-                        return errno == 0 ? unknown : -errno;
-                if (parse_unsigned(e->d_name, INT32_MAX, &pid) < 0)
-                        continue;
-                r = search_process(dirfd(proc), e->d_name, nodes);
-                if (r < 0)
-                        unknown = r;
-                if (r <= 0)
-                        continue;
-                *ret = (Holder){ .pid = (int) pid };
-                (void) snprintf(path, sizeof(path), "%s/comm", e->d_name);
-                (void) sysfs_read_at(dirfd(proc), path, ret->command, sizeof(ret->command));
-                return 1;
-        }
+                        if (r > 0)
+                                return r;
+                        if (r < 0)
+                                unknown = r;
+                        at += e->d_reclen;
+                }
+        return n < 0 ? -errno : unknown;
 }
 
 int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret) {
+        _cleanup_close_ int fd = -1;
         Nodes nodes;
-        DIR *d;
-        int r = find_nodes(fs, address, group, &nodes), fd;
+        int r = find_nodes(fs, address, group, &nodes);
 
         if (r < 0 || nodes.n == 0)
                 return r;
         fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
-        if (fd < 0)
-                return fd;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                (void) close(fd);
-                return r;
-        }
-        r = search_processes(d, &nodes, ret);
-        (void) closedir(d);
-        return r;
+        return fd < 0 ? fd : search_processes(fd, &nodes, ret);
 }

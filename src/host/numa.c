@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "host/numa.h"
@@ -335,6 +336,27 @@ int numa_scan(const Sysfs *fs, Inventory *inv) {
         return 0;
 }
 
+/* What may differ while the CPUs are the same: memory and the pages of pools. Page sizes are those of the boot. */
+static void refresh_node(const Sysfs *fs, const NumaNode *before, NumaNode *node) {
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+        _cleanup_close_ int fd = -1;
+
+        node->cpus = before->cpus;
+        (void) snprintf(path, sizeof(path), NODES "/node%d", node->id);
+        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+        if (fd < 0 || sysfs_read_at(fd, "meminfo", buf, sizeof(buf)) < 0 || parse_mem_total(buf, &node->memory) < 0)
+                node->memory = 0;
+        for (size_t i = 0; i < before->n_pages; i++) {
+                PagePool *pool = &node->pages[node->n_pages++];
+
+                *pool = (PagePool){ .size = before->pages[i].size };
+                (void) snprintf(path, sizeof(path), "hugepages/hugepages-%" PRIu64 "kB", pool->size / KIB);
+                if (fd < 0 || read_count(fd, path, "nr_hugepages", &pool->total) < 0 ||
+                    (pool->total > 0 && read_count(fd, path, "free_hugepages", &pool->free) < 0))
+                        pool->total = pool->free = 0;
+        }
+}
+
 static bool same_cpus(const Inventory *inv, const CpuSet *online) {
         CpuSet known = { 0 };
 
@@ -389,10 +411,17 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
                 r = take_over_distances(inv, now);
         if (r >= 0)
                 r = read_list(fs, now, CPUS "/online", &online);
-        if (r >= 0)
-                r = same_cpus(inv, &online) ? copy_cpus(inv, now) : read_cpus(fs, now, &online);
-        if (r >= 0)
-                r = read_nodes(fs, now, single, &online);
+        if (r < 0)
+                return r;
+        if (!single && same_cpus(inv, &online)) {
+                r = copy_cpus(inv, now);
+                for (size_t i = 0; r >= 0 && i < now->n_nodes; i++)
+                        refresh_node(fs, &inv->nodes[i], &now->nodes[i]);
+        } else {
+                r = read_cpus(fs, now, &online);
+                if (r >= 0)
+                        r = read_nodes(fs, now, single, &online);
+        }
         if (r < 0)
                 return r;
         relate_cpus(now);

@@ -204,13 +204,18 @@ static int call_name(void *data) {
         NameCall *call = data;
         char buf[NAME_MAX_LENGTH];
         const char *name = NULL;
+        uint32_t id = 0;
 
         for (size_t i = 0; i < call->inv->n_devices; i++) {
                 PciDevice *dev = call->inv->devices + call->sorted[i].index;
                 int r;
 
-                if (i == 0 || call->sorted[i].id != call->sorted[i - 1].id)
+                if (dev->name)
+                        continue;
+                if (!name || call->sorted[i].id != id) {
+                        id = call->sorted[i].id;
                         name = pci_lookup_name(call->access, buf, sizeof(buf), flags, dev->vendor, dev->device);
+                }
                 r = string_copy(&dev->name, name && text_is_clean(name) ? name : NULL);
                 if (r < 0)
                         return r;

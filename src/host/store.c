@@ -13,6 +13,7 @@
 #include "core/json.h"
 #include "util/fileio.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
 
 struct Store {
@@ -147,7 +148,7 @@ int store_load(Store *s, Ledger *l) {
                         r = load_file(s, l, names[i]);
         (void) free_names(names, n);
         if (l->read_only)
-                log_error("%s", l->read_only);
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         return r;
 }
 

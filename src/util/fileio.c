@@ -52,10 +52,13 @@ static int read_all(int fd, size_t max, char **ret, size_t *ret_size) {
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size) {
         /* O_NONBLOCK: opening a FIFO would wait for a writer. */
         _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+        return fd < 0 ? -errno : read_file_fd(fd, max, ret, ret_size);
+}
+
+int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size) {
         struct stat st;
 
-        if (fd < 0)
-                return -errno;
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode))

@@ -12,13 +12,49 @@
 #include <systemd/sd-journal.h>
 
 #include "util/log.h"
+#include "util/stringtable.h"
 
 #define LOG_LINE_MAX 2048
 
+static const char *const log_target_table[_LOG_TARGET_MAX] = {
+        [LOG_TARGET_AUTO] = "auto",
+        [LOG_TARGET_JOURNAL] = "journal",
+        [LOG_TARGET_CONSOLE] = "console",
+        [LOG_TARGET_NULL] = "null",
+};
+
+DEFINE_STRING_TABLE(log_target, LogTarget, _LOG_TARGET_MAX)
+
+static const char *const level_table[] = {
+        [LOG_EMERG] = "emerg",     [LOG_ALERT] = "alert",   [LOG_CRIT] = "crit", [LOG_ERR] = "err",
+        [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice", [LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+};
+
 static int max_level = LOG_INFO;
+static LogTarget target = LOG_TARGET_AUTO;
 
 void log_set_max_level(int level) {
         max_level = level;
+}
+
+int log_max_level(void) {
+        return max_level;
+}
+
+void log_set_target(LogTarget t) {
+        target = t;
+}
+
+LogTarget log_target(void) {
+        return target;
+}
+
+const char *log_level_to_string(int level) {
+        return level >= 0 && level < (int) ELEMENTSOF(level_table) ? level_table[level] : NULL;
+}
+
+int log_level_from_string(const char *s) {
+        return string_table_find(level_table, ELEMENTSOF(level_table), s);
 }
 
 /* systemd tells what it connected stderr to; a later redirection leaves the variable behind, hence the fstat
@@ -37,6 +73,10 @@ static bool stderr_is_journal(void) {
         return known;
 }
 
+static bool wants_journal(void) {
+        return target == LOG_TARGET_JOURNAL || (target == LOG_TARGET_AUTO && stderr_is_journal());
+}
+
 static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *key, const char *value) {
         if (!value)
                 return;
@@ -46,8 +86,8 @@ static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const c
 
 static int log_to_journal(int level, const char *message, const LogFields *fields) {
         char priority[2] = { (char) ('0' + level), 0 };
-        char buf[4][128], text[LOG_LINE_MAX + sizeof("MESSAGE=")];
-        struct iovec iov[5];
+        char buf[5][128], text[LOG_LINE_MAX + sizeof("MESSAGE=")];
+        struct iovec iov[6];
         int n = 0;
 
         add_field(iov, &n, text, sizeof(text), "MESSAGE", message);
@@ -56,6 +96,7 @@ static int log_to_journal(int level, const char *message, const LogFields *field
                 add_field(iov, &n, buf[1], sizeof(buf[1]), "PASSTHROUGH_DEVICE", fields->device);
                 add_field(iov, &n, buf[2], sizeof(buf[2]), "PASSTHROUGH_ALLOCATION", fields->allocation);
                 add_field(iov, &n, buf[3], sizeof(buf[3]), "PASSTHROUGH_STEP", fields->step);
+                add_field(iov, &n, buf[4], sizeof(buf[4]), "MESSAGE_ID", fields->id);
         }
         return sd_journal_sendv(iov, n);
 }
@@ -74,7 +115,7 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
         int saved = errno;
         va_list ap;
 
-        if (level > max_level)
+        if (level > max_level || target == LOG_TARGET_NULL)
                 return error;
 
         errno = error < 0 ? -error : 0; /* for %m */
@@ -82,7 +123,7 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
         (void) vsnprintf(message, sizeof(message), format, ap);
         va_end(ap);
 
-        if (!stderr_is_journal() || log_to_journal(level, message, fields) < 0)
+        if (!wants_journal() || log_to_journal(level, message, fields) < 0)
                 log_to_stderr(message);
 
         errno = saved;

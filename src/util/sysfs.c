@@ -86,6 +86,10 @@ const char *sysfs_root(const Sysfs *fs) {
         return fs->root;
 }
 
+bool sysfs_is_confined(const Sysfs *fs) {
+        return fs->has_openat2;
+}
+
 int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         int fd;
 

@@ -14,8 +14,8 @@ use Time::HiRes qw(time);
 use constant { NAME => 'org.passthroughd1', PATH => '/org/passthroughd1', MANAGER => 'org.passthroughd1.Manager', DEADLINE => 30 };
 use constant { CALL => 1, RETURN => 2, ERROR => 3, SIGNAL => 4 };
 
-my %ALIGN  = (y => 1, b => 4, i => 4, u => 4, x => 8, t => 8, s => 4, o => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);
-my %PACK   = (y => 'C', b => 'V', i => 'l<', u => 'V', x => 'q<', t => 'Q<');
+my %ALIGN  = (y => 1, b => 4, n => 2, q => 2, i => 4, u => 4, x => 8, t => 8, d => 8, s => 4, o => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);
+my %PACK   = (y => 'C', b => 'V', n => 's<', q => 'S<', i => 'l<', u => 'V', x => 'q<', t => 'Q<', d => 'd<');
 my @FIELDS = (undef, qw(path interface member error reply_serial destination sender signature));
 
 # Takes the first complete type off a signature.

@@ -54,6 +54,7 @@ my %reading = (
         Plan            => \@request,
         GetDomainXML    => ['sa{sv}', 'guest', []],
         Describe        => [],
+        DescribeTopology => [],
 );
 my %changing = (
         Allocate            => ['sa{sv}', 'mine', $request[1]],

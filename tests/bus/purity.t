@@ -31,6 +31,7 @@ my %calls = (
         'ListDevices'           => ['ListDevices'],
         'ListAllocations'       => ['ListAllocations'],
         'Describe'              => ['Describe'],
+        'DescribeTopology'      => ['DescribeTopology'],
         'GetDomainXML'          => ['GetDomainXML', 'sa{sv}', 'guest', []],
 );
 

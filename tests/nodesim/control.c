@@ -9,9 +9,14 @@
 #include "control.h"
 #include "device.h"
 #include "dump.h"
-#include "expand.h"
 #include "fault.h"
 #include "load.h"
+#include "uevent.h"
+#include "util/tree.h"
+
+enum {
+        FLOOD_MAX = 1000000
+};
 
 /* Cuts the first word off. */
 static char *next_word(char **rest) {
@@ -41,7 +46,7 @@ static int fault_command(Sim *sim, FaultType type, char *rest) {
         if (parse_int(at, &n) < 0 || n < 1)
                 return -EINVAL;
         if (type == FAULT_FAIL || type == FAULT_FAIL_AFTER)
-                number = errno_from_name(rest);
+                number = tree_error_number(rest);
         else if (type == FAULT_DELAY && parse_int(rest, &number) < 0)
                 return -EINVAL;
         if (number < 0)
@@ -70,10 +75,30 @@ static int command_release(Sim *sim, char *rest) {
 
 /* changes by another hand, not counted as writes */
 
+/* The device whose binding the path shows, NULL if it is not such a path. */
+static Node *bound_device(const Sim *sim, const char *path) {
+        const char *slash = strrchr(path, '/');
+        _cleanup_free_ char *dir = slash ? xstrndup(path, (size_t) (slash - path)) : NULL;
+        Node *dev = slash && strcmp(slash, "/driver") == 0 ? node_at(sim->root, dir) : NULL;
+
+        return node_is_device(dev) ? dev : NULL;
+}
+
+static void remove_driver_link(Sim *sim, Node *dev) {
+        if (!node_child(dev, "driver"))
+                return;
+        node_remove_child(dev, "driver");
+        uevent_device(sim, "unbind", dev);
+}
+
 static int command_remove(Sim *sim, char *path) {
         char *slash = strrchr(path, '/');
-        Node *node = node_at(sim->root, path);
+        Node *node = node_at(sim->root, path), *dev = bound_device(sim, path);
 
+        if (dev && node_child(dev, "driver")) {
+                remove_driver_link(sim, dev);
+                return 0;
+        }
         if (slash && address_is_valid(slash + 1) && node_is_device(node)) {
                 device_remove(sim, node);
                 return 0;
@@ -100,28 +125,66 @@ static int command_set(Sim *sim, char *rest) {
 
 static int command_link(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
+        Node *dev;
+        int r;
 
-        return path && *rest ? tree_link_set(sim, path, rest) : -EINVAL;
+        if (!path || !*rest)
+                return -EINVAL;
+        dev = bound_device(sim, path);
+        if (dev)
+                remove_driver_link(sim, dev);
+        r = tree_link_set(sim, path, rest);
+        if (r == 0 && dev)
+                uevent_device(sim, "bind", dev);
+        return r;
 }
 
 static int command_write(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
         Node *file = path ? node_at(sim->root, path) : NULL;
+        _cleanup_free_ char *value = NULL;
         size_t size;
-        _cleanup_free_ char *value = unescape(rest, &size);
+        int r;
 
         if (!file || file->type != NODE_FILE)
                 return -ENOENT;
-        return value ? attr_write(sim, file, value, size, 0) : -EINVAL;
+        r = tree_unescape(rest, &value, &size);
+        return r < 0 ? r : attr_write(sim, file, value, size, 0);
+}
+
+/* events */
+
+static int command_events(Sim *sim, char *rest) {
+        bool on = strcmp(rest, "on") == 0;
+
+        return on || strcmp(rest, "off") == 0 ? uevents_enable(sim, on) : -EINVAL;
+}
+
+static int command_event(Sim *sim, char *rest) {
+        const char *action = next_word(&rest);
+
+        return action && address_is_valid(rest) ? uevent_force(sim, action, rest, 1) : -EINVAL;
+}
+
+/* Of the first device: what it is of matters to nobody. */
+static int command_flood(Sim *sim, char *rest) {
+        const Node *devices = node_at(sim->root, "sys/bus/pci/devices");
+        int n;
+
+        if (parse_int(rest, &n) < 0 || n < 1 || n > FLOOD_MAX)
+                return -EINVAL;
+        return devices->n_children > 0 ? uevent_force(sim, "change", devices->children[0]->name, (unsigned long) n)
+                                       : -ENODEV;
 }
 
 static const struct {
         const char *name;
         int (*run)(Sim *sim, char *rest);
 } commands[] = {
-        { "kill", command_kill },     { "reset", command_reset }, { "release", command_release },
-        { "remove", command_remove }, { "set", command_set },     { "link", command_link },
-        { "write", command_write },
+        { "kill", command_kill },     { "reset", command_reset },   { "release", command_release },
+        { "remove", command_remove }, { "set", command_set },       { "link", command_link },
+        { "write", command_write },   { "events", command_events }, { "event", command_event },
+        { "flood", command_flood },
 };
 
 static const struct {

@@ -9,6 +9,7 @@
 #include "driver.h"
 #include "park.h"
 #include "sriov.h"
+#include "uevent.h"
 
 /* Devices that a walk found, referenced since what is done to one may drop another. */
 typedef struct DeviceList {
@@ -142,12 +143,14 @@ void device_register(Sim *sim, Node *dev, int group) {
         node_link(node_at(sim->root, "sys/bus/pci/devices"), dev->name, dev);
         if (group >= 0)
                 group_join(sim, dev, group);
+        uevent_device(sim, "add", dev);
 }
 
 void device_unregister(Sim *sim, Node *dev) {
         driver_detach(sim, dev);
         group_leave(sim, dev);
         node_remove(node_child(node_at(sim->root, "sys/bus/pci/devices"), dev->name));
+        uevent_device(sim, "remove", dev);
 }
 
 static void complete_device(Sim *sim, Node *dev) {

@@ -8,6 +8,7 @@
 #include "driver.h"
 #include "park.h"
 #include "sriov.h"
+#include "uevent.h"
 
 static void id_add(DriverId **ids, size_t *n, const char *vendor, const char *device) {
         *ids = xrealloc(*ids, *n + 1, sizeof(DriverId));
@@ -205,6 +206,7 @@ int driver_attach(Sim *sim, Driver *d, Node *dev) {
         if (r < 0)
                 return r;
         driver_link(sim, d, dev);
+        uevent_device(sim, "bind", dev);
         return 0;
 }
 
@@ -221,6 +223,7 @@ void driver_detach(Sim *sim, Node *dev) {
                 device_park_driver(sim, dev, d->name);
         node_remove_child(dev, "driver");
         node_remove(node_child(node_atf(sim->root, "sys/bus/pci/drivers/%s", d->name), dev->name));
+        uevent_device(sim, "unbind", dev);
 }
 
 void driver_probe(Sim *sim, Node *dev) {

@@ -1,56 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writes the tree as it is now in the .tree format, sorted, one full path a line: two dumps can be compared, and a dump
  * can be served again. */
-#define _GNU_SOURCE 1
 #include <stdio.h>
-#include <string.h>
 
 #include "dump.h"
-#include "expand.h"
-
-enum {
-        ROW = 16
-};
-
-static void dump_config(const Node *config, const char *path, FILE *f) {
-        static const char zeros[ROW];
-        bool shown_extended = config->size <= 256, shown = false;
-
-        for (size_t at = 0; at < config->size; at += ROW) {
-                if (at + ROW > config->size || memcmp(config->data + at, zeros, ROW) == 0)
-                        continue;
-                fprintf(f, "%s@0x%zx=", path, at);
-                for (size_t i = 0; i < ROW; i++)
-                        fprintf(f, "%s%02x", i ? " " : "", (unsigned char) config->data[at + i]);
-                fputc('\n', f);
-                shown = true;
-                shown_extended = shown_extended || at >= 256;
-        }
-        if (!shown || !shown_extended) /* keeps the length */
-                fprintf(f, "%s@0x%x=00\n", path, config->size > 256 ? 256 : 0);
-}
+#include "util/tree.h"
 
 static void dump_file(const Node *file, const char *path, FILE *f) {
-        bool newline = file->size > 0 && file->data[file->size - 1] == '\n';
-
         if (file->error > 0)
-                fprintf(f, "%s!%s\n", path, strerrorname_np(file->error));
-        else if (strcmp(file->name, "config") == 0 && file->size >= 256)
-                dump_config(file, path, f);
-        else {
-                fprintf(f, "%s%s", path, newline ? "=" : ":=");
-                escape(f, file->data ?: "", file->size - newline);
-                fputc('\n', f);
-        }
+                tree_write_error(f, path, file->error);
+        else
+                tree_write_file(f, path, file->data ?: "", file->size);
 }
 
 static void dump_node(const Sim *sim, const Node *node, const char *path, FILE *f) {
         if (node->type == NODE_LINK)
-                fprintf(f, "%s -> %s\n", path, node->data);
+                tree_write_link(f, path, node->data);
         else if (node->type == NODE_FILE)
                 dump_file(node, path, f);
         else if (node->n_children == 0)
-                fprintf(f, "%s/\n", path);
+                tree_write_directory(f, path);
         else
                 for (size_t i = 0; i < node->n_children; i++) {
                         const Node *child = node->children[i];

@@ -8,11 +8,10 @@
 #include <time.h>
 
 #include "attr.h"
-#include "expand.h"
 #include "fault.h"
+#include "util/tree.h"
 
 enum {
-        ERRNO_MAX = 133,
         TICK_MSEC = 5
 };
 
@@ -30,15 +29,6 @@ struct LoggedWrite {
         bool done;
         bool orphan; /* the log was cleared meanwhile: the writer frees it */
 };
-
-int errno_from_name(const char *name) {
-        for (int e = 1; e <= ERRNO_MAX; e++) {
-                const char *known = strerrorname_np(e);
-                if (known && strcmp(known, name) == 0)
-                        return e;
-        }
-        return strcmp(name, "EWOULDBLOCK") == 0 ? EAGAIN : strcmp(name, "ENOTSUP") == 0 ? EOPNOTSUPP : -EINVAL;
-}
 
 /* log */
 
@@ -59,7 +49,7 @@ static void log_free(LoggedWrite *w) {
 
 static void log_print(const LoggedWrite *w, size_t number, FILE *f) {
         fprintf(f, "%zu %s ", number, w->path);
-        escape(f, w->value, w->size);
+        tree_escape(f, w->value, w->size);
         fprintf(f, " -> %s\n", !w->done ? "PENDING" : w->result < 0 ? strerrorname_np(-w->result) : "OK");
 }
 

@@ -36,5 +36,3 @@ int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, si
 void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value);
 void faults_reset(Sim *sim); /* also the log and the count */
 void log_dump(const Sim *sim, FILE *f);
-
-int errno_from_name(const char *name); /* -EINVAL: there is no such errno */

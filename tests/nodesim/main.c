@@ -12,6 +12,7 @@
 #include "load.h"
 #include "mount.h"
 #include "park.h"
+#include "uevent.h"
 
 static void usage(FILE *f) {
         fputs("nodesim [OPTIONS...] TREE MOUNTPOINT\n\n"
@@ -19,11 +20,15 @@ static void usage(FILE *f) {
               "  -h --help         Show this help\n"
               "     --foreground   Stay in the foreground\n"
               "     --allow-other  Let other users in\n"
-              "     --log=FILE     Append every write to FILE\n",
+              "     --log=FILE     Append every write to FILE\n"
+              "     --check-events Say by the exit status whether --events would work, and why not\n"
+              "     --events       Send the events of udev to all in this network namespace, which is better not the "
+              "host's\n",
               f);
 }
 
 static void sim_done(Sim *sim) {
+        uevents_close(sim);
         device_forget(sim, NULL);
         faults_reset(sim);
         nodes_free();
@@ -42,12 +47,24 @@ static void sim_done(Sim *sim) {
                 fclose(sim->log_file);
 }
 
-static int run(Sim *sim, char *paths[], bool foreground, bool allow_other) {
+static int open_events(Sim *sim) {
+        int r = uevents_open(sim);
+
+        if (r < 0)
+                fprintf(stderr, "Failed to open a socket for events: %s\n", strerror(-r));
+        return r;
+}
+
+static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool events) {
         int r = tree_load(sim, paths[0]);
 
         if (r < 0)
                 return r;
         devices_complete(sim);
+        if (events) /* not before: what the node was made with is no change */
+                r = open_events(sim);
+        if (r < 0)
+                return r;
         control_make(sim);
         r = mount_serve(sim, paths[1], foreground, allow_other);
         if (r < 0)
@@ -60,9 +77,11 @@ int main(int argc, char *argv[]) {
                                                  { "foreground", no_argument, NULL, 'f' },
                                                  { "allow-other", no_argument, NULL, 'o' },
                                                  { "log", required_argument, NULL, 'l' },
+                                                 { "events", no_argument, NULL, 'e' },
+                                                 { "check-events", no_argument, NULL, 'c' },
                                                  {} };
         Sim sim = { .lock = PTHREAD_MUTEX_INITIALIZER };
-        bool foreground = false, allow_other = false;
+        bool foreground = false, allow_other = false, events = false;
         const char *log = NULL;
         int c, r;
 
@@ -80,6 +99,13 @@ int main(int argc, char *argv[]) {
                 case 'l':
                         log = optarg;
                         break;
+                case 'e':
+                        events = true;
+                        break;
+                case 'c':
+                        r = open_events(&sim);
+                        uevents_close(&sim);
+                        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
                 default:
                         return 2;
                 }
@@ -92,7 +118,7 @@ int main(int argc, char *argv[]) {
                 return EXIT_FAILURE;
         }
         sim.root = node_new_root();
-        r = run(&sim, argv + optind, foreground, allow_other);
+        r = run(&sim, argv + optind, foreground, allow_other, events);
         sim_done(&sim);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

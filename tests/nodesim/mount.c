@@ -13,6 +13,7 @@
 #include "control.h"
 #include "fault.h"
 #include "mount.h"
+#include "uevent.h"
 
 #ifndef FOPEN_PARALLEL_DIRECT_WRITES
 #define FOPEN_PARALLEL_DIRECT_WRITES (1 << 6)
@@ -49,15 +50,18 @@ static fuse_ino_t ino_of(const Sim *sim, const Node *node) {
         return node == sim->root ? FUSE_ROOT_ID : (fuse_ino_t) (uintptr_t) node;
 }
 
-/* Not with the lock held: the kernel lets a lookup that is under way end first. */
+/* Not with the lock held: the kernel lets a lookup that is under way end first. Events go last, since who hears one
+ * looks at once. */
 static void unlock_and_tell(Sim *sim) {
-        size_t n;
+        size_t n, n_events;
         GoneName *gone = nodes_take_gone(&n);
+        UEvent *events = uevents_take(sim, &n_events);
 
         unlock(sim);
         for (size_t i = 0; i < n; i++)
                 (void) fuse_lowlevel_notify_inval_entry(sim->session, ino_of(sim, gone[i].dir), gone[i].name,
                                                         strlen(gone[i].name));
+        uevents_send(sim, events, n_events);
         pthread_mutex_lock(&sim->lock);
         for (size_t i = 0; i < n; i++) {
                 node_unref(gone[i].dir, 1);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
+#include "util/cleanup.h"
+
 typedef struct Node Node;
 
 /* A name that is no more in its directory, and that the kernel may have cached. */
@@ -37,12 +39,6 @@ struct Node {
         Node *previous, *next; /* all nodes there are */
         bool dropped;          /* removed for good, freed with the last reference */
 };
-
-static inline void freep(void *p) {
-        free(*(void **) p);
-}
-#define _cleanup_free_ __attribute__((cleanup(freep)))
-#define _printf_(a, b) __attribute__((format(printf, a, b)))
 
 char *xstrdup(const char *s);
 char *xstrndup(const char *s, size_t n);

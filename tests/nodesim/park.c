@@ -5,6 +5,7 @@
 
 #include "device.h"
 #include "park.h"
+#include "uevent.h"
 
 void park(Sim *sim, Node *node, Node *device, const char *driver) {
         sim->parked = xrealloc(sim->parked, sim->n_parked + 1, sizeof(Parked));
@@ -90,10 +91,20 @@ static Node *made_at(Sim *sim, const char *path, NodeType type) {
         return node;
 }
 
+static void group_add(Sim *sim, int group) {
+        _cleanup_free_ char *path = xasprintf("dev/vfio/%d", group);
+
+        if (node_at(sim->root, path))
+                return;
+        made_at(sim, path, NODE_FILE);
+        uevent_vfio_group(sim, "add", group);
+}
+
 void device_vfio_add(Sim *sim, Node *dev) {
         Node *class = made_at(sim, "sys/class/vfio-dev", NODE_DIR), *dir = node_make(dev, "vfio-dev", NODE_DIR);
-        _cleanup_free_ char *group = xasprintf("dev/vfio/%d", group_of(dev));
 
+        if (group_of(dev) >= 0)
+                group_add(sim, group_of(dev));
         if (dir->n_children == 0) {
                 char name[32];
                 unsigned n = 0;
@@ -104,8 +115,7 @@ void device_vfio_add(Sim *sim, Node *dev) {
                 node_make(dir, name, NODE_DIR);
         }
         node_link(class, dir->children[0]->name, dir->children[0]);
-        if (group_of(dev) >= 0)
-                made_at(sim, group, NODE_FILE);
+        uevent_vfio_device(sim, "add", dir->children[0]);
 }
 
 static bool group_has_vfio(Sim *sim, int group) {
@@ -118,11 +128,15 @@ static bool group_has_vfio(Sim *sim, int group) {
 }
 
 void device_vfio_remove(Sim *sim, Node *dev) {
-        Node *dir = node_child(dev, "vfio-dev");
+        Node *dir = node_child(dev, "vfio-dev"), *group = node_atf(sim->root, "dev/vfio/%d", group_of(dev));
 
-        for (size_t i = 0; dir && i < dir->n_children; i++)
+        for (size_t i = 0; dir && i < dir->n_children; i++) {
                 node_remove(node_child(node_at(sim->root, "sys/class/vfio-dev"), dir->children[i]->name));
+                uevent_vfio_device(sim, "remove", dir->children[i]);
+        }
         node_remove(dir);
-        if (!group_has_vfio(sim, group_of(dev)))
-                node_remove(node_atf(sim->root, "dev/vfio/%d", group_of(dev)));
+        if (!group || group_has_vfio(sim, group_of(dev)))
+                return;
+        node_remove(group);
+        uevent_vfio_group(sim, "remove", group_of(dev));
 }

@@ -65,5 +65,6 @@ typedef struct Sim {
         size_t n_faults;
         unsigned long releases; /* counts the command, hung writes wait for it to change */
         FILE *log_file;
+        struct UEvents *uevents; /* NULL: changes are told to nobody */
         struct fuse_session *session;
 } Sim;

@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "park.h"
 #include "sriov.h"
+#include "uevent.h"
 
 enum {
         CONFIG_SIZE = 256,
@@ -162,6 +163,7 @@ static void vf_create(Sim *sim, Node *pf, const VfTemplate *template, unsigned i
         device_register(sim, vf, group < 0 || template->group_of_pf ? group : group_lowest_free(sim));
         node_link(vf, "physfn", pf);
         node_link(pf, link, vf);
+        uevent_device(sim, "change", vf); /* the links came after it was added */
         if (device_autoprobe(sim))
                 driver_probe(sim, vf);
 }
@@ -181,6 +183,7 @@ static int sriov_create(Sim *sim, Node *pf, unsigned n) {
         for (unsigned i = 0; i < n; i++)
                 vf_create(sim, pf, &template, i);
         node_write(pf, "sriov_numvfs", "%u\n", n);
+        uevent_device(sim, "change", pf);
         return 0;
 }
 

@@ -35,7 +35,8 @@ static void test_names(void **state _unused_) {
 static void test_defaults(void **state _unused_) {
         _cleanup_config_ Config *c = parse("");
 
-        assert_string_equal(c->file, "test.conf");
+        assert_int_equal(c->n_files, 1);
+        assert_string_equal(c->files[0], "test.conf");
         assert_string_equal(c->vfio_driver, "vfio-pci");
         assert_int_equal(c->job_timeout, 60);
         assert_true(cpuset_is_empty(&c->housekeeping));
@@ -73,9 +74,9 @@ static void test_full(void **state _unused_) {
         assert_int_equal(c->n_pools, 2);
         const Pool *gpu = config_find_pool(c, "gpu"), *vf = config_find_pool(c, "ib-vf");
         assert_ptr_equal(gpu, &c->pools[0]);
-        assert_int_equal(gpu->line, 10);
+        assert_int_equal(gpu->place.line, 10);
         assert_int_equal(gpu->n_matches, 2);
-        assert_int_equal(gpu->matches[1].line, 12);
+        assert_int_equal(gpu->matches[1].place.line, 12);
         assert_int_equal(gpu->matches[1].device, 0x740f);
         assert_int_equal(gpu->bind, POOL_BIND_ALLOCATE);
         assert_int_equal(gpu->virtual_functions, 0);
@@ -103,7 +104,6 @@ static void test_problems(void **state _unused_) {
                 { "JobTimeoutSec=0",
                   "JobTimeoutSec=0 is not understood: expected a number of seconds from 1 to 3600." },
                 { "JobTimeoutSec=3601", "from 1 to 3600" },
-                { "JobTimeoutSec=", "from 1 to 3600" },
                 { "VfioDriver=../x", "name of a kernel driver" },
                 { "HousekeepingCpus=3-1", "list of CPUs" },
                 { "ReserveMemory=1.5G", "a size" },
@@ -195,6 +195,12 @@ static void test_limits(void **state _unused_) {
         _cleanup_config_ Config *big = parse(text);
         assert_int_equal(big->n_problems, 1);
         assert_int_equal(big->problems[0].line, 0);
+        /* What it was to exclude is not known. */
+        assert_string_equal(big->unreadable,
+                            "test.conf cannot be read: the configuration is too large, 1 MiB is the limit.");
+        assert_string_equal(big->held_back,
+                            "test.conf cannot be read: the configuration is too large, 1 MiB is the limit. Nothing is "
+                            "offered until it can.");
 }
 
 /* A broken line of [Exclude], or what may be a misspelt [Exclude], takes everything off offer; other broken lines do
@@ -283,7 +289,7 @@ static void test_virtual_functions_by_address(void **state _unused_) {
 
         assert_int_equal(c->n_problems, 1);
         assert_int_equal(c->problems[0].line, 2);
-        assert_non_null(strstr(c->problems[0].message, "Match= in line 4 uses address="));
+        assert_non_null(strstr(c->problems[0].message, "Match= in test.conf:4 uses address="));
         assert_non_null(strstr(c->problems[0].message, "pf="));
         assert_int_equal(c->pools[0].virtual_functions, 0);
         assert_int_equal(c->pools[0].n_matches, 2);
@@ -322,12 +328,12 @@ static void test_match_problems(void **state _unused_) {
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_free_ char *problem = NULL;
-                Match m = { .line = 7 };
+                Match m = { .place.line = 7 };
 
                 assert_int_equal(match_parse(cases[i].text, &m, &problem), -EINVAL);
                 if (!strstr(problem, cases[i].sentence))
                         fail_msg("'%s' gives '%s'", cases[i].text, problem);
-                assert_int_equal(m.line, 7);
+                assert_int_equal(m.place.line, 7);
         }
 }
 

@@ -129,7 +129,7 @@ static void test_json_plan(void **state) {
 static void test_json_describe_names_what_is_missing(void **state) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_json_ json_object *o = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *same = NULL;
         json_object *devices = NULL, *present, *missing;
         Allocation *a = allocation_new("vm1");
         AllocationDevice *d = allocation_add_device(a, address_of("0000:99:00.0"), DEVICE_ROLE_HELD);
@@ -154,6 +154,8 @@ static void test_json_describe_names_what_is_missing(void **state) {
                 (void) member(missing, key);
         }
         assert_null(strchr(text, '\n'));
+        same = json_describe_text(&t->context, "0");
+        assert_string_equal(same, text);
 }
 
 #define assert_table(type, max, name)                                                                                  \

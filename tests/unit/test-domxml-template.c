@@ -100,6 +100,8 @@ static void test_template_refused(void **state) {
                   "type='kvm'><title>&e;</title></domain>",
                   "DOCTYPE" },
                 { "<domain/>", "domain type" },
+                { "<domain type='kvm' xmlns:a='urn:a&amp;b'/>", "namespace" },
+                { "<domain type='kvm'><metadata><a xmlns='urn:&lt;b'/></metadata></domain>", "namespace" },
                 { "<domain type='xen'/>", "'xen'" },
                 { "<domain type='&#10;'/>", "'\\x0a'" },
                 { "<domain type='kvm'><devices/><devices/></domain>", "more than one <devices>" },

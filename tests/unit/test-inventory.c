@@ -252,6 +252,36 @@ static void test_path_that_loops(void **state) {
         assert_int_equal(find(inv, "0000:03:00.0")->parent, -1);
 }
 
+static void test_host_bridges(void **state) {
+        static const struct {
+                const char *path, *host;
+        } cases[] = {
+                { "pci0000:00/0000:00:01.0", "pci0000:00" },
+                { "pci0000:80/0000:80:02.0/0000:82:00.0", "pci0000:80" },
+                { "platform/soc/40000000.pcie/pci0001:00/0001:00:00.0", "platform/soc/40000000.pcie/pci0001:00" },
+                { "LNXSYSTM:00/LNXSYBUS:00/PNP0A08:00/pci0000:00/0000:00:01.0/0000:01:00.0",
+                  "LNXSYSTM:00/LNXSYBUS:00/PNP0A08:00/pci0000:00" },
+                { "pci0000:64/0000:64:05.5/pci10000:e0/10000:e0:02.0", "pci0000:64/0000:64:05.5/pci10000:e0" },
+                { "pci0000:0/0000:00:01.0", "" },
+                { "pci0000:00:00/0000:00:01.0", "" },
+                { "bus0000:00/0000:00:01.0", "" },
+                { "pci/0000:00:01.0", "" },
+                { "pci00000000000000000000000:00/0000:00:01.0", "" },
+                { "elsewhere/0000:00:01.0", "" },
+                { "/", "" },
+                { "", "" },
+                { NULL, "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                PciDevice dev = { .path = (char *) cases[i].path };
+                size_t n = strlen(cases[i].host);
+
+                assert_int_equal(pci_device_host_length(&dev), n);
+                assert_true(n == 0 || strncmp(cases[i].path, cases[i].host, n) == 0);
+        }
+}
+
 static void test_faults_and_notes(void **state) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         PciDevice *dev = inventory_add_device(inv, addr("0000:01:00.0"));
@@ -288,6 +318,7 @@ int main(void) {
                 cmocka_unit_test(test_classes),
                 cmocka_unit_test(test_isolated_path),
                 cmocka_unit_test(test_path_that_loops),
+                cmocka_unit_test(test_host_bridges),
                 cmocka_unit_test(test_faults_and_notes),
                 cmocka_unit_test(test_names),
         };

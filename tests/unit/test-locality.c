@@ -11,8 +11,9 @@
 #include "core/locality.h"
 #include "util/strings.h"
 
-#define SWITCH  "pci0000:10/0000:10:01.0/0000:11:00.0/"
-#define CASCADE "pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0/"
+#define SWITCH   "pci0000:10/0000:10:01.0/0000:11:00.0/"
+#define FIRMWARE "LNXSYSTM:00/LNXSYBUS:00/"
+#define CASCADE  "pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0/"
 
 /* The machine of these tests: path and node. */
 static const struct {
@@ -51,6 +52,12 @@ static const struct {
         { "pci0000:c0/0000:c0:01.0/0000:c1:00.0", -1 },
         { "pci0000:d0/0000:d0:01.0", -1 },
         { "pci0000:d0/0000:d0:01.0/0000:d1:00.0", -1 },
+        /* host bridges below something: two of one firmware object, of different sockets; one below a PCI function */
+        { FIRMWARE "pci0001:00/0001:00:01.0", 0 },
+        { FIRMWARE "pci0001:00/0001:00:02.0", 0 },
+        { FIRMWARE "pci0002:00/0002:00:01.0", 1 },
+        { FIRMWARE "pci0003:00/0003:00:01.0", 0 },
+        { "pci0000:80/0000:80:01.0/pci0004:00/0004:00:01.0", 1 },
 };
 
 typedef struct Fixture {
@@ -129,6 +136,11 @@ static void test_distances(void **state) {
                 { "0000:c1:00.0", "0000:d1:00.0", DISTANCE_SYS }, /* both unknown is not the same */
                 { "0000:c1:00.0", "0000:c0:01.0", DISTANCE_PHB },
                 { "0000:c1:00.0", "0000:13:00.0", DISTANCE_SYS },
+                { "0001:00:01.0", "0001:00:02.0", DISTANCE_PHB },
+                { "0001:00:01.0", "0002:00:01.0", DISTANCE_SYS },
+                { "0001:00:01.0", "0003:00:01.0", DISTANCE_NODE },
+                { "0001:00:01.0", "0000:13:00.0", DISTANCE_NODE },
+                { "0004:00:01.0", "0000:81:00.0", DISTANCE_NODE }, /* a host bridge of its own, and no bridge above */
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

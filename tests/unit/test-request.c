@@ -65,6 +65,9 @@ static void test_check(void **state _unused_) {
                 { NULL, 0, 8, 0, GIB + 1, 0, "not a whole number of 4 KiB pages" },
                 { NULL, 0, 64, REQUEST_CELLS_MAX + 1, GIB, 0, "9 guest NUMA cells; the limit is 8" },
                 { NULL, 0, 2, 3, GIB, 0, "3 guest NUMA cells for 2 vCPUs" },
+                { NULL, 0, 2, 2, 4 << 20, 2 << 20, NULL },
+                { NULL, 0, 2, 2, 2 << 20, 2 << 20, "2 MiB of memory is less than one page of 2 MiB for each of 2" },
+                { NULL, 0, 2, 2, 4096, 0, "4 KiB of memory is less than one page of 4 KiB for each of 2" },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Completion for passthroughctl. Verbs and options are what its --help says, names what the node has, so nothing here gets old.
+
+_passthroughctl_verbs() {
+    passthroughctl --help 2>/dev/null | sed -n '/^Verbs:$/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p'
+}
+
+# Of a verb, or without one the global ones; "--help" and "-h" alike.
+_passthroughctl_options() {
+    passthroughctl ${1:+"$1"} --help 2>/dev/null | sed -n '/^Options:$/,$p' | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '
+}
+
+# The first column of a table, without its heading.
+_passthroughctl_column() {
+    passthroughctl "${@:2}" 2>/dev/null | awk -v c="$1" 'NR > 1 && $c != "-" { print $c }' | sort -u
+}
+
+_passthroughctl() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' i words=''
+    # Readline breaks words at "=" and ":"; a pool's count and an address come in pieces.
+    if declare -F _get_comp_words_by_ref >/dev/null; then
+        local words_ref cword
+        _get_comp_words_by_ref -n =: -c cur -p prev -w words_ref -i cword
+        COMP_WORDS=("${words_ref[@]}") COMP_CWORD=$cword
+    fi
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --pool | --generation | --template | --node | --config) ((i++)) ;;
+        -*) ;;
+        *) verb=${COMP_WORDS[i]} && break ;;
+        esac
+    done
+
+    case $prev in
+    --numa) words='required preferred socket legacy' ;;
+    --proximity) words='switch root-complex node any' ;;
+    --pool) words=$(_passthroughctl_column 2 list) ;;
+    --template | --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
+    --node) mapfile -t COMPREPLY < <(compgen -f -X '!*.tree' -- "$cur" && compgen -d -- "$cur") && return ;;
+    -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
+    --cpus | --memory | --page-size | --cells | --generation) return ;;
+    *)
+        case $verb,$cur in
+        *,-*) words=$(_passthroughctl_options "$verb") ;;
+        ,*) words=$(_passthroughctl_verbs) ;;
+        show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
+        explain,*) words=$(_passthroughctl_column 1 list --all) ;;
+        release,* | xml,*) words=$(_passthroughctl_column 1 allocations) ;;
+        plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
+        esac
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+    [[ ${COMPREPLY[*]} != *= ]] || compopt -o nospace 2>/dev/null
+    ! declare -F __ltrim_colon_completions >/dev/null || __ltrim_colon_completions "$cur"
+}
+
+complete -F _passthroughctl passthroughctl

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Events of PCI functions as udev passes them on when its rules are through. An event says where to look; what is there
+ * is read from sysfs.
+ */
+
+#include "core/pciaddr.h"
+#include "util/cleanup.h"
+
+typedef enum UeventAction {
+        UEVENT_CHANGE, /* unbind, change, and whatever else there is */
+        UEVENT_ADD,    /* drivers are tried next: one may be at work on it, with the device's lock held */
+        UEVENT_BIND,   /* and be through */
+        UEVENT_REMOVE,
+} UeventAction;
+
+typedef struct UeventMonitor UeventMonitor;
+
+/* From here on events are kept for uevent_monitor_read(). */
+int uevent_monitor_new(UeventMonitor **ret);
+UeventMonitor *uevent_monitor_free(UeventMonitor *m);
+DEFINE_CLEANUP(UeventMonitor *, uevent_monitor_free)
+
+/* Readable when there is something to read. */
+int uevent_monitor_fd(const UeventMonitor *m);
+
+/* 1: an event. 0: none waits. -ENOBUFS: some were lost, those that follow are still to be read; or another errno. */
+int uevent_monitor_read(UeventMonitor *m, UeventAction *ret_action, PciAddress *ret_address);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Recording, part by part. What is absent is not recorded, what cannot be read is recorded as that and counted. */
+
+#include <stdio.h>
+
+#include "replay/identity.h"
+#include "util/sysfs.h"
+
+typedef struct Recorder {
+        const Sysfs *fs;
+        Identities identities;
+        FILE *out;
+        FILE *unreadable; /* paths and why, for the header: the first UNREADABLE_SHOWN */
+        size_t n_unreadable;
+        bool own_mounts; /* those of process 1 may not be looked at */
+} Recorder;
+
+#define UNREADABLE_SHOWN 16U
+#define RECORD_FILE_MAX  (16U * 1024U * 1024U)
+
+/* A file by an open descriptor or negative errno, under path. 0, or -ENOMEM. */
+typedef char *(*RecordFilter)(const Recorder *r, char *text); /* takes text, returns what to write; NULL: no memory */
+int record_descriptor(Recorder *r, int fd, const char *path, RecordFilter filter);
+int record_file(Recorder *r, const char *path, RecordFilter filter);
+/* name in dir_fd, which is path: not through a link. */
+int record_file_at(Recorder *r, int dir_fd, const char *path, const char *name, RecordFilter filter);
+int record_link_at(Recorder *r, int dir_fd, const char *path, const char *name);
+int record_directory(Recorder *r, const char *path);
+int record_unreadable(Recorder *r, const char *path, int error);
+int record_bytes(Recorder *r, const char *path, const char *data, size_t size);
+
+/* Names in a directory below the root, sorted; none when it is not there. */
+int record_list(Recorder *r, const char *path, int *ret_fd, char ***ret, size_t *ret_n);
+
+/* Filters. */
+char *filter_digits(const Recorder *r, char *text);
+char *filter_scrub(const Recorder *r, char *text);
+
+int record_pci(Recorder *r);     /* functions and bridges, drivers, groups */
+int record_classes(Recorder *r); /* block devices and interfaces, and what they are stacked on */
+int record_host(Recorder *r);    /* CPUs, memory, mounts, swap, routes, command line, configuration */

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The keys of the configuration: what they are called, take, and mean when empty. */
+
+#include <errno.h>
+
+#include "core/config-internal.h"
+#include "util/strings.h"
+
+#define JOB_TIMEOUT_MAX       3600U
+#define DRIVER_NAME_MAX       63U
+#define DRIVER_NAME           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
+
+/* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
+
+static int parse_vfio_driver(ConfigParser *p, const char *value) {
+        size_t len = strspn(value, DRIVER_NAME);
+
+        if (len == 0 || len > DRIVER_NAME_MAX || value[len])
+                return -EINVAL;
+        return string_copy(&p->config->vfio_driver, value);
+}
+
+static int parse_job_timeout(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, JOB_TIMEOUT_MAX, &n);
+
+        if (r < 0 || n == 0)
+                return -EINVAL;
+        p->config->job_timeout = (unsigned) n;
+        return 0;
+}
+
+static int parse_housekeeping(ConfigParser *p, const char *value) {
+        return cpuset_parse(value, &p->config->housekeeping);
+}
+
+static int parse_reserve_memory(ConfigParser *p, const char *value) {
+        return parse_size(value, &p->config->reserve_memory);
+}
+
+static int parse_after_release(ConfigParser *p, const char *value) {
+        AfterRelease a = after_release_from_string(value);
+
+        if (a == _AFTER_RELEASE_INVALID)
+                return -EINVAL;
+        p->config->after_release = a;
+        return 0;
+}
+
+static int parse_bind(ConfigParser *p, const char *value) {
+        PoolBind b = pool_bind_from_string(value);
+
+        if (b == _POOL_BIND_INVALID)
+                return -EINVAL;
+        p->config->pools[p->pool].bind = b;
+        return 0;
+}
+
+static int parse_virtual_functions(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, VIRTUAL_FUNCTIONS_MAX, &n);
+
+        if (r < 0)
+                return r;
+        p->config->pools[p->pool].virtual_functions = (unsigned) n;
+        p->config->pools[p->pool].virtual_functions_place = (ConfigPlace){ p->file, p->line };
+        return 0;
+}
+
+/* Gives its own sentences. Only "Match=" itself empties the list, so that nothing that was to be excluded is forgotten.
+ */
+static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
+        _cleanup_free_ char *problem = NULL;
+        Match m;
+        int r;
+
+        if (p->resets) {
+                while (*n > 0)
+                        match_done(&(*matches)[--*n]);
+                return 0;
+        }
+        if (*n >= CONFIG_MATCHES_MAX)
+                return parser_problem(p, "There are more than %u Match= lines here, those of other files counted.",
+                                      CONFIG_MATCHES_MAX);
+
+        r = match_parse(value, &m, &problem);
+        if (r == -EINVAL)
+                return parser_problem(p, "%s%s", problem,
+                                      p->section == SECTION_EXCLUDE ? " Nothing is offered until it is mended." : "");
+        if (r < 0)
+                return r;
+
+        if (ARRAY_RESERVE(*matches, *n) < 0) {
+                match_done(&m);
+                return -ENOMEM;
+        }
+        m.place = (ConfigPlace){ p->file, p->line };
+        (*matches)[(*n)++] = m;
+        return 0;
+}
+
+static int parse_pool_match(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+
+        return add_match(p, value, &pool->matches, &pool->n_matches);
+}
+
+static int parse_exclude_match(ConfigParser *p, const char *value) {
+        return add_match(p, value, &p->config->excludes, &p->config->n_excludes);
+}
+
+static const struct Key {
+        Section section;
+        const char *name;
+        int (*parse)(ConfigParser *p, const char *value);
+        const char *fallback; /* what an empty value means */
+        const char *expected;
+} keys[] = {
+        { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "vfio-pci", "the name of a kernel driver, as in vfio-pci" },
+        { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
+        { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
+        { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
+        { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
+        { SECTION_POOL, "Match", parse_pool_match, "", "terms" },
+        { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535" },
+        { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
+        { SECTION_EXCLUDE, "Match", parse_exclude_match, "", "terms" },
+};
+
+static const char *const section_names[_SECTION_MAX] = {
+        [SECTION_DAEMON] = "[Daemon]",
+        [SECTION_POOL] = "[Pool]",
+        [SECTION_EXCLUDE] = "[Exclude]",
+};
+
+/* "Exclude]", "[Exclude": after it the lines of [Exclude] would be taken for those of the section before. */
+bool config_may_be_header(const char *text) {
+        return strpbrk(text, "[]") || strcasestr(text, "exclude");
+}
+
+static int unknown_key(ConfigParser *p, const char *name) {
+        _cleanup_free_ char *known = NULL;
+
+        if (config_may_be_header(name) && parser_hold_back_header(p) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (keys[i].section == p->section &&
+                    string_replace(&known, "%s%s%s=", known ? known : "", known ? ", " : "", keys[i].name) < 0)
+                        return -ENOMEM;
+        return parser_problem(p, "Unknown key '%s=' in %s; known: %s.", name, section_names[p->section], known);
+}
+
+int config_parse_key(ConfigParser *p, const char *name, const char *value) {
+        int r;
+
+        if (p->section == SECTION_IGNORED)
+                return p->suspect && streq(name, "Match")
+                               ? parser_hold_back(
+                                         p, "A Match= line under an unknown header, perhaps a misspelt [Exclude], "
+                                            "could not be read")
+                               : 0;
+        if (p->section == SECTION_NONE)
+                return parser_problem(
+                        p, "'%s=' stands before any section; expected [Daemon], [Pool NAME] or [Exclude] first.", name);
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                if (keys[i].section != p->section || !streq(keys[i].name, name))
+                        continue;
+                r = keys[i].parse(p, *value ? value : keys[i].fallback);
+                if (r < 0 && r != -ENOMEM)
+                        return parser_problem(p, "%s=%s is not understood: expected %s.", name, value,
+                                              keys[i].expected);
+                return r;
+        }
+        return unknown_key(p, name);
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl monitor: what the daemon signals, a line each, as it happens. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "bus/names.h"
+#include "ctl/properties.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/verbs.h"
+#include "util/strings.h"
+
+#define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
+#define MATCH_OWNER                                                                                                    \
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
+        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
+
+#define WHAT_STEP "step"
+
+typedef struct Monitor {
+        Client *client; /* not owned */
+        sd_bus_slot *slots[2];
+        char *daemon; /* unique name; what others send is not heard; NULL: it does not run */
+        bool failed;  /* to write */
+} Monitor;
+
+/* What a line may be about. */
+typedef struct Kind {
+        const char *prefix, *interface; /* of its objects; NULL: it has none */
+        const char *name;
+        const char *key;      /* of its label in JSON */
+        const char *made;     /* what happened to a new one */
+        const char *shown[4]; /* of a new one, for people; of others that which changed */
+} Kind;
+
+static const Kind kind_device = {
+        BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, "device", "address", "added", { "pool", "state", "driver", "name" },
+};
+static const Kind kind_allocation = {
+        BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE, "allocation", "name", "new", { "state" },
+};
+static const Kind kind_job = { BUS_JOB_PREFIX, BUS_JOB_INTERFACE, "job", "id", "new", { "verb", "subject" } };
+static const Kind kind_node = { .interface = BUS_MANAGER_INTERFACE, .name = "node" };
+static const Kind kind_daemon = { .name = "daemon" };
+
+typedef struct Line {
+        const Kind *kind;
+        const char *label; /* NULL where there is but one */
+        const char *what;
+        json_object *properties; /* or NULL */
+        const char *result;      /* or NULL */
+} Line;
+
+static void monitor_done(Monitor *m) {
+        for (size_t i = 0; i < ELEMENTSOF(m->slots); i++)
+                sd_bus_slot_unref(m->slots[i]);
+        free(m->daemon);
+}
+
+/* lines */
+
+static void format_time(bool json, char *buf, size_t size) {
+        struct timespec now;
+        struct tm tm;
+        size_t n;
+
+        (void) clock_gettime(CLOCK_REALTIME, &now);
+        (void) (json ? gmtime_r(&now.tv_sec, &tm) : localtime_r(&now.tv_sec, &tm));
+        n = strftime(buf, size, json ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
+        if (json)
+                (void) snprintf(buf + n, size - n, ".%06ldZ", now.tv_nsec / 1000);
+        else
+                (void) snprintf(buf + n, size - n, ".%03ld", now.tv_nsec / 1000000);
+}
+
+static void print_property(json_object *properties, const char *key, const char *separator) {
+        const char *s = reply_cell(properties, key), *quote = strchr(s, ' ') ? "\"" : "";
+
+        printf("%s %s %s%s%s", separator, key, quote, s, quote);
+}
+
+static void print_shown(const Kind *kind, json_object *properties) {
+        const char *separator = ":";
+
+        for (size_t i = 0; i < ELEMENTSOF(kind->shown); i++)
+                if (kind->shown[i] && reply_text(properties, kind->shown[i])) {
+                        print_property(properties, kind->shown[i], separator);
+                        separator = ",";
+                }
+}
+
+static void print_changed(json_object *properties) {
+        const char *separator = ":";
+
+        json_object_object_foreach(properties, key, value) {
+                (void) value;
+                print_property(properties, key, separator);
+                separator = ",";
+        }
+}
+
+static void print_step(json_object *properties) {
+        const char *message = reply_text(properties, "message");
+        int64_t done = 0, total = 0;
+
+        (void) reply_number(properties, "steps_done", &done);
+        (void) reply_number(properties, "steps_total", &total);
+        printf(" %" PRId64 "/%" PRId64 ": %s", MIN(done + 1, total), total,
+               message ? message : reply_cell(properties, "step"));
+}
+
+static void print_text(const Line *line) {
+        const char *label = line->label;
+        char now[64];
+
+        format_time(false, now, sizeof(now));
+        printf("%s %s%s%s %s", now, line->kind->name, label ? " " : "",
+               !label || text_is_clean(label) ? label ?: "" : "(unprintable)", line->what);
+        if (line->properties && streq(line->what, WHAT_STEP))
+                print_step(line->properties);
+        else if (line->properties && streq_ptr(line->what, line->kind->made))
+                print_shown(line->kind, line->properties);
+        else if (line->properties)
+                print_changed(line->properties);
+        printf("%s%s\n", line->result ? ": " : "", line->result ?: "");
+}
+
+static json_object *label_value(const Line *line) {
+        uint64_t id;
+
+        return line->kind == &kind_job && parse_unsigned(line->label, UINT32_MAX, &id) == 0
+                       ? json_object_new_uint64(id)
+                       : json_object_new_string(line->label);
+}
+
+static int print_json(const Monitor *m, const Line *line) {
+        _cleanup_json_ json_object *o = json_object_new_object();
+        _cleanup_free_ char *event = NULL;
+        char now[64];
+
+        format_time(true, now, sizeof(now));
+        if (!o || string_replace(&event, "%s-%s", line->kind->name, line->what) < 0 || !reply_add(o, "time", now) ||
+            !reply_add(o, "event", event))
+                return -ENOMEM;
+        if (line->label && json_object_object_add(o, line->kind->key, label_value(line)) < 0)
+                return -ENOMEM;
+        if (line->properties && json_object_object_add(o, "properties", json_object_get(line->properties)) < 0)
+                return -ENOMEM;
+        if (line->result && !reply_add(o, "result", line->result))
+                return -ENOMEM;
+        return reply_print(m->client->args, TAKE_PTR(o));
+}
+
+static int print_line(Monitor *m, const Line *line) {
+        int r = 0;
+
+        if (args_has(m->client->args, OPTION_JSON))
+                r = print_json(m, line);
+        else
+                print_text(line);
+        m->failed = fflush(stdout) != 0;
+        return r;
+}
+
+/* signals */
+
+static const Kind *kind_of(const char *path, char **ret_label) {
+        static const Kind *const kinds[] = { &kind_device, &kind_allocation, &kind_job };
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if (sd_bus_path_decode(path, kinds[i]->prefix, ret_label) > 0)
+                        return kinds[i];
+        return NULL;
+}
+
+/* Finds what is of ours in an a{sa{sv}}. NULL when there is nothing. */
+static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **ret) {
+        _cleanup_json_ json_object *properties = NULL;
+        const char *interface;
+        int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "{sa{sv}}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_DICT_ENTRY, "sa{sv}")) > 0) {
+                r = sd_bus_message_read(msg, "s", &interface);
+                if (r >= 0)
+                        r = streq(interface, kind->interface) && !properties ? properties_read(msg, &properties)
+                                                                             : sd_bus_message_skip(msg, "a{sv}");
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(msg);
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(properties);
+        return 0;
+}
+
+static int handle_added(Monitor *m, sd_bus_message *msg) {
+        _cleanup_json_ json_object *properties = NULL;
+        _cleanup_free_ char *label = NULL;
+        const char *path;
+        const Kind *kind;
+        int r;
+
+        r = sd_bus_message_read(msg, "o", &path);
+        kind = r < 0 ? NULL : kind_of(path, &label);
+        if (!kind)
+                return r;
+        r = read_interfaces(msg, kind, &properties);
+        if (r < 0 || !properties)
+                return r;
+        return print_line(m, &(Line){ kind, label, kind->made, properties });
+}
+
+/* That of a job is left to JobRemoved, which has the result. */
+static int handle_removed(Monitor *m, sd_bus_message *msg) {
+        _cleanup_free_ char *label = NULL;
+        const char *path;
+        const Kind *kind;
+        int r;
+
+        r = sd_bus_message_read(msg, "o", &path);
+        kind = r < 0 ? NULL : kind_of(path, &label);
+        return kind && kind != &kind_job ? print_line(m, &(Line){ kind, label, "removed" }) : r;
+}
+
+static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
+        _cleanup_free_ char *label = NULL;
+        const char *path, *result;
+        int r;
+
+        r = sd_bus_message_read(msg, "uos", NULL, &path, &result);
+        if (r < 0 || kind_of(path, &label) != &kind_job)
+                return r;
+        return print_line(m, &(Line){ &kind_job, label, "removed", .result = result });
+}
+
+/* Not so when the last step is over: JobRemoved says that. */
+static bool is_step(json_object *properties) {
+        int64_t done, total;
+
+        return reply_text(properties, "message") ||
+               (reply_text(properties, "step") && reply_number(properties, "steps_done", &done) &&
+                reply_number(properties, "steps_total", &total) && done < total);
+}
+
+static int handle_changed(Monitor *m, sd_bus_message *msg) {
+        _cleanup_json_ json_object *properties = NULL;
+        _cleanup_free_ char *label = NULL;
+        const char *path = sd_bus_message_get_path(msg), *interface;
+        const Kind *kind = streq_ptr(path, BUS_PATH) ? &kind_node : kind_of(path, &label);
+        int r;
+
+        r = sd_bus_message_read(msg, "s", &interface);
+        if (r < 0 || !kind || !streq(interface, kind->interface))
+                return r;
+        r = properties_read(msg, &properties);
+        if (r < 0 || json_object_object_length(properties) == 0 || (kind == &kind_job && !is_step(properties)))
+                return r;
+        return print_line(m, &(Line){ kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
+}
+
+/* A daemon that takes over from another is told of as one that went and one that came. */
+static int handle_owner(Monitor *m, sd_bus_message *msg) {
+        const char *name, *before, *after;
+        int r;
+
+        r = sd_bus_message_read(msg, "sss", &name, &before, &after);
+        if (r < 0 || streq_ptr(*after ? after : NULL, m->daemon))
+                return r;
+        if (m->daemon)
+                r = print_line(m, &(Line){ &kind_daemon, NULL, "gone" });
+        if (r >= 0)
+                r = string_copy(&m->daemon, *after ? after : NULL);
+        return r >= 0 && m->daemon ? print_line(m, &(Line){ &kind_daemon, NULL, "running" }) : r;
+}
+
+static const struct {
+        const char *interface, *member;
+        int (*handle)(Monitor *m, sd_bus_message *msg);
+} signals[] = {
+        { "org.freedesktop.DBus.ObjectManager", "InterfacesAdded", handle_added },
+        { "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved", handle_removed },
+        { "org.freedesktop.DBus.Properties", "PropertiesChanged", handle_changed },
+        { BUS_MANAGER_INTERFACE, "JobRemoved", handle_job_removed },
+};
+
+static int handle(Monitor *m, sd_bus_message *msg) {
+        const char *sender = sd_bus_message_get_sender(msg);
+
+        /* Anybody may send anybody a signal: the name in the match is not checked by the library. */
+        if (sd_bus_message_is_signal(msg, "org.freedesktop.DBus", "NameOwnerChanged"))
+                return streq_ptr(sender, "org.freedesktop.DBus") ? handle_owner(m, msg) : 0;
+        if (!m->daemon || !streq_ptr(sender, m->daemon))
+                return 0;
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                if (sd_bus_message_is_signal(msg, signals[i].interface, signals[i].member))
+                        return signals[i].handle(m, msg);
+        return 0;
+}
+
+/* One that cannot be read is skipped: the next may be. */
+static int on_signal(sd_bus_message *msg, void *userdata, sd_bus_error *ret_error) {
+        int r = handle(userdata, msg);
+
+        return r == -ENOMEM ? r : 0;
+}
+
+/* Who is the daemon now; it is not started for this. */
+static int find_daemon(Monitor *m) {
+        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+        const char *name;
+        int r;
+
+        r = sd_bus_get_name_creds(m->client->bus, BUS_NAME, SD_BUS_CREDS_UNIQUE_NAME, &creds);
+        if (r == -ENXIO)
+                return print_line(m, &(Line){ &kind_daemon, NULL, "gone" });
+        if (r >= 0)
+                r = sd_bus_creds_get_unique_name(creds, &name);
+        if (r >= 0)
+                r = string_copy(&m->daemon, name);
+        return r < 0 ? r : print_line(m, &(Line){ &kind_daemon, NULL, "running" });
+}
+
+static int monitor_start(Monitor *m) {
+        static const char *const matches[] = { MATCH_DAEMON, MATCH_OWNER };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(matches); i++)
+                r = sd_bus_add_match(m->client->bus, &m->slots[i], matches[i], on_signal, m);
+        return r < 0 ? r : find_daemon(m);
+}
+
+int verb_monitor(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(monitor_done) Monitor m = { 0 };
+        int r;
+
+        r = client_new(args, &c);
+        if (r < 0)
+                return r;
+        m.client = c;
+        r = monitor_start(&m);
+        client_catch_interrupt();
+        while (r >= 0 && !m.failed)
+                r = client_turn(c);
+        if (r == -EINTR)
+                return EXIT_INTERRUPTED;
+        return r < 0 ? client_lost(c, r) : EXIT_FAILURE;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl topology --matrix: how far GPUs and NICs are apart, as the daemon says. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ctl/report.h"
+#include "ctl/topology.h"
+#include "util/strings.h"
+
+#define WORD_WIDTH 4U /* "NODE" */
+
+/* One device of the matrix. VFs stand where their PF does. */
+typedef struct Member {
+        const Item *item;
+        size_t at;                     /* row and column in the document */
+        size_t n_vfs, available;       /* VFs in pools */
+        const char *pool, *allocation; /* its own, or the first of its VFs' */
+        char label[16];                /* "GPU0" */
+} Member;
+
+typedef struct Members {
+        Member *all;
+        size_t n, left_out;
+        size_t label_width;
+} Members;
+
+static void members_done(Members *m) {
+        free(m->all);
+}
+
+static const Item *find_item(const Items *items, const char *address) {
+        for (const Item *i = items->all; i < items->all + items->n; i++)
+                if (streq(i->address, address))
+                        return i;
+        return NULL;
+}
+
+static bool is_gpu(const Item *item) {
+        return streq_ptr(reply_text(item->device, "kind"), "gpu");
+}
+
+static void look_at(Member *m, const Items *items) {
+        m->pool = reply_text(m->item->device, "pool");
+        m->allocation = reply_text(m->item->device, "allocation");
+        /* They are listed right after it. */
+        for (const Item *vf = m->item + 1; vf < items->all + items->n && vf->above == m->item; vf++) {
+                const char *pool = reply_text(vf->device, "pool");
+
+                if (!pool)
+                        continue;
+                m->n_vfs++;
+                m->available += streq_ptr(reply_text(vf->device, "state"), "available");
+                m->pool = m->pool ? m->pool : pool;
+                m->allocation = m->allocation ? m->allocation : reply_text(vf->device, "allocation");
+        }
+}
+
+/* Those that are or have something in a pool; all where nothing is in a pool. */
+static void leave_out(Members *m) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < m->n; i++)
+                n += !!m->all[i].pool;
+        if (n == 0)
+                return;
+        m->left_out = m->n - n;
+        n = 0;
+        for (size_t i = 0; i < m->n; i++)
+                if (m->all[i].pool)
+                        m->all[n++] = m->all[i];
+        m->n = n;
+}
+
+static int members_init(Members *m, const Items *items, json_object *matrix, bool all) {
+        size_t n = reply_length(matrix, "devices"), numbers[2] = { 0 };
+
+        *m = (Members){ .all = calloc(n + 1, sizeof(Member)) };
+        if (!m->all)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                const char *address = json_object_get_string(reply_element(matrix, "devices", i));
+                const Item *item = address ? find_item(items, address) : NULL;
+
+                if (!item)
+                        return -EBADMSG;
+                m->all[m->n] = (Member){ .item = item, .at = i };
+                look_at(&m->all[m->n++], items);
+        }
+        if (!all)
+                leave_out(m);
+        for (size_t i = 0; i < m->n; i++) {
+                bool gpu = is_gpu(m->all[i].item);
+                int width = snprintf(m->all[i].label, sizeof(m->all[i].label), "%s%zu", gpu ? "GPU" : "NIC",
+                                     numbers[gpu]++);
+
+                m->label_width = MAX(m->label_width, (size_t) width);
+        }
+        return 0;
+}
+
+static const char *distance_of(json_object *matrix, const Member *a, const Member *b) {
+        json_object *row = reply_element(matrix, "distances", a->at);
+        const char *word = json_object_is_type(row, json_type_array)
+                                   ? json_object_get_string(json_object_array_get_idx(row, b->at))
+                                   : NULL;
+
+        return word && strlen(word) <= WORD_WIDTH && text_is_clean(word) ? word : "?";
+}
+
+static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end) {
+        int width = (int) MAX(m->label_width, WORD_WIDTH);
+
+        printf("%*s", (int) m->label_width, "");
+        for (size_t i = first; i < end; i++)
+                printf(" %-*s", i + 1 < end ? width : 0, m->all[i].label);
+        putchar('\n');
+        for (size_t row = 0; row < m->n; row++) {
+                printf("%-*s", (int) m->label_width, m->all[row].label);
+                for (size_t i = first; i < end; i++)
+                        printf(" %-*s", i + 1 < end ? width : 0, distance_of(matrix, &m->all[row], &m->all[i]));
+                putchar('\n');
+        }
+        putchar('\n');
+}
+
+/* Where not all columns fit, GPUs and NICs stand in blocks of their own. */
+static void print_blocks(const Members *m, json_object *matrix, size_t terminal) {
+        size_t fit = (terminal - m->label_width) / (MAX(m->label_width, WORD_WIDTH) + 1), end;
+
+        for (size_t first = 0; first < m->n; first = end) {
+                end = first + MIN(fit, m->n - first);
+                for (size_t i = first + 1; m->n > fit && i < end; i++)
+                        if (is_gpu(m->all[i].item) != is_gpu(m->all[first].item))
+                                end = i;
+                print_columns(m, matrix, first, end);
+        }
+}
+
+static void draw_member(const Member *m, size_t label_width, Grid *g) {
+        _cleanup_free_ char *name = device_short_name(m->item->device);
+        const char *state = reply_cell(m->item->device, "state");
+        char place[64], vfs[64];
+
+        if (m->item->section >= 0)
+                (void) snprintf(place, sizeof(place), "%-*s %s node %" PRId64, (int) label_width, m->label,
+                                m->item->address, m->item->section);
+        else
+                (void) snprintf(place, sizeof(place), "%-*s %s node unknown", (int) label_width, m->label,
+                                m->item->address);
+        (void) snprintf(vfs, sizeof(vfs), "%zu of %zu VFs", m->available, m->n_vfs);
+        if (!name)
+                g->failed = true;
+        else
+                grid_row(g, TINT_NONE, "",
+                         (const char *const[GRID_COLUMNS]){ place, m->pool ? m->pool : "-", m->n_vfs > 0 ? vfs : state,
+                                                            m->allocation ? m->allocation : "-", name });
+}
+
+static void draw_legend(const Members *m, Grid *g) {
+        static const char *const legend[] = {
+                "X     the device itself",
+                "PIX   at most one PCIe switch between them",
+                "PXB   several switches below one root port",
+                "PHB   one host bridge, by way of the CPU",
+                "NODE  different host bridges of one NUMA node",
+                "SYS   different NUMA nodes, or it is not known which",
+        };
+
+        grid_header(g);
+        for (size_t i = 0; i < m->n; i++)
+                draw_member(&m->all[i], m->label_width, g);
+        grid_text(g, TINT_NONE, "", "%s", "");
+        for (size_t i = 0; i < ELEMENTSOF(legend); i++)
+                grid_text(g, TINT_NONE, "", "%s", legend[i]);
+        if (m->left_out > 0) {
+                grid_text(g, TINT_NONE, "", "%s", "");
+                grid_text(g, TINT_NONE, "", "%zu more in no pool: --all shows them.", m->left_out);
+        }
+}
+
+int matrix_print(const Args *args, json_object *node) {
+        _cleanup_items_ Items items = { 0 };
+        _cleanup_(members_done) Members members = { 0 };
+        _cleanup_grid_ Grid g;
+        json_object *matrix = NULL;
+        int r;
+
+        grid_init(&g);
+        if (!json_object_object_get_ex(node, "matrix", &matrix) || !matrix)
+                return report_failure(args, NULL, "There are too many GPUs and NICs on this node for a matrix.");
+        r = items_init(&items, node);
+        if (r >= 0)
+                r = members_init(&members, &items, matrix, args_has(args, OPTION_ALL));
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        if (members.n == 0) {
+                fputs("This node has no GPUs and no NICs.\n", stderr);
+                return 0;
+        }
+        print_blocks(&members, matrix, g.width);
+        draw_legend(&members, &g);
+        r = grid_print(&g);
+        return r < 0 ? report_errno(args, r, "Cannot print") : 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl topology: NUMA nodes with what is free on them, and the devices of each below its root complexes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ctl/report.h"
+#include "ctl/topology.h"
+#include "ctl/verbs.h"
+#include "util/strings.h"
+
+#define POOLS_MAX   64U
+#define INDENT      "  "
+#define COUNT_WIDTH 24U
+
+typedef struct Size {
+        char text[COUNT_WIDTH];
+} Size;
+
+/* In GiB, rounded down: there is at least that much. */
+static Size size_round(uint64_t bytes) {
+        uint64_t whole = bytes >> 30, tenths = (bytes & ((UINT64_C(1) << 30) - 1)) * 10 >> 30;
+        Size s;
+
+        if (whole >= 10 || bytes == whole << 30)
+                (void) snprintf(s.text, sizeof(s.text), "%" PRIu64, whole);
+        else
+                (void) snprintf(s.text, sizeof(s.text), "%" PRIu64 ".%" PRIu64, whole, tenths);
+        return s;
+}
+
+static uint64_t number_of(json_object *o, const char *key) {
+        int64_t n;
+
+        return reply_number(o, key, &n) && n > 0 ? (uint64_t) n : 0;
+}
+
+static json_object *member_of(json_object *o, const char *key) {
+        json_object *value = NULL;
+
+        (void) json_object_object_get_ex(o, key, &value);
+        return value;
+}
+
+static void draw_cpus(json_object *node, Grid *g) {
+        json_object *cpus = member_of(node, "cpus"), *total = member_of(cpus, "total");
+        uint64_t housekeeping = number_of(member_of(cpus, "housekeeping"), "cores");
+        char kept[COUNT_WIDTH + 16] = "";
+
+        if (housekeeping > 0)
+                (void) snprintf(kept, sizeof(kept), ", %" PRIu64 " housekeeping", housekeeping);
+        if (number_of(total, "cores") == 0)
+                grid_text(g, TINT_NONE, INDENT, "cores     none");
+        else
+                grid_text(g, TINT_NONE, INDENT,
+                          "cores     %" PRIu64 ": %" PRIu64 " free, %" PRIu64 " allocated%s; CPUs %s",
+                          number_of(total, "cores"), number_of(member_of(cpus, "free"), "cores"),
+                          number_of(member_of(cpus, "allocated"), "cores"), kept, reply_cell(total, "cpus"));
+}
+
+static void draw_hugepages(json_object *node, Grid *g) {
+        for (size_t i = 0; i < reply_length(node, "pages"); i++) {
+                json_object *pages = reply_element(node, "pages", i);
+
+                if (number_of(pages, "total") > 0)
+                        grid_text(g, TINT_NONE, INDENT,
+                                  "hugepages %" PRIu64 " of %s: %" PRIu64 " free, %" PRIu64 " allocated",
+                                  number_of(pages, "total"), FORMAT_SIZE(number_of(pages, "size")),
+                                  number_of(pages, "free"), number_of(pages, "allocated"));
+        }
+}
+
+static void draw_memory(json_object *node, Grid *g) {
+        json_object *memory = member_of(node, "memory");
+        uint64_t total = number_of(node, "memory_total"), ordinary = number_of(memory, "total"),
+                 available = number_of(memory, "free"), allocated = number_of(memory, "allocated");
+        uint64_t rest = ordinary - MIN(ordinary, available + allocated);
+        char hugepages[COUNT_WIDTH + 24] = "";
+
+        if (total == 0) {
+                grid_text(g, TINT_NONE, INDENT, "memory    none");
+                return;
+        }
+        if (ordinary < total)
+                (void) snprintf(hugepages, sizeof(hugepages), ", %s in hugepages", size_round(total - ordinary).text);
+        grid_text(g, TINT_NONE, INDENT, "memory    %s GiB: %s free, %s allocated, %s for the host%s",
+                  size_round(total).text, size_round(available).text, size_round(allocated).text, size_round(rest).text,
+                  hugepages);
+        draw_hugepages(node, g);
+}
+
+static void draw_distances(json_object *node, const char *id, Grid *g) {
+        json_object *distances = member_of(node, "distances");
+        _cleanup_free_ char *text = NULL;
+
+        if (!json_object_is_type(distances, json_type_object))
+                return;
+        json_object_object_foreach(distances, other, distance) {
+                if (streq(other, id) || !text_is_clean(other))
+                        continue;
+                if (string_replace(&text, "%s%s%" PRId64 " to node %s", text ? text : "", text ? ", " : "",
+                                   json_object_get_int64(distance), other) < 0)
+                        g->failed = true;
+        }
+        if (text)
+                grid_text(g, TINT_NONE, INDENT, "distance  %s", text);
+}
+
+typedef struct Offer {
+        const char *pool;
+        size_t total, available;
+} Offer;
+
+/* What an agent would look for first: how much of each pool is left here. */
+static void draw_offers(const Items *items, int64_t section, Grid *g) {
+        _cleanup_free_ char *text = NULL;
+        Offer offers[POOLS_MAX];
+        size_t n = 0;
+
+        for (const Item *item = items->all; item < items->all + items->n; item++) {
+                const char *pool = item->section == section ? reply_text(item->device, "pool") : NULL;
+                size_t i = 0;
+
+                while (pool && i < n && !streq(offers[i].pool, pool))
+                        i++;
+                if (!pool || i == POOLS_MAX)
+                        continue;
+                if (i == n)
+                        offers[n++] = (Offer){ .pool = pool };
+                offers[i].total++;
+                offers[i].available += streq_ptr(reply_text(item->device, "state"), "available");
+        }
+        for (size_t i = 0; i < n; i++)
+                if (string_replace(&text, "%s%s%zu of %zu %s", text ? text : "", i ? ", " : "", offers[i].available,
+                                   offers[i].total, offers[i].pool) < 0)
+                        g->failed = true;
+        if (text)
+                grid_text(g, TINT_NONE, INDENT, "available %s", text);
+}
+
+static void draw_node(json_object *node, const Items *items, Grid *g) {
+        char id[COUNT_WIDTH], package[COUNT_WIDTH + 16] = "";
+        int64_t n;
+
+        if (reply_number(node, "package", &n))
+                (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
+        (void) snprintf(id, sizeof(id), "%" PRIu64, number_of(node, "id"));
+        grid_text(g, TINT_BOLD, "", "NUMA node %s%s", id, package);
+        draw_cpus(node, g);
+        draw_memory(node, g);
+        draw_distances(node, id, g);
+        draw_offers(items, (int64_t) number_of(node, "id"), g);
+}
+
+static bool is_listed(json_object *node, int64_t section) {
+        for (size_t i = 0; i < reply_length(node, "nodes"); i++)
+                if ((int64_t) number_of(reply_element(node, "nodes", i), "id") == section)
+                        return true;
+        return false;
+}
+
+/* The next section above this one that some device is in and that is none of the node's list. */
+static bool next_section(const Items *items, json_object *node, int64_t *section) {
+        int64_t best = INT64_MAX;
+
+        for (const Item *item = items->all; item < items->all + items->n; item++)
+                if (item->section > *section && item->section < best && !is_listed(node, item->section))
+                        best = item->section;
+        *section = best;
+        return best != INT64_MAX;
+}
+
+static void draw_others(Items *items, json_object *node, bool all, Grid *g) {
+        int64_t section = INT64_MIN;
+
+        while (next_section(items, node, &section)) {
+                if (g->n > 0)
+                        grid_text(g, TINT_NONE, "", "%s", "");
+                if (section == SECTION_MISSING)
+                        grid_text(g, TINT_BOLD, "", "Missing: in allocations, but not on this node any more");
+                else if (section == SECTION_UNKNOWN)
+                        grid_text(g, TINT_BOLD, "", "NUMA node unknown: the machine does not say where these are");
+                else
+                        grid_text(g, TINT_BOLD, "", "NUMA node %" PRId64 ": the machine lists no such node", section);
+                draw_offers(items, section, g);
+                items_draw(items, section, all, g);
+        }
+}
+
+static int print_tree(const Args *args, json_object *node) {
+        bool all = args_has(args, OPTION_ALL);
+        _cleanup_items_ Items items = { 0 };
+        _cleanup_grid_ Grid g;
+        int r;
+
+        grid_init(&g);
+        r = items_init(&items, node);
+        for (size_t i = 0; r >= 0 && i < reply_length(node, "nodes"); i++) {
+                json_object *o = reply_element(node, "nodes", i);
+
+                if (i > 0)
+                        grid_text(&g, TINT_NONE, "", "%s", "");
+                draw_node(o, &items, &g);
+                items_draw(&items, (int64_t) number_of(o, "id"), all, &g);
+        }
+        if (r >= 0) {
+                draw_others(&items, node, all, &g);
+                r = grid_print(&g);
+        }
+        return r < 0 ? report_errno(args, r, "Cannot print") : 0;
+}
+
+int verb_topology(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        const char *text;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = reply_ask(c, "DescribeTopology", NULL, &reply, &text, &node);
+        if (r < 0)
+                return r;
+        if (args_has(args, OPTION_JSON)) {
+                puts(text);
+                return 0;
+        }
+        return args_has(args, OPTION_MATRIX) ? matrix_print(args, node) : print_tree(args, node);
+}

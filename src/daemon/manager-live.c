@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Follows the node as it changes. Events only say where to look; they are collected until they pause, so that a storm
+ * of them costs one look, and what is found is compared with what was known.
+ */
+
+#include <errno.h>
+
+#include "daemon/manager.h"
+#include "host/uevent.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* Events taken in before the rest of the loop gets its turn. */
+#define EVENTS_PER_TURN 256U
+#define TIMER_ACCURACY  (10U * 1000U)
+
+/* What was said of a device since it was looked at. */
+typedef struct Event {
+        PciAddress address;
+        bool removed; /* what is at the address now came later */
+        bool added;   /* last, with no driver bound to it since */
+        bool bound;
+} Event;
+
+struct Live {
+        UeventMonitor *monitor;
+        sd_event_source *io, *timer;
+        Event events[MANAGER_EVENTS_MAX]; /* those of devices that a job is at work on stay until it is gone */
+        size_t n_events;
+        bool everything; /* events were lost, or too many */
+        uint64_t first;  /* when the first of them came, usec; 0: none waits to be looked at */
+};
+
+void manager_live_open(Manager *m) {
+        Live *live = calloc(1, sizeof(*live));
+        int r = live ? uevent_monitor_new(&live->monitor) : -ENOMEM;
+
+        if (r >= 0) {
+                m->live = live;
+                return;
+        }
+        free(live);
+        log_warning_errno(r, "Failed to listen to udev, changes of the node are seen on a rescan only, ignoring: %m");
+}
+
+void manager_live_close(Manager *m) {
+        if (!m->live)
+                return;
+        sd_event_source_disable_unref(m->live->io);
+        sd_event_source_disable_unref(m->live->timer);
+        uevent_monitor_free(m->live->monitor);
+        free(m->live);
+        m->live = NULL;
+}
+
+/* Looks when it has been quiet for a while, though not for ever. */
+static void arm(Manager *m) {
+        Live *live = m->live;
+        uint64_t now;
+
+        if (sd_event_now(m->event, CLOCK_MONOTONIC, &now) < 0)
+                return;
+        if (live->first == 0)
+                live->first = now;
+        (void) sd_event_source_set_time(live->timer,
+                                        MIN(now + MANAGER_QUIET_USEC, live->first + MANAGER_PATIENCE_USEC));
+        (void) sd_event_source_set_enabled(live->timer, SD_EVENT_ONESHOT);
+}
+
+static void note(Live *live, UeventAction action, PciAddress address) {
+        Event *e = live->events, *end = e + live->n_events;
+
+        while (e < end && !pci_address_equal(e->address, address))
+                e++;
+        if (e == end && live->n_events == MANAGER_EVENTS_MAX) {
+                live->everything = true;
+                return;
+        }
+        if (e == end) {
+                *e = (Event){ .address = address };
+                live->n_events++;
+        }
+        e->removed = e->removed || action == UEVENT_REMOVE;
+        e->added = action == UEVENT_ADD || (e->added && action == UEVENT_CHANGE);
+        e->bound = action == UEVENT_BIND || (e->bound && action == UEVENT_CHANGE);
+}
+
+static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Manager *m = userdata;
+
+        for (unsigned i = 0; i < EVENTS_PER_TURN; i++) {
+                UeventAction action;
+                PciAddress address;
+                int r = uevent_monitor_read(m->live->monitor, &action, &address);
+
+                if (r == 0)
+                        break;
+                if (r > 0)
+                        note(m->live, action, address);
+                else
+                        m->live->everything = true;
+                if (r < 0 && r != -ENOBUFS) {
+                        log_warning_errno(r, "Failed to read events of udev, changes of the node are seen on a rescan "
+                                             "only from now on, ignoring: %m");
+                        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                        break;
+                }
+        }
+        if (m->live->everything || m->live->n_events > 0)
+                arm(m);
+        return 0;
+}
+
+/* What a look is about. */
+typedef struct Look {
+        PciAddress *fresh; /* to be read from the beginning */
+        size_t n_fresh;
+        PciAddress *locked; /* of them */
+        size_t n_locked;
+        PciAddress *known; /* whose driver may be another one */
+        size_t n_known;
+} Look;
+
+static void look_done(Look *l) {
+        free(l->fresh);
+        free(l->locked);
+        free(l->known);
+}
+
+/* A PF whose driver comes late: now VFs can be made. */
+static bool is_late_pf(const Manager *m, const PciDevice *dev, const Event *e) {
+        return e->bound && !dev->driver && dev->n_vfs == 0 && policy_vf_pool(m->policy, dev);
+}
+
+static int sort_event(Manager *m, const Event *e, Look *l) {
+        const PciDevice *dev = inventory_find(m->inventory, e->address);
+        int r = 0;
+
+        /* Known and not removed: it was read since, and a driver may be at it. */
+        if (dev && e->added && !e->removed)
+                return 0;
+        if (!dev || e->removed)
+                r = pci_address_append(&l->fresh, &l->n_fresh, e->address);
+        else if (manager_is_busy(m, e->address))
+                m->live->events[m->live->n_events++] = *e;
+        else
+                r = pci_address_append(&l->known, &l->n_known, e->address);
+        if (r >= 0 && e->added)
+                r = pci_address_append(&l->locked, &l->n_locked, e->address);
+        return r;
+}
+
+/* Of those known before; others are found by comparing. */
+static int find_arrived(const Manager *m, const Event *events, size_t n, PciAddress **ret, size_t *ret_n) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                const PciDevice *dev = inventory_find(m->inventory, events[i].address);
+
+                if (dev && (events[i].removed || is_late_pf(m, dev, &events[i])))
+                        r = pci_address_append(ret, ret_n, events[i].address);
+        }
+        return r;
+}
+
+static int look_at(Manager *m, const Event *events, size_t n) {
+        _cleanup_(look_done) Look l = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sort_event(m, &events[i], &l);
+        log_debug("Events of %zu devices: reading %zu from the beginning, %zu again.", n, l.n_fresh, l.n_known);
+        if (r >= 0 && l.n_fresh > 0)
+                r = manager_scan_devices(m, l.fresh, l.n_fresh, l.locked, l.n_locked);
+        if (r >= 0)
+                r = manager_refresh(m, l.known, l.n_known);
+        if (r > 0)
+                manager_publish_devices(m, l.known, l.n_known);
+        return r;
+}
+
+static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        Live *live = m->live;
+        _cleanup_free_ PciAddress *arrived = NULL;
+        Event events[MANAGER_EVENTS_MAX];
+        size_t n = live->n_events, n_arrived = 0;
+        bool everything = live->everything;
+        int r;
+
+        memcpy(events, live->events, n * sizeof(*events));
+        live->n_events = 0;
+        live->everything = false;
+        live->first = 0;
+        r = find_arrived(m, events, n, &arrived, &n_arrived);
+        if (r >= 0)
+                r = everything ? -ENOBUFS : look_at(m, events, n);
+        if (r < 0) {
+                log_info("More changed than events can tell, reading the whole node.");
+                (void) manager_scan(m);
+        }
+        for (size_t i = 0; i < n_arrived; i++)
+                if (inventory_find(m->inventory, arrived[i]))
+                        manager_arrived(m, arrived[i]);
+        manager_go_on_starting(m);
+        return 0;
+}
+
+void manager_live_job_gone(Manager *m) {
+        if (m->live && m->live->n_events > 0)
+                arm(m);
+}
+
+int manager_live_start(Manager *m) {
+        int r;
+
+        if (!m->live)
+                return 0;
+        r = sd_event_add_time(m->event, &m->live->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_quiet, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->live->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_io(m->event, &m->live->io, uevent_monitor_fd(m->live->monitor), EPOLLIN, on_event, m);
+        return r < 0 ? log_error_errno(r, "Failed to listen to udev: %m") : 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The files of the configuration: which there are, which count, and their text. */
+
+#include "host/configfiles.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "util/fileio.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+#include "util/sysfs.h"
+
+#define MAIN_FILE "passthroughd/passthroughd.conf"
+#define NULL_FILE "/dev/null"
+
+/* The first has the last word. */
+static const char *const directories[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
+
+typedef struct Dropin {
+        const char *name; /* in path */
+        char *path;
+} Dropin;
+
+typedef struct Loader {
+        const Sysfs *fs; /* the root; NULL: paths are those of the process */
+        Config *config;
+        Dropin *dropins;
+        size_t n_dropins;
+} Loader;
+
+static void loader_done(Loader *l) {
+        for (size_t i = 0; i < l->n_dropins; i++)
+                free(l->dropins[i].path);
+        free(l->dropins);
+}
+
+static int open_path(const Loader *l, const char *path, int flags) {
+        int fd;
+
+        if (l->fs)
+                return sysfs_open(l->fs, path, flags);
+        fd = open(path, flags | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* A recorded machine has no device nodes, so the link tells, not what it leads to. */
+static bool is_masked(const Loader *l, const char *path) {
+        _cleanup_close_ int fd = open_path(l, path, O_PATH | O_NOFOLLOW);
+        char target[sizeof(NULL_FILE) + 1];
+        ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
+
+        return n == (ssize_t) strlen(NULL_FILE) && memcmp(target, NULL_FILE, (size_t) n) == 0;
+}
+
+/* A link that leads nowhere was meant to lead somewhere. */
+static bool is_absent(const Loader *l, const char *path) {
+        _cleanup_close_ int fd = open_path(l, path, O_PATH | O_NOFOLLOW);
+
+        return fd == -ENOENT;
+}
+
+static bool is_null_device(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+static const char *why_unreadable(int error) {
+        switch (error) {
+        case -EINVAL:
+                return "it is no regular file";
+        case -E2BIG:
+                return "it is too large, 1 MiB is the limit";
+        case -ENOENT:
+                return "it is a link to nothing";
+        default:
+                return strerror(-error);
+        }
+}
+
+/* Returns whether the file is there, whatever is in it, or -ENOMEM. */
+static int read_text(Loader *l, const char *path) {
+        _cleanup_close_ int fd = -1;
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        int r;
+
+        if (is_masked(l, path))
+                r = 0;
+        else {
+                fd = open_path(l, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+                if (fd == -ENOENT && is_absent(l, path))
+                        return 0;
+                r = fd < 0 ? fd : is_null_device(fd) ? 0 : read_file_fd(fd, CONFIG_TEXT_MAX, &text, &size);
+        }
+        if (r == -ENOMEM)
+                return r;
+        r = r < 0 ? config_read_failed(l->config, path, why_unreadable(r))
+                  : config_read_text(l->config, path, text ?: "", size);
+        return r < 0 ? r : 1;
+}
+
+/* As systemd: hidden files and those of other endings are somebody's backups. */
+static bool is_dropin(const char *name) {
+        size_t len = strlen(name);
+
+        return name[0] != '.' && len > strlen(".conf") && streq(name + len - strlen(".conf"), ".conf");
+}
+
+static bool has_dropin(const Loader *l, const char *name) {
+        for (size_t i = 0; i < l->n_dropins; i++)
+                if (streq(l->dropins[i].name, name))
+                        return true;
+        return false;
+}
+
+static int add_dropin(Loader *l, const char *directory, const char *name) {
+        Dropin d = { 0 };
+
+        /* Sentences name it, and they go over the bus. */
+        if (!text_is_clean(name))
+                return config_read_failed(l->config, directory, "the name of a file in it is no clean UTF-8 text");
+        if (ARRAY_RESERVE(l->dropins, l->n_dropins) < 0 || string_replace(&d.path, "%s/%s", directory, name) < 0)
+                return -ENOMEM;
+        d.name = d.path + strlen(directory) + 1;
+        l->dropins[l->n_dropins++] = d;
+        return 0;
+}
+
+/* Directories come in the order of their rank: a name that is there already hides this one. */
+static int find_dropins(Loader *l, const char *directory) {
+        _cleanup_close_ int fd = open_path(l, directory, O_RDONLY | O_DIRECTORY);
+        char **names = NULL;
+        size_t n = 0;
+        int r = fd < 0 ? fd : list_dir_at(fd, ".", CONFIG_DROPINS_MAX, &names, &n);
+
+        if (r == -ENOMEM || (r == -ENOENT && is_absent(l, directory)))
+                return r == -ENOENT ? 0 : r;
+        if (r < 0)
+                return config_read_failed(l->config, directory,
+                                          r == -E2BIG ? "there are more than 256 files" : why_unreadable(r));
+        for (size_t i = 0; r == 0 && i < n; i++)
+                if (is_dropin(names[i]) && !has_dropin(l, names[i]))
+                        r = add_dropin(l, directory, names[i]);
+        names = free_names(names, n);
+        return r;
+}
+
+static int compare_dropins(const void *a, const void *b) {
+        return strcmp(((const Dropin *) a)->name, ((const Dropin *) b)->name);
+}
+
+static int read_dropins(Loader *l) {
+        int r = 0;
+
+        if (l->n_dropins > 0)
+                qsort(l->dropins, l->n_dropins, sizeof(*l->dropins), compare_dropins);
+        for (size_t i = 0; r >= 0 && i < l->n_dropins; i++)
+                r = read_text(l, l->dropins[i].path);
+        return r < 0 ? r : 0;
+}
+
+static int load_searched(Loader *l) {
+        bool found = false;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++) {
+                char path[64];
+
+                (void) snprintf(path, sizeof(path), "%s/" MAIN_FILE, directories[i]);
+                if (!found) {
+                        r = read_text(l, path);
+                        found = r > 0;
+                }
+                (void) snprintf(path, sizeof(path), "%s/" MAIN_FILE ".d", directories[i]);
+                if (r >= 0)
+                        r = find_dropins(l, path);
+        }
+        return r < 0 ? r : read_dropins(l);
+}
+
+static int load_named(Loader *l, const char *file) {
+        _cleanup_free_ char *directory = NULL;
+        int r = string_replace(&directory, "%s.d", file);
+
+        if (r >= 0)
+                r = read_text(l, file);
+        if (r >= 0)
+                r = find_dropins(l, directory);
+        return r < 0 ? r : read_dropins(l);
+}
+
+void config_log_problems(const Config *c) {
+        static const LogFields fields = { .id = MESSAGE_CONFIG_LINE };
+
+        for (size_t i = 0; i < c->n_problems; i++) {
+                const ConfigProblem *p = &c->problems[i];
+
+                if (p->line > 0)
+                        log_full(LOG_WARNING, 0, &fields, "%s:%u: %s", p->file, p->line, p->message);
+                else
+                        log_full(LOG_WARNING, 0, &fields, "%s: %s", p->file, p->message);
+        }
+        if (c->held_back)
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_HELD_BACK }), "%s", c->held_back);
+}
+
+int config_files_load(const char *root, const char *file, Config **ret) {
+        _cleanup_(cleanup_config_free) Config *config = config_new();
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        _cleanup_(loader_done) Loader loader = { .config = config };
+        int r = 0;
+
+        if (!config)
+                return -ENOMEM;
+        if (!file) {
+                r = sysfs_new(*root ? root : "/", &fs);
+                loader.fs = fs;
+        }
+        if (r >= 0)
+                r = file ? load_named(&loader, file) : load_searched(&loader);
+        if (r >= 0)
+                r = config_finish(config);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(config);
+        return 0;
+}

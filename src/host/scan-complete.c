@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What only all devices together tell: groups and their regions, nodes inherited, names, and what is odd about all. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "host/devicefacts.h"
+#include "host/scan-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define GROUPS      "sys/kernel/iommu_groups"
+#define CMDLINE_MAX (64U * 1024U)
+#define PARENTS_MAX 256U
+
+/*
+ * The kernel says -1 where firmware says nothing; then the bridges above may know, and for a VF its PF.
+ * Not where the attribute is damaged: that stays unknown.
+ */
+static int node_above(const Inventory *inv, const PciDevice *dev) {
+        const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
+
+        if (pf && pf->numa_node >= 0)
+                return pf->numa_node;
+        for (unsigned i = 0; i < PARENTS_MAX && dev->parent >= 0; i++) {
+                dev = inv->devices + dev->parent;
+                if (dev->numa_node >= 0)
+                        return dev->numa_node;
+        }
+        return -1;
+}
+
+static void inherit_nodes(Inventory *inv) {
+        for (size_t i = 0; i < inv->n_devices; i++)
+                inv->devices[i].own_node = inv->devices[i].numa_node;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                PciDevice *dev = inv->devices + i;
+
+                if (dev->numa_node == -1)
+                        dev->numa_node = node_above(inv, dev);
+                else if (dev->numa_node == DEVICE_NODE_DAMAGED)
+                        dev->numa_node = -1;
+        }
+}
+
+/* Lines of "start end type". "direct" has to stay mapped; "direct-relaxable" need not. */
+static bool has_direct_region(char *text) {
+        const char *line;
+
+        while ((line = strsep(&text, "\n"))) {
+                const char *type = strrchr(line, ' ');
+
+                if (type && streq(type, " direct"))
+                        return true;
+        }
+        return false;
+}
+
+/* A group of devices that are as they were has the regions that it had: 1 when that is known. */
+static int take_over_group(const Scan *s, const IommuGroup *group) {
+        const IommuGroup *before = s->old ? inventory_find_group(s->old, group->number) : NULL;
+
+        if (!before)
+                return 0;
+        for (size_t i = 0; i < group->n_members; i++)
+                if (scan_is_reread(s, s->inv->devices[group->members[i]].address))
+                        return 0;
+        return before->direct ? inventory_set_group_direct(s->inv, group->number) ?: 1 : 1;
+}
+
+static int read_reserved_regions(const Scan *s) {
+        _cleanup_close_ int fd = sysfs_open(s->fs, GROUPS, O_PATH | O_DIRECTORY);
+        Inventory *inv = s->inv;
+
+        for (size_t i = 0; i < inv->n_groups; i++) {
+                char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+                int r = take_over_group(s, &inv->groups[i]);
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        continue;
+                (void) snprintf(path, sizeof(path), "%d/reserved_regions", inv->groups[i].number);
+                r = fd < 0 ? fd : sysfs_read_at(fd, path, buf, sizeof(buf));
+                if (r < 0 && r != -ENOENT)
+                        r = inventory_add_note(inv, "The reserved regions of IOMMU group %d cannot be read (%s).",
+                                               inv->groups[i].number, strerror(-r));
+                else if (r > 0 && has_direct_region(buf))
+                        r = inventory_set_group_direct(inv, inv->groups[i].number);
+                if (r == -ENOMEM)
+                        return r;
+        }
+        return 0;
+}
+
+/* The word of the kernel command line that makes groups promise isolation that is not there. */
+static int note_acs_override(const Sysfs *fs, Inventory *inv) {
+        _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
+        _cleanup_free_ char *text = NULL;
+        char *word, *rest;
+        int r;
+
+        r = fd < 0 ? fd : read_file_at(fd, "cmdline", CMDLINE_MAX, &text, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        rest = text;
+        while ((word = strsep(&rest, " \n"))) {
+                static const char key[] = "pcie_acs_override=";
+
+                if (strncmp(word, key, strlen(key)) != 0)
+                        continue;
+                return inventory_add_note(
+                        inv,
+                        "The kernel runs with %s: its IOMMU groups promise isolation that the hardware does not give.",
+                        text_is_clean(word) && strlen(word) < 200 ? word : key);
+        }
+        return 0;
+}
+
+/* The kernel makes such groups for devices that no IOMMU confines (domain.md A17). */
+bool scan_group_is_noiommu(const Sysfs *fs, int number) {
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+
+        (void) snprintf(path, sizeof(path), GROUPS "/%d/name", number);
+        return sysfs_read(fs, path, buf, sizeof(buf)) > 0 && streq(buf, "vfio-noiommu");
+}
+
+static int drop_noiommu_groups(const Sysfs *fs, Inventory *inv) {
+        size_t n = 0;
+        int r;
+
+        for (size_t i = 0; i < inv->n_groups; i++) {
+                if (!scan_group_is_noiommu(fs, inv->groups[i].number))
+                        continue;
+                for (size_t j = 0; j < inv->groups[i].n_members; j++)
+                        inv->devices[inv->groups[i].members[j]].iommu_group = -1;
+                n++;
+        }
+        if (n == 0)
+                return 0;
+        r = inventory_add_note(inv, "%zu of the IOMMU groups are of the no-IOMMU mode and count as none.", n);
+        return r < 0 ? r : inventory_finish(inv);
+}
+
+static int read_noiommu(const Sysfs *fs, Inventory *inv) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        int r = sysfs_read(fs, "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", buf, sizeof(buf));
+
+        if (r <= 0 || (!streq(buf, "Y") && !streq(buf, "1")))
+                return 0;
+        r = inventory_add_note(
+                inv, "VFIO runs in its unsafe no-IOMMU mode: its groups protect nothing and do not serve guests.");
+        return r < 0 ? r : drop_noiommu_groups(fs, inv);
+}
+
+static int note_iommu(Inventory *inv) {
+        return inv->iommu
+                       ? 0
+                       : inventory_add_note(inv,
+                                            "No device has an IOMMU group: the IOMMU is off or missing, no device can "
+                                            "be given to a guest.");
+}
+
+int scan_complete(const Scan *s) {
+        const Sysfs *fs = s->fs;
+        Inventory *inv = s->inv;
+        int r;
+
+        r = inventory_finish(inv);
+        if (r < 0)
+                return r;
+        r = read_noiommu(fs, inv);
+        if (r < 0)
+                return r;
+        inherit_nodes(inv);
+        r = read_reserved_regions(s);
+        if (r < 0)
+                return r;
+        r = s->conf ? pciconf_name_devices(s->conf, inv) : 0;
+        if (r == -ENOMEM)
+                return r;
+        r = note_acs_override(fs, inv);
+        if (r < 0)
+                return r;
+        return note_iommu(inv);
+}

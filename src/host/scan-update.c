@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Some devices read again: the driver of one, or an inventory from the one before and what changed. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "host/devicefacts.h"
+#include "host/scan-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+static int address_compare(const void *a, const void *b) {
+        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
+}
+
+bool scan_is_reread(const Scan *s, PciAddress address) {
+        return s->n_reread > 0 && bsearch(&address, s->reread, s->n_reread, sizeof(*s->reread), address_compare);
+}
+
+static void sort(PciAddress *addresses, size_t *n) {
+        size_t kept = 0;
+
+        if (*n == 0)
+                return;
+        qsort(addresses, *n, sizeof(*addresses), address_compare);
+        for (size_t i = 0; i < *n; i++)
+                if (i == 0 || !pci_address_equal(addresses[i], addresses[i - 1]))
+                        addresses[kept++] = addresses[i];
+        *n = kept;
+}
+
+/* All functions of the slot: whether a function has neighbours decides what is read of it. */
+static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
+        int r = pci_address_append(array, n, address);
+
+        for (uint8_t f = 0; r >= 0 && f < 8; f++) {
+                PciAddress neighbour = address;
+
+                neighbour.function = f;
+                if (inventory_find(old, neighbour))
+                        r = pci_address_append(array, n, neighbour);
+        }
+        return r;
+}
+
+/* A PF lists its VFs, and a VF names its PF. */
+static int append_family(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
+        const PciDevice *dev = inventory_find(old, address);
+        int r = append_slot(old, address, array, n);
+
+        if (r >= 0 && dev && dev->type == PCI_TYPE_VF)
+                r = append_slot(old, dev->physfn, array, n);
+        for (size_t i = 0; r >= 0 && dev && i < dev->n_vfs; i++)
+                r = append_slot(old, dev->vfs[i], array, n);
+        return r;
+}
+
+/* Those of the addresses that are there. */
+static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
+        char **names = calloc(n + 1, sizeof(*names));
+        size_t n_names = 0;
+        int r = names ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                struct stat st;
+
+                if (fstatat(s->devices_fd, PCI_ADDRESS_STR(addresses[i]), &st, AT_SYMLINK_NOFOLLOW) < 0)
+                        continue;
+                names[n_names] = strdup(PCI_ADDRESS_STR(addresses[i]));
+                r = names[n_names] ? 0 : -ENOMEM;
+                n_names += r >= 0;
+        }
+        if (r >= 0)
+                r = scan_names(s, names, n_names);
+        (void) free_names(names, n_names);
+        return r;
+}
+
+/* VFs that are new: their PFs have links that are new. */
+static int read_new_pfs(Scan *s) {
+        _cleanup_free_ PciAddress *pfs = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < s->inv->n_devices; i++) {
+                const PciDevice *vf = &s->inv->devices[i];
+
+                if (vf->type == PCI_TYPE_VF && !scan_is_reread(s, vf->physfn))
+                        r = append_slot(s->old, vf->physfn, &pfs, &n);
+        }
+        if (r < 0 || n == 0)
+                return r;
+        sort(pfs, &n);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = pci_address_append(&s->reread, &s->n_reread, pfs[i]);
+        sort(s->reread, &s->n_reread);
+        return r < 0 ? r : read_devices(s, pfs, n);
+}
+
+static int take_over_devices(Scan *s) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < s->old->n_devices; i++)
+                if (!scan_is_reread(s, s->old->devices[i].address))
+                        r = inventory_copy_device(s->inv, &s->old->devices[i]);
+        return r;
+}
+
+static int take_over_node(const Inventory *old, Inventory *inv) {
+        inv->nodes = calloc(old->n_nodes + 1, sizeof(*inv->nodes));
+        inv->cpus = calloc(old->n_cpus + 1, sizeof(*inv->cpus));
+        if (!inv->nodes || !inv->cpus)
+                return -ENOMEM;
+        if (old->n_nodes > 0)
+                memcpy(inv->nodes, old->nodes, old->n_nodes * sizeof(*inv->nodes));
+        if (old->n_cpus > 0)
+                memcpy(inv->cpus, old->cpus, old->n_cpus * sizeof(*inv->cpus));
+        inv->n_nodes = old->n_nodes;
+        inv->n_cpus = old->n_cpus;
+        return 0;
+}
+
+static int update(Scan *s, const PciAddress *devices, size_t n) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = append_family(s->old, devices[i], &s->reread, &s->n_reread);
+        sort(s->reread, &s->n_reread);
+        /* What is new in a slot may be more than was named. */
+        if (r >= 0)
+                r = read_devices(s, s->reread, s->n_reread);
+        if (r >= 0)
+                r = read_new_pfs(s);
+        if (r >= 0)
+                r = take_over_devices(s);
+        if (r >= 0)
+                r = take_over_node(s->old, s->inv);
+        return r < 0 ? r : scan_complete(s);
+}
+
+int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, const PciAddress *busy,
+                size_t n_busy, Inventory **ret) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
+        _cleanup_close_ int fd = -1;
+        Scan s;
+        int r;
+
+        /* What is odd about the node as a whole is found by looking at all of it. */
+        if (old->n_notes > 0)
+                return scan_inventory_around(fs, busy, n_busy, ret);
+        fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
+        inv = fd < 0 ? NULL : inventory_new();
+        if (!inv)
+                return fd < 0 ? fd : -ENOMEM;
+        s = (Scan){ .fs = fs, .inv = inv, .devices_fd = fd, .busy = busy, .n_busy = n_busy, .old = old };
+        r = scan_start_libpci(&s, &conf);
+        if (r >= 0)
+                r = update(&s, devices, n);
+        free(s.reread);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(inv);
+        return 0;
+}
+
+static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
+        int group = now->iommu_group;
+
+        if (n_virtfns != before->n_virtfns || now->vendor != before->vendor || now->device != before->device ||
+            now->subsystem_vendor != before->subsystem_vendor || now->subsystem_device != before->subsystem_device)
+                return -ESTALE;
+        if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
+                group = -1;
+        return group == before->iommu_group ? 0 : -ESTALE;
+}
+
+static void take_driver(PciDevice *dev, PciDevice *now) {
+        free(dev->driver);
+        free(dev->driver_override);
+        dev->driver = TAKE_PTR(now->driver);
+        dev->driver_override = TAKE_PTR(now->driver_override);
+        dev->has_override = now->has_override;
+        dev->vfio = now->vfio;
+}
+
+int scan_refresh(const Sysfs *fs, PciDevice *dev) {
+        _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
+        PciDevice now = { .iommu_group = -1 };
+        size_t n_virtfns;
+        int r;
+
+        r = device_dir_open(fs, PCI_ADDRESS_STR(dev->address), &d);
+        if (r == -ENODEV)
+                return -ENOENT;
+        if (r < 0)
+                return r;
+        (void) device_dir_virtfns(d, &n_virtfns);
+        r = device_facts_read_ids(d, &now);
+        if (r >= 0)
+                r = device_facts_read_group(d, &now);
+        if (r >= 0)
+                r = check_same(fs, &now, n_virtfns, dev);
+        if (r >= 0)
+                r = device_facts_read_driver(d, &now);
+        if (r >= 0)
+                take_driver(dev, &now);
+        free(now.fault); /* the last scan said so already */
+        free(now.driver);
+        free(now.driver_override);
+        return MIN(r, 0);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* libudev's monitor, as little of it as serves. */
+
+#include "host/uevent.h"
+
+#include <errno.h>
+#include <libudev.h>
+
+#include "util/strings.h"
+
+/* A few thousand events: all VFs of a node come at once, several events each. */
+#define RECEIVE_BUFFER (16 * 1024 * 1024)
+/* Events in a row that are no PCI function's, before the loop gets its turn back. */
+#define SKIPPED_MAX    256
+
+struct UeventMonitor {
+        struct udev *udev;
+        struct udev_monitor *monitor;
+};
+
+int uevent_monitor_new(UeventMonitor **ret) {
+        _cleanup_(cleanup_uevent_monitor_free) UeventMonitor *m = calloc(1, sizeof(*m));
+        int r;
+
+        if (!m)
+                return -ENOMEM;
+        m->udev = udev_new();
+        m->monitor = m->udev ? udev_monitor_new_from_netlink(m->udev, "udev") : NULL;
+        if (!m->monitor)
+                return errno > 0 ? -errno : -ENOMEM;
+        r = udev_monitor_filter_add_match_subsystem_devtype(m->monitor, "pci", NULL);
+        if (r < 0)
+                return r;
+        /* With a smaller one more events are lost, which a rescan mends. */
+        (void) udev_monitor_set_receive_buffer_size(m->monitor, RECEIVE_BUFFER);
+        r = udev_monitor_enable_receiving(m->monitor);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+UeventMonitor *uevent_monitor_free(UeventMonitor *m) {
+        if (!m)
+                return NULL;
+        if (m->monitor)
+                (void) udev_monitor_unref(m->monitor);
+        if (m->udev)
+                (void) udev_unref(m->udev);
+        free(m);
+        return NULL;
+}
+
+int uevent_monitor_fd(const UeventMonitor *m) {
+        return udev_monitor_get_fd(m->monitor);
+}
+
+static UeventAction action_from_string(const char *s) {
+        if (streq_ptr(s, "add"))
+                return UEVENT_ADD;
+        if (streq_ptr(s, "bind"))
+                return UEVENT_BIND;
+        return streq_ptr(s, "remove") ? UEVENT_REMOVE : UEVENT_CHANGE;
+}
+
+int uevent_monitor_read(UeventMonitor *m, UeventAction *ret_action, PciAddress *ret_address) {
+        for (unsigned i = 0; i < SKIPPED_MAX; i++) {
+                struct udev_device *event;
+                const char *name;
+                int r;
+
+                errno = 0;
+                event = udev_monitor_receive_device(m->monitor);
+                if (!event)
+                        return errno == EAGAIN || errno == EINTR ? 0 : errno > 0 ? -errno : 0;
+                name = udev_device_get_sysname(event);
+                r = name ? pci_address_parse(name, ret_address) : -EINVAL;
+                if (r >= 0)
+                        *ret_action = action_from_string(udev_device_get_action(event));
+                (void) udev_device_unref(event);
+                if (r >= 0)
+                        return 1;
+        }
+        return 0;
+}

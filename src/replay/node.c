@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A recorded machine: read once, then asked and planned on as the daemon does with a live one. */
+
+#include "replay/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <systemd/sd-id128.h>
+
+#include "host/configfiles.h"
+#include "host/critical.h"
+#include "host/scan.h"
+#include "replay/replay.h"
+#include "replay/scratch.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+struct ReplayNode {
+        Config *config;
+        Inventory *inventory;
+        Locality *locality;
+        Policy *policy;
+        Ledger *ledger;
+        uint64_t generation; /* the last */
+        uint32_t job;        /* the last; each is over as soon as it is there */
+};
+
+/* Where the machine is on disk while it is read. */
+typedef struct Root {
+        char *dir;
+        bool unpacked; /* ours to remove */
+        int scratch;   /* what it was unpacked into, which goes as a whole; -1: a directory of the system's */
+} Root;
+
+static void root_done(Root *root) {
+        if (root->unpacked && root->scratch < 0)
+                tree_remove(root->dir);
+        cleanup_close(&root->scratch);
+        free(root->dir);
+}
+
+static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(ret_problem, format, ap) < 0)
+                *ret_problem = NULL;
+        va_end(ap);
+        return error;
+}
+
+/* In memory, unless the user says where or the system says no. */
+static int unpack(const char *node, Root *ret, char **ret_problem) {
+        char path[64];
+        int r;
+
+        ret->scratch = secure_getenv("TMPDIR") ? -1 : scratch_open();
+        if (ret->scratch >= 0) {
+                (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", ret->scratch);
+                if (setenv("TMPDIR", path, true) < 0)
+                        return -ENOMEM;
+        }
+        r = tree_unpack(node, &ret->dir, ret_problem);
+        ret->unpacked = r >= 0;
+        return r;
+}
+
+static int root_find(const char *node, Root *ret, char **ret_problem) {
+        struct stat st;
+
+        if (stat(node, &st) < 0)
+                return fail(-errno, ret_problem, "There is no recorded node %s: %s.", node, strerror(errno));
+        if (S_ISDIR(st.st_mode)) {
+                ret->dir = strdup(node);
+                return ret->dir ? 0 : -ENOMEM;
+        }
+        if (!S_ISREG(st.st_mode))
+                return fail(
+                        -EINVAL, ret_problem,
+                        "%s is not a recorded node: that is a .tree file, or a directory with sys/ and proc/ in it.",
+                        node);
+        return unpack(node, ret, ret_problem);
+}
+
+static int read_facts(ReplayNode *n, const char *node, const char *root, char **ret_problem) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        _cleanup_close_ int sys = -1;
+        int r = sysfs_new(root, &fs);
+
+        if (r >= 0) {
+                sys = sysfs_open(fs, "sys", O_PATH | O_DIRECTORY);
+                if (sys < 0)
+                        return fail(sys, ret_problem, "%s is not a recorded node: there is no sys/ in it.", node);
+        }
+        if (r >= 0)
+                r = scan_inventory(fs, &n->inventory);
+        if (r >= 0)
+                r = critical_mark(fs, n->inventory);
+        if (r >= 0)
+                r = locality_new(n->inventory, &n->locality);
+        return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
+}
+
+static int read_config(ReplayNode *n, const char *root, const char *file, char **ret_problem) {
+        int r = config_files_load(root, file, &n->config);
+
+        if (r < 0)
+                return fail(r, ret_problem, "The configuration could not be read: %s.", strerror(-r));
+        /* What was asked for by name is not to be passed over. */
+        if (file && n->config->unreadable)
+                return fail(-EIO, ret_problem, "%s", n->config->unreadable);
+        if (file && n->config->n_files == 0)
+                return fail(-ENOENT, ret_problem, "There is no configuration %s.", file);
+        return 0;
+}
+
+static void warn_of_config(const Config *config, const char *node) {
+        for (size_t i = 0; i < config->n_problems; i++) {
+                const ConfigProblem *p = &config->problems[i];
+
+                if (p->line > 0)
+                        log_warning("%s:%u: %s", p->file, p->line, p->message);
+                else
+                        log_warning("%s: %s", p->file, p->message);
+        }
+        if (config->held_back)
+                log_warning("%s", config->held_back);
+        if (config->n_files == 0 && !config->unreadable)
+                log_notice("There is no passthroughd.conf in %s: no device is in a pool. Name one with --config FILE.",
+                           node);
+}
+
+/* VFs that the daemon would create. */
+static void warn_of_missing_vfs(const Policy *policy) {
+        const Inventory *inv = policy->inventory;
+        const PciDevice *first = NULL;
+        unsigned n = 0;
+
+        for (size_t i = 0; i < inv->n_devices; i++)
+                if (inv->devices[i].n_vfs == 0 && policy_vf_pool(policy, &inv->devices[i])) {
+                        first = first ?: &inv->devices[i];
+                        n++;
+                }
+        if (n > 0)
+                log_warning("VirtualFunctions= wants VFs on %s%s, which had none when the node was recorded: they are "
+                            "not counted. Record it with passthroughd running there.",
+                            PCI_ADDRESS_STR(first->address), n > 1 ? " and others" : "");
+}
+
+static int apply_config(ReplayNode *n, char **ret_problem) {
+        int r = policy_new(n->config, n->inventory, &n->policy);
+        const Refusal *conflict;
+
+        if (r < 0)
+                return r;
+        conflict = &n->policy->conflict;
+        if (conflict->verdict != VERDICT_NONE)
+                return fail(-EINVAL, ret_problem, "%s %s", conflict->message, conflict->remedy);
+        return 0;
+}
+
+void replay_node_warn(const ReplayNode *n, const char *node) {
+        warn_of_config(n->config, node);
+        for (size_t i = 0; i < n->policy->n_problems; i++)
+                log_warning("%s", n->policy->problems[i]);
+        warn_of_missing_vfs(n->policy);
+}
+
+int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem) {
+        _cleanup_(cleanup_replay_node_free) ReplayNode *n = calloc(1, sizeof(*n));
+        _cleanup_(root_done) Root root = { .scratch = -1 };
+        int r;
+
+        if (!n)
+                return -ENOMEM;
+        n->ledger = ledger_new();
+        if (!n->ledger)
+                return -ENOMEM;
+        r = root_find(node, &root, ret_problem);
+        if (r >= 0)
+                r = read_facts(n, node, root.dir, ret_problem);
+        if (r >= 0)
+                r = read_config(n, root.dir, config, ret_problem);
+        if (r >= 0)
+                r = apply_config(n, ret_problem);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(n);
+        return 0;
+}
+
+ReplayNode *replay_node_free(ReplayNode *n) {
+        if (!n)
+                return NULL;
+        ledger_free(n->ledger);
+        policy_free(n->policy);
+        locality_free(n->locality);
+        inventory_free(n->inventory);
+        config_free(n->config);
+        free(n);
+        return NULL;
+}
+
+static PlanContext on_context(void *userdata) {
+        const ReplayNode *n = userdata;
+
+        return (PlanContext){
+                .inventory = n->inventory,
+                .locality = n->locality,
+                .config = n->config,
+                .policy = n->policy,
+                .ledger = n->ledger,
+        };
+}
+
+/* Planned and claimed; there is no hardware to prepare, so its job is over when the caller hears of it. */
+static Verdict on_allocate(void *userdata, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
+                           Refusal *ret) {
+        ReplayNode *n = userdata;
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        PlanContext c = on_context(n);
+        sd_id128_t id;
+        Verdict v = allocation_name_check(name, ret);
+
+        if (v == VERDICT_NONE)
+                v = plan_make(&c, request, &plan, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (string_copy(&plan->allocation->name, name) < 0 || sd_id128_randomize(&id) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        (void) sd_id128_to_uuid_string(id, plan->allocation->id);
+        plan->allocation->owner = owner;
+        plan->allocation->generation = n->generation + 1;
+        plan->allocation->state = ALLOCATION_READY;
+        v = ledger_claim(n->ledger, n->inventory, n->config, plan->allocation, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        plan->allocation = NULL; /* the ledger's now */
+        n->generation++;
+        *ret_job = ++n->job;
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_change(Refusal *ret) {
+        return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon of the node itself.",
+                      "This is a recorded node, it cannot be changed.");
+}
+
+static Verdict on_release(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        return refuse_change(ret);
+}
+
+static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
+                                        Refusal *ret) {
+        return refuse_change(ret);
+}
+
+static Verdict on_rescan(void *userdata, Refusal *ret) {
+        return refuse_change(ret);
+}
+
+static Verdict on_reload(void *userdata, Refusal *ret) {
+        return refuse_change(ret);
+}
+
+static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
+        return false;
+}
+
+static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
+        return 0;
+}
+
+const ServerCallbacks replay_node_callbacks = {
+        .context = on_context,
+        .allocate = on_allocate,
+        .release = on_release,
+        .set_virtual_functions = on_set_virtual_functions,
+        .rescan = on_rescan,
+        .reload = on_reload,
+        .find_job = on_find_job,
+        .list_jobs = on_list_jobs,
+};

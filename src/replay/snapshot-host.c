@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Recording what is not a device: CPUs, memory, what the host stands on, how it was started, what it is configured to.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "core/cpuset.h"
+#include "replay/snapshot.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "util/tree.h"
+
+#define CPUS  "sys/devices/system/cpu"
+#define NODES "sys/devices/system/node"
+
+/* Only the line that counts, "MemTotal". */
+static char *filter_meminfo(const Recorder *r, char *text) {
+        char *line = strstr(text, "MemTotal:"), *copy;
+
+        if (!line)
+                return text;
+        while (line > text && line[-1] != '\n')
+                line--;
+        line[strcspn(line, "\n")] = '\0';
+        if (asprintf(&copy, "%s\n", line) < 0)
+                copy = NULL;
+        free(text);
+        return copy;
+}
+
+static int record_pools(Recorder *r, const char *dir) {
+        _cleanup_close_ int fd = -1;
+        char **names;
+        size_t n;
+        int e = record_list(r, dir, &fd, &names, &n);
+
+        for (size_t i = 0; i < n && e >= 0; i++) {
+                _cleanup_free_ char *pool = NULL;
+                _cleanup_close_ int pool_fd = openat(fd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+                if (asprintf(&pool, "%s/%s", dir, names[i]) < 0) {
+                        pool = NULL;
+                        e = -ENOMEM;
+                        break;
+                }
+                if (pool_fd < 0)
+                        continue;
+                e = record_file_at(r, pool_fd, pool, "nr_hugepages", NULL);
+                if (e >= 0)
+                        e = record_file_at(r, pool_fd, pool, "free_hugepages", NULL);
+        }
+        (void) free_names(names, n);
+        return e;
+}
+
+/* No limit of ours is at stake: what a list of numbers leaves out is not there. */
+static void read_list(const Recorder *r, const char *path, CpuSet *ret) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+
+        *ret = (CpuSet){ 0 };
+        if (sysfs_read(r->fs, path, buf, sizeof(buf)) > 0)
+                (void) cpuset_parse(buf, ret);
+}
+
+static int record_cpus(Recorder *r) {
+        static const char *const files[] = { "core_cpus_list", "physical_package_id", "thread_siblings_list" };
+        CpuSet online;
+        int e = record_file(r, CPUS "/online", NULL);
+
+        read_list(r, CPUS "/online", &online);
+        for (int id = cpuset_next(&online, 0); id >= 0 && e >= 0; id = cpuset_next(&online, (unsigned) id + 1)) {
+                char path[64];
+                _cleanup_close_ int fd = -1;
+
+                (void) snprintf(path, sizeof(path), CPUS "/cpu%d/topology", id);
+                fd = sysfs_open(r->fs, path, O_RDONLY | O_DIRECTORY);
+                for (size_t i = 0; i < ELEMENTSOF(files) && fd >= 0 && e >= 0; i++)
+                        e = record_file_at(r, fd, path, files[i], NULL);
+        }
+        return e;
+}
+
+static int record_node(Recorder *r, int id) {
+        char path[80], pools[96];
+        _cleanup_close_ int fd = -1;
+        int e;
+
+        (void) snprintf(path, sizeof(path), NODES "/node%d", id);
+        (void) snprintf(pools, sizeof(pools), "%s/hugepages", path);
+        fd = sysfs_open(r->fs, path, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return 0;
+        e = record_file_at(r, fd, path, "cpulist", NULL);
+        if (e >= 0)
+                e = record_file_at(r, fd, path, "distance", NULL);
+        if (e >= 0)
+                e = record_file_at(r, fd, path, "meminfo", filter_meminfo);
+        return e < 0 ? e : record_pools(r, pools);
+}
+
+static int record_nodes(Recorder *r) {
+        _cleanup_close_ int fd = sysfs_open(r->fs, NODES, O_PATH | O_DIRECTORY);
+        CpuSet nodes;
+        int e;
+
+        if (fd < 0) {
+                e = record_file(r, "proc/meminfo", filter_meminfo);
+                return e < 0 ? e : record_pools(r, "sys/kernel/mm/hugepages");
+        }
+        e = record_directory(r, NODES);
+        if (e >= 0)
+                e = record_file(r, NODES "/online", NULL);
+        read_list(r, NODES "/online", &nodes);
+        for (int id = cpuset_next(&nodes, 0); id >= 0 && e >= 0; id = cpuset_next(&nodes, (unsigned) id + 1))
+                e = record_node(r, id);
+        return e;
+}
+
+/* lines */
+
+static char *next_word(char **rest) {
+        char *word;
+
+        while ((word = strsep(rest, " \t")))
+                if (*word)
+                        return word;
+        return NULL;
+}
+
+typedef int (*LineFilter)(const Recorder *r, char *line, FILE *f);
+
+static char *filter_lines(const Recorder *r, char *text, LineFilter filter) {
+        _cleanup_free_ char *old = text, *copy = NULL;
+        char *rest = text, *line;
+        size_t size;
+        FILE *f = open_memstream(&copy, &size);
+        int e = 0;
+
+        if (!f)
+                return NULL;
+        while ((line = strsep(&rest, "\n")) && e >= 0)
+                if (*line)
+                        e = filter(r, line, f);
+        if (fclose(f) != 0 || e < 0)
+                return NULL;
+        return TAKE_PTR(copy);
+}
+
+/* "/dev/mapper/vg-root" is a link that will not be there: the node it leads to, "/dev/dm-0". */
+static int write_node(const Recorder *r, const char *node, FILE *f) {
+        _cleanup_free_ char *real = NULL, *clean = NULL;
+        int e = sysfs_realpath(r->fs, node, &real);
+
+        if (e == -ENOMEM)
+                return e;
+        clean = identities_scrub(&r->identities, e < 0 ? node + 1 : real, false);
+        if (!clean)
+                return -ENOMEM;
+        (void) fprintf(f, "/%s", clean);
+        return 0;
+}
+
+static bool is_node(const char *source) {
+        return strncmp(source, "/dev/", strlen("/dev/")) == 0;
+}
+
+/* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw": which device is mounted where, and nothing else. */
+static int filter_mount(const Recorder *r, char *line, FILE *f) {
+        char *words[5], *rest = line, *word, *type, *source;
+        _cleanup_free_ char *mount = NULL;
+        int e;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = next_word(&rest)))
+                        return 0;
+        while ((word = next_word(&rest)) && !streq(word, "-"))
+                ;
+        type = next_word(&rest);
+        source = next_word(&rest);
+        if (!source || (strncmp(words[2], "0:", 2) == 0 && !is_node(source)))
+                return 0;
+        mount = identities_scrub(&r->identities, words[4], true);
+        if (!mount)
+                return -ENOMEM;
+        (void) fprintf(f, "%s %s %s / %s rw - %s ", words[0], words[1], words[2], mount, type);
+        e = is_node(source) ? write_node(r, source, f) : 0;
+        (void) fputs(is_node(source) ? " rw\n" : "none rw\n", f);
+        return e;
+}
+
+static char *filter_mounts(const Recorder *r, char *text) {
+        return filter_lines(r, text, filter_mount);
+}
+
+static int filter_swap(const Recorder *r, char *line, FILE *f) {
+        char *rest = line, *node = next_word(&rest);
+        int e = 0;
+
+        if (node && is_node(node))
+                e = write_node(r, node, f);
+        else
+                (void) fputs(node ? node : "", f);
+        (void) fprintf(f, "\t%s\n", rest ? rest + strspn(rest, " \t") : "");
+        return e;
+}
+
+static char *filter_swaps(const Recorder *r, char *text) {
+        return filter_lines(r, text, filter_swap);
+}
+
+static int write_interface(const Recorder *r, const char *name, FILE *f) {
+        _cleanup_free_ char *clean = identities_scrub(&r->identities, name, false);
+
+        if (!clean)
+                return -ENOMEM;
+        (void) fputs(clean, f);
+        return 0;
+}
+
+/* Default routes, without their gateways. */
+static int filter_route(const Recorder *r, char *line, FILE *f) {
+        char *words[8], *rest = line;
+        int e;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = next_word(&rest)))
+                        return 0;
+        if (!streq(words[1], "00000000") || !streq(words[7], "00000000"))
+                return 0;
+        e = write_interface(r, words[0], f);
+        (void) fprintf(f, "\t00000000\t00000000\t%s\t0\t0\t%s\t00000000\t0\t0\t0\n", words[3], words[6]);
+        return e;
+}
+
+static char *filter_routes(const Recorder *r, char *text) {
+        return filter_lines(r, text, filter_route);
+}
+
+static int filter_route6(const Recorder *r, char *line, FILE *f) {
+        static const char zeros[] = "00000000000000000000000000000000";
+        char *words[10], *rest = line;
+        int e;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = next_word(&rest)))
+                        return 0;
+        if (!streq(words[0], zeros) || !streq(words[1], "00"))
+                return 0;
+        (void) fprintf(f, "%s 00 %s 00 %s %s %s %s %s ", zeros, zeros, zeros, words[5], words[6], words[7], words[8]);
+        e = write_interface(r, words[9], f);
+        (void) fputc('\n', f);
+        return e;
+}
+
+static char *filter_routes6(const Recorder *r, char *text) {
+        return filter_lines(r, text, filter_route6);
+}
+
+/* An ordinary user sees only the mounts of processes of theirs. */
+static int record_mounts(Recorder *r) {
+        _cleanup_close_ int fd = sysfs_open(r->fs, "proc/1/mountinfo", O_RDONLY | O_NONBLOCK);
+        _cleanup_close_ int own_fd = -1;
+
+        if (fd != -EACCES && fd != -EPERM)
+                return record_descriptor(r, fd, "proc/1/mountinfo", filter_mounts);
+        own_fd = sysfs_open(r->fs, "proc/self/mountinfo", O_RDONLY | O_NONBLOCK);
+        r->own_mounts = own_fd >= 0;
+        return record_descriptor(r, own_fd < 0 ? fd : own_fd, "proc/1/mountinfo", filter_mounts);
+}
+
+static char *filter_config(const Recorder *r, char *text) {
+        char *scrubbed = identities_scrub(&r->identities, text, false);
+
+        free(text);
+        return scrubbed;
+}
+
+/* In every place where the daemon looks for it. A drop-in that is a link masks others, as an empty one does. */
+static int record_configuration(Recorder *r, const char *top) {
+        _cleanup_close_ int fd = -1;
+        char path[64], dir[96];
+        char **names;
+        size_t n;
+        int e;
+
+        (void) snprintf(path, sizeof(path), "%s/passthroughd/passthroughd.conf", top);
+        (void) snprintf(dir, sizeof(dir), "%s.d", path);
+        e = record_file(r, path, filter_config);
+        if (e < 0)
+                return e;
+        e = record_list(r, dir, &fd, &names, &n);
+        for (size_t i = 0; i < n && e >= 0; i++) {
+                const char *dot = strrchr(names[i], '.');
+                _cleanup_free_ char *file = NULL;
+                char target[TREE_TARGET_MAX];
+                ssize_t length;
+
+                if (!dot || !streq(dot, ".conf"))
+                        continue;
+                if (asprintf(&file, "%s/%s", dir, names[i]) < 0) {
+                        file = NULL;
+                        e = -ENOMEM;
+                        break;
+                }
+                length = readlinkat(fd, names[i], target, sizeof(target) - 1);
+                target[MAX(length, 0)] = '\0';
+                if (length >= (ssize_t) strlen("/dev/null") &&
+                    streq(target + length - strlen("/dev/null"), "/dev/null"))
+                        e = record_bytes(r, file, "", 0);
+                else
+                        e = record_file(r, file, filter_config);
+        }
+        (void) free_names(names, n);
+        return e;
+}
+
+int record_host(Recorder *r) {
+        static const struct {
+                const char *path;
+                RecordFilter filter;
+        } files[] = {
+                { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", NULL },
+                { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", NULL },
+                { "proc/cmdline", filter_scrub },
+                { "proc/sys/kernel/osrelease", NULL },
+                { "proc/swaps", filter_swaps },
+                { "proc/net/route", filter_routes },
+                { "proc/net/ipv6_route", filter_routes6 },
+        };
+        static const char *const tops[] = { "etc", "run", "usr/local/lib", "usr/lib" };
+        int e = record_cpus(r);
+
+        if (e >= 0)
+                e = record_nodes(r);
+        if (e >= 0)
+                e = record_mounts(r);
+        for (size_t i = 0; i < ELEMENTSOF(files) && e >= 0; i++)
+                e = record_file(r, files[i].path, files[i].filter);
+        for (size_t i = 0; i < ELEMENTSOF(tops) && e >= 0; i++)
+                e = record_configuration(r, tops[i]);
+        return e;
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* A machine as a .tree file: the parts, and the header that says how it was recorded. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "replay/replay.h"
+#include "replay/snapshot.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "util/tree.h"
+
+#define ENTRIES_MAX 65536U
+
+static bool has_mac_name(const char *path) {
+        return strstr(path, "enx") || strstr(path, "wlx");
+}
+
+/* A path or target as it is to be written: interfaces are sometimes named by their MAC address. NULL: no memory. */
+static char *clean(const Recorder *r, const char *path) {
+        return has_mac_name(path) ? identities_scrub(&r->identities, path, false) : strdup(path);
+}
+
+int record_unreadable(Recorder *r, const char *path, int error) {
+        _cleanup_free_ char *name = clean(r, path);
+
+        if (!name)
+                return -ENOMEM;
+        tree_write_error(r->out, name, error);
+        if (r->n_unreadable++ < UNREADABLE_SHOWN)
+                (void) fprintf(r->unreadable, "#   %s: %s\n", QUOTABLE(name), strerror(-error));
+        return 0;
+}
+
+int record_bytes(Recorder *r, const char *path, const char *data, size_t size) {
+        _cleanup_free_ char *name = clean(r, path);
+
+        if (!name)
+                return -ENOMEM;
+        tree_write_file(r->out, name, data, size);
+        return 0;
+}
+
+int record_directory(Recorder *r, const char *path) {
+        _cleanup_free_ char *name = clean(r, path);
+
+        if (!name)
+                return -ENOMEM;
+        tree_write_directory(r->out, name);
+        return 0;
+}
+
+/* Grows as it comes: sizes in proc and sysfs say nothing. */
+static int read_text(int fd, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *text = NULL;
+        size_t room = SYSFS_ATTRIBUTE_MAX, used = 0;
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+        for (;;) {
+                char *bigger = realloc(text, room + 1);
+                ssize_t n;
+
+                if (!bigger)
+                        return -ENOMEM;
+                text = bigger;
+                n = read(fd, text + used, room - used);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                used += (size_t) n;
+                if (n == 0)
+                        break;
+                if (used == room && (room *= 2) > RECORD_FILE_MAX)
+                        return -E2BIG;
+        }
+        text[used] = '\0';
+        *ret = TAKE_PTR(text);
+        *ret_size = used;
+        return 0;
+}
+
+int record_descriptor(Recorder *r, int fd, const char *path, RecordFilter filter) {
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
+        int e = read_text(fd, &text, &size);
+
+        if (e == -ENOMEM)
+                return e;
+        if (e == -ENOENT || e == -ENOTDIR || e == -ENODEV)
+                return 0;
+        if (e < 0)
+                return record_unreadable(r, path, e);
+        if (filter && !r->identities.keep) {
+                text = filter(r, TAKE_PTR(text));
+                if (!text)
+                        return -ENOMEM;
+                size = strlen(text);
+        }
+        return record_bytes(r, path, text, size);
+}
+
+int record_file(Recorder *r, const char *path, RecordFilter filter) {
+        _cleanup_close_ int fd = sysfs_open(r->fs, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+
+        return record_descriptor(r, fd, path, filter);
+}
+
+static char *join(const char *path, const char *name) {
+        char *joined;
+
+        return asprintf(&joined, "%s/%s", path, name) < 0 ? NULL : joined;
+}
+
+int record_file_at(Recorder *r, int dir_fd, const char *path, const char *name, RecordFilter filter) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
+        int e = fd < 0 ? -errno : fd;
+        _cleanup_free_ char *full = join(path, name);
+
+        return full ? record_descriptor(r, e, full, filter) : -ENOMEM;
+}
+
+int record_link_at(Recorder *r, int dir_fd, const char *path, const char *name) {
+        _cleanup_free_ char *full = NULL, *to = NULL, *from = NULL;
+        char target[TREE_TARGET_MAX + 1];
+        ssize_t n = readlinkat(dir_fd, name, target, sizeof(target));
+
+        if (n <= 0 || (size_t) n == sizeof(target))
+                return 0; /* none, or none that could be written */
+        target[n] = '\0';
+        full = join(path, name);
+        from = full ? clean(r, full) : NULL;
+        to = clean(r, target);
+        if (!from || !to)
+                return -ENOMEM;
+        tree_write_link(r->out, from, to);
+        return 0;
+}
+
+int record_list(Recorder *r, const char *path, int *ret_fd, char ***ret, size_t *ret_n) {
+        int fd = sysfs_open(r->fs, path, O_RDONLY | O_DIRECTORY);
+        int e = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, ret_n);
+
+        *ret_fd = fd;
+        if (e >= 0)
+                return 0;
+        *ret = NULL;
+        *ret_n = 0;
+        return e == -ENOMEM ? e : 0;
+}
+
+char *filter_digits(const Recorder *r, char *text) {
+        identities_replace_digits(&r->identities, text);
+        return text;
+}
+
+char *filter_scrub(const Recorder *r, char *text) {
+        char *scrubbed = identities_scrub(&r->identities, text, true);
+
+        free(text);
+        return scrubbed;
+}
+
+static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
+        char date[32] = "", release[SYSFS_ATTRIBUTE_MAX] = "";
+        time_t now = time(NULL);
+        struct tm tm;
+
+        if (gmtime_r(&now, &tm))
+                (void) strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC", &tm);
+        if (sysfs_read(r->fs, "proc/sys/kernel/osrelease", release, sizeof(release)) <= 0 || !text_is_clean(release))
+                strcpy(release, "unknown");
+        (void) fprintf(out, "# Recorded by passthroughctl " VERSION " on %s, Linux %s, %s.\n", date, QUOTABLE(release),
+                       geteuid() == 0 ? "as root" : "not as root");
+        (void) fputs(r->identities.keep
+                             ? "# Serial numbers, MAC addresses, UUIDs and names are as they are.\n"
+                             : "# Serial numbers, MAC addresses, UUIDs and the name of the machine are replaced.\n",
+                     out);
+        if (geteuid() != 0)
+                (void) fputs("# Only root reads more than 64 bytes of config space: isolation is not fully known.\n",
+                             out);
+        if (r->own_mounts)
+                (void) fputs("# The mounts are those that the recording process saw.\n", out);
+        if (r->n_unreadable > 0)
+                (void) fprintf(out, "# Not readable: %zu files%s\n%s", r->n_unreadable,
+                               r->n_unreadable > UNREADABLE_SHOWN ? ", the first are" : "", unreadable);
+        (void) fputc('\n', out);
+}
+
+static int record_all(Recorder *r) {
+        int e = record_pci(r);
+
+        if (e >= 0)
+                e = record_classes(r);
+        return e < 0 ? e : record_host(r);
+}
+
+/* The header comes first, but tells what was met on the way. */
+static int record(Recorder *r, FILE *out) {
+        _cleanup_free_ char *body = NULL, *unreadable = NULL;
+        size_t size, n;
+        int e = -ENOMEM;
+
+        r->out = open_memstream(&body, &size);
+        r->unreadable = open_memstream(&unreadable, &n);
+        if (r->out && r->unreadable)
+                e = record_all(r);
+        if (r->out && fclose(r->out) != 0)
+                e = -ENOMEM;
+        if (r->unreadable && fclose(r->unreadable) != 0)
+                e = -ENOMEM;
+        if (e < 0)
+                return e;
+        write_header(r, unreadable, out);
+        (void) fwrite(body, 1, size, out);
+        return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+}
+
+int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        _cleanup_free_ char *problem = NULL;
+        char host[SYSFS_ATTRIBUTE_MAX];
+        Recorder r = { 0 };
+        int e = sysfs_new(root, &fs);
+
+        if (e >= 0) {
+                bool named = sysfs_read(fs, "proc/sys/kernel/hostname", host, sizeof(host)) > 0;
+
+                r.fs = fs;
+                host[named ? strcspn(host, ".") : 0] = '\0';
+                e = identities_init(&r.identities, flags & SNAPSHOT_IDENTITIES, host);
+        }
+        if (e >= 0)
+                e = record(&r, out);
+        identities_done(&r.identities);
+        if (e < 0) {
+                (void) string_replace(&problem, "%s cannot be recorded: %s.", root, strerror(-e));
+                *ret_problem = TAKE_PTR(problem);
+        }
+        return e;
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * From a .tree file to a directory. The file may be hostile: every directory is opened inside the new one whatever
+ * links say, and links are written so that no reader who follows them leaves it.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "replay/complete.h"
+#include "replay/remove.h"
+#include "replay/replay.h"
+#include "util/strings.h"
+#include "util/tree.h"
+
+#define CONFIG_SIZE 256
+#define DRIVERS_MAX 4096U
+
+typedef struct Unpack {
+        Sysfs *fs; /* the new directory */
+        Completion completion;
+        char *dir;  /* the one that was used last, as the tree calls it */
+        char *real; /* what it is called without links; NULL until somebody asks */
+        int dir_fd;
+} Unpack;
+
+static void unpack_done(Unpack *u) {
+        for (size_t i = 0; i < u->completion.n_vfio; i++)
+                free(u->completion.vfio[i]);
+        free(u->completion.vfio);
+        free(u->dir);
+        free(u->real);
+        cleanup_close(&u->dir_fd);
+        (void) sysfs_free(u->fs);
+}
+
+static unsigned path_depth(const char *path) {
+        unsigned depth = *path != '\0';
+
+        for (; *path; path++)
+                depth += *path == '/';
+        return depth;
+}
+
+/* Through links a directory can be deeper than any path that was written. */
+static int check_depth(const Unpack *u, const char *path) {
+        _cleanup_free_ char *real = NULL;
+        int r = sysfs_realpath(u->fs, path, &real);
+
+        if (r < 0)
+                return r;
+        return strlen(real) > TREE_PATH_MAX || path_depth(real) > TREE_DEPTH_MAX ? -E2BIG : 0;
+}
+
+/* A file gives way to a directory, a link that leads nowhere does not. */
+static int make_dir_at(int parent_fd, const char *name) {
+        struct stat st;
+
+        if (mkdirat(parent_fd, name, 0700) >= 0)
+                return 0;
+        if (errno != EEXIST || fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -ENOTDIR;
+        if (unlinkat(parent_fd, name, 0) < 0 || mkdirat(parent_fd, name, 0700) < 0)
+                return -errno;
+        return 0;
+}
+
+/* Opens a directory, and makes what is missing of it. path has at most TREE_DEPTH_MAX components. */
+static int open_dir(const Unpack *u, const char *path) {
+        _cleanup_free_ char *above = NULL;
+        _cleanup_close_ int parent_fd = -1;
+        const char *slash = strrchr(path, '/');
+        int fd = sysfs_open(u->fs, path, O_PATH | O_DIRECTORY), r;
+
+        if (fd >= 0 || (fd != -ENOENT && fd != -ENOTDIR))
+                return fd;
+        above = strndup(path, slash ? (size_t) (slash - path) : 0);
+        if (!above)
+                return -ENOMEM;
+        parent_fd = open_dir(u, above);
+        if (parent_fd < 0)
+                return parent_fd;
+        r = make_dir_at(parent_fd, slash ? slash + 1 : path);
+        if (r >= 0)
+                r = check_depth(u, path);
+        return r < 0 ? r : sysfs_open(u->fs, path, O_PATH | O_DIRECTORY);
+}
+
+static int enter(Unpack *u, const char *path, size_t n) {
+        _cleanup_free_ char *dir = NULL;
+        int fd;
+
+        if (u->dir && strlen(u->dir) == n && strncmp(u->dir, path, n) == 0)
+                return 0;
+        dir = strndup(path, n);
+        if (!dir)
+                return -ENOMEM;
+        fd = open_dir(u, dir);
+        if (fd < 0)
+                return fd;
+        cleanup_close(&u->dir_fd);
+        u->dir_fd = fd;
+        free(u->dir);
+        u->dir = TAKE_PTR(dir);
+        free(TAKE_PTR(u->real));
+        return 0;
+}
+
+/* What was in the way may have been a part of the path to the directory that was used last. */
+static int clear(Unpack *u, const char *name) {
+        _cleanup_free_ char *dir = TAKE_PTR(u->dir);
+
+        (void) dir;
+        return remove_at(u->dir_fd, name);
+}
+
+static int open_file(Unpack *u, const char *name, bool fresh) {
+        const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+        int fd = openat(u->dir_fd, name, flags | (fresh ? O_EXCL : 0), 0600), r;
+
+        if (fd >= 0)
+                return fd;
+        if (errno != EEXIST && errno != ELOOP && errno != EISDIR)
+                return -errno;
+        r = clear(u, name);
+        if (r < 0)
+                return r;
+        fd = openat(u->dir_fd, name, flags | O_EXCL, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
+static int write_bytes(int fd, const char *bytes, size_t size, off_t at) {
+        while (size > 0) {
+                ssize_t n = pwrite(fd, bytes, size, at);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                bytes += n;
+                at += n;
+                size -= (size_t) n;
+        }
+        return 0;
+}
+
+static int take_file(Unpack *u, const char *name, const TreeLine *line) {
+        _cleanup_close_ int fd = open_file(u, name, line->item == TREE_FILE);
+        off_t at = line->item == TREE_CONFIG ? (off_t) line->offset : 0;
+        struct stat st;
+
+        if (fd < 0)
+                return fd;
+        if (line->item != TREE_FILE && fstat(fd, &st) < 0)
+                return -errno;
+        if (line->item == TREE_APPEND)
+                at = st.st_size;
+        if (line->item == TREE_CONFIG) {
+                off_t size = line->offset + line->size > CONFIG_SIZE ? TREE_CONFIG_MAX : CONFIG_SIZE;
+
+                if (st.st_size < size && ftruncate(fd, size) < 0)
+                        return -errno;
+        }
+        return write_bytes(fd, line->value, line->size, at);
+}
+
+static int take_directory(Unpack *u, const char *path) {
+        int fd = open_dir(u, path);
+
+        if (fd < 0)
+                return fd;
+        (void) close(fd);
+        return 0;
+}
+
+/* Even root cannot read(2) a directory: that is what stands for a file that cannot be read. */
+static int take_error(Unpack *u, const char *name) {
+        int r = clear(u, name);
+
+        if (r < 0)
+                return r;
+        return mkdirat(u->dir_fd, name, 0700) < 0 ? -errno : 0;
+}
+
+static int real_dir(Unpack *u) {
+        return u->real ? 0 : sysfs_realpath(u->fs, u->dir, &u->real);
+}
+
+/* The path that target names, seen from the directory dir, without "." and ".."; above the root is the root. */
+static char *resolve(const char *dir, const char *target) {
+        char *path = malloc(strlen(dir) + strlen(target) + 2), *end;
+
+        if (!path)
+                return NULL;
+        end = stpcpy(path, *target == '/' ? "" : dir);
+        for (target += strspn(target, "/"); *target; target += strspn(target, "/")) {
+                size_t n = strcspn(target, "/");
+
+                if (n == 2 && strncmp(target, "..", 2) == 0) {
+                        char *slash = memrchr(path, '/', (size_t) (end - path));
+
+                        end = slash ? slash : path;
+                } else if (n != 1 || *target != '.') {
+                        if (end > path)
+                                *end++ = '/';
+                        end = mempcpy(end, target, n);
+                }
+                target += n;
+        }
+        *end = '\0';
+        return path;
+}
+
+static bool is_below_proc(const char *path) {
+        return strncmp(path, "proc/", strlen("proc/")) == 0;
+}
+
+/*
+ * Links of proc are shown, not followed, and are absolute: they stay as they are. Any other is made such that it leads
+ * to a place inside; one to the root or into proc, from where those of proc would lead out, is left out.
+ */
+static int take_link(Unpack *u, const char *path, const char *name, const char *target) {
+        _cleanup_free_ char *to = NULL, *text = NULL;
+        int r = real_dir(u);
+
+        if (r < 0)
+                return r;
+        if (is_below_proc(path) && (streq(u->real, "proc") || is_below_proc(u->real)))
+                text = strdup(target);
+        else {
+                to = resolve(u->real, target);
+                if (!to)
+                        return -ENOMEM;
+                if (!*to || streq(to, "proc") || is_below_proc(to))
+                        return 0;
+                text = relative_path(u->real, to);
+        }
+        if (!text)
+                return -ENOMEM;
+        if (symlinkat(text, u->dir_fd, name) >= 0)
+                return 0;
+        r = errno == EEXIST ? remove_at(u->dir_fd, name) : -errno;
+        free(TAKE_PTR(u->dir));
+        if (r >= 0 && symlinkat(text, u->dir_fd, name) < 0)
+                r = -errno;
+        return r;
+}
+
+static int take_vfio_driver(Unpack *u, const char *name) {
+        Completion *c = &u->completion;
+
+        if (c->n_vfio >= DRIVERS_MAX)
+                return -E2BIG;
+        if (ARRAY_RESERVE(c->vfio, c->n_vfio) < 0 || !(c->vfio[c->n_vfio] = strdup(name)))
+                return -ENOMEM;
+        c->n_vfio++;
+        return 0;
+}
+
+/* "NAME [WORD...]": a directory of its own, and whether it is a VFIO driver. */
+static int take_driver(Unpack *u, const char *text) {
+        _cleanup_free_ char *words = strdup(text), *path = NULL;
+        char *rest = words, *name, *word;
+        int r;
+
+        if (!words)
+                return -ENOMEM;
+        name = strsep(&rest, " \t");
+        if (!*name || strchr(name, '/') || *name == '.' || strlen(name) > TREE_NAME_MAX)
+                return -EINVAL;
+        if (asprintf(&path, "sys/bus/pci/drivers/%s", name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = take_directory(u, path);
+        while (r >= 0 && (word = strsep(&rest, " \t")))
+                if (streq(word, "vfio"))
+                        r = take_vfio_driver(u, name);
+        return r;
+}
+
+static int take_directive(Unpack *u, const TreeLine *line) {
+        if (streq(line->path, "%driver"))
+                return take_driver(u, line->value);
+        if (streq(line->path, "%iommu") && streq(line->value, "off")) {
+                u->completion.no_iommu = true;
+                return 0;
+        }
+        return streq(line->path, "%vf") ? 0 : -EINVAL; /* only a kernel makes VFs */
+}
+
+static int take_line(const TreeLine *line, void *userdata) {
+        const char *slash = strrchr(line->path, '/'), *name = slash ? slash + 1 : line->path;
+        Unpack *u = userdata;
+        int r;
+
+        if (line->item == TREE_DIRECTIVE)
+                return take_directive(u, line);
+        if (line->item == TREE_DIRECTORY)
+                return take_directory(u, line->path);
+        r = enter(u, line->path, slash ? (size_t) (slash - line->path) : 0);
+        if (r < 0)
+                return r;
+        if (line->item == TREE_LINK)
+                return take_link(u, line->path, name, line->value);
+        return line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
+}
+
+static int unpack(const char *file, const char *dir, char **ret_problem) {
+        _cleanup_(unpack_done) Unpack u = { .dir_fd = -1, .completion.devices_fd = -1 };
+        _cleanup_close_ int root_fd = -1;
+        int r = sysfs_new(dir, &u.fs);
+
+        if (r >= 0 && !sysfs_is_confined(u.fs))
+                r = -EOPNOTSUPP;
+        if (r >= 0)
+                r = root_fd = sysfs_open(u.fs, ".", O_PATH | O_DIRECTORY);
+        if (r < 0)
+                return r;
+        u.completion.fs = u.fs;
+        u.completion.root_fd = root_fd;
+        r = tree_read(file, take_line, &u, ret_problem);
+        if (r >= 0 && u.completion.no_iommu) {
+                _cleanup_close_ int kernel_fd = sysfs_open(u.fs, "sys/kernel", O_PATH | O_DIRECTORY);
+
+                if (kernel_fd >= 0)
+                        r = remove_at(kernel_fd, "iommu_groups");
+        }
+        return r < 0 ? r : complete_node(&u.completion);
+}
+
+/* A large machine has a hundred thousand files: memory takes them twenty times faster than a disk. */
+static const char *top_directory(void) {
+        const char *top = secure_getenv("TMPDIR");
+        struct statfs st;
+
+        if (top && *top == '/')
+                return top;
+        if (statfs("/dev/shm", &st) >= 0 && st.f_type == TMPFS_MAGIC && access("/dev/shm", W_OK | X_OK) >= 0)
+                return "/dev/shm";
+        return "/tmp";
+}
+
+int tree_unpack(const char *file, char **ret_dir, char **ret_problem) {
+        _cleanup_free_ char *dir = NULL, *problem = NULL;
+        int r;
+
+        if (asprintf(&dir, "%s/passthrough-XXXXXX", top_directory()) < 0) {
+                dir = NULL;
+                return -ENOMEM;
+        }
+        if (!mkdtemp(dir)) {
+                r = -errno;
+                (void) string_replace(&problem, "%s cannot be made: %s.", dir, strerror(-r));
+                *ret_problem = TAKE_PTR(problem);
+                return r;
+        }
+        r = unpack(file, dir, &problem);
+        if (r < 0) {
+                tree_remove(dir);
+                if (!problem)
+                        (void) string_replace(&problem, "%s cannot be unpacked: %s.", file, strerror(-r));
+                *ret_problem = TAKE_PTR(problem);
+                return r;
+        }
+        *ret_dir = TAKE_PTR(dir);
+        return 0;
+}

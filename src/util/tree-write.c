@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Lines of a .tree file, and the escapes in them. */
+
+#include <errno.h>
+
+#include "util/tree.h"
+
+#define ROW       16U
+#define CONFIG    "config"
+#define PCI_SIZE  256U
+#define ERRNO_MAX 4095
+
+static int hex_digit(char c) {
+        static const char digits[] = "0123456789abcdef";
+        const char *at = c ? strchr(digits, c >= 'A' && c <= 'F' ? c + ('a' - 'A') : c) : NULL;
+
+        return at ? (int) (at - digits) : -EINVAL;
+}
+
+/* *p: behind the backslash. */
+static int unescape_one(const char **p, char *ret) {
+        static const char letters[] = "nt\\", bytes[] = "\n\t\\";
+        char c = *(*p)++;
+        const char *at = c ? strchr(letters, c) : NULL;
+        int high, low;
+
+        if (at) {
+                *ret = bytes[at - letters];
+                return 0;
+        }
+        if (c != 'x')
+                return -EINVAL;
+        high = hex_digit((*p)[0]);
+        low = high < 0 ? high : hex_digit((*p)[1]);
+        if (low < 0)
+                return -EINVAL;
+        *ret = (char) (high << 4 | low);
+        *p += 2;
+        return 0;
+}
+
+int tree_unescape(const char *s, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *text = malloc(strlen(s) + 2);
+        size_t n = 0;
+
+        if (!text)
+                return -ENOMEM;
+        while (*s)
+                if (*s != '\\')
+                        text[n++] = *s++;
+                else if (s++, unescape_one(&s, text + n++) < 0)
+                        return -EINVAL;
+        text[n] = '\0';
+        *ret = TAKE_PTR(text);
+        *ret_size = n;
+        return 0;
+}
+
+static void escape(FILE *f, const char *s, size_t size, const char *special) {
+        for (size_t i = 0; i < size; i++) {
+                unsigned char c = (unsigned char) s[i];
+
+                if (c == '\n')
+                        (void) fputs("\\n", f);
+                else if (c == '\t')
+                        (void) fputs("\\t", f);
+                else if (c == '\\')
+                        (void) fputs("\\\\", f);
+                else if (c >= 0x20 && c < 0x7f && !strchr(special, c))
+                        (void) fputc(c, f);
+                else
+                        (void) fprintf(f, "\\x%02x", c);
+        }
+}
+
+void tree_escape(FILE *f, const char *s, size_t size) {
+        escape(f, s, size, "");
+}
+
+/* What could be taken for a part of the line is escaped too: at the end also what makes += and := of the = after it. */
+static void write_path(FILE *f, const char *path) {
+        size_t n = strlen(path), last = n > 0;
+
+        escape(f, path, n - last, " =!{}[]#%@");
+        escape(f, path + n - last, last, " =!{}[]#%@+:");
+}
+
+int tree_error_number(const char *name) {
+        for (int e = 1; e <= ERRNO_MAX; e++) {
+                const char *known = strerrorname_np(e);
+
+                if (known && streq(known, name))
+                        return e;
+        }
+        return streq(name, "EWOULDBLOCK") ? EAGAIN : streq(name, "ENOTSUP") ? EOPNOTSUPP : -EINVAL;
+}
+
+static void write_config(FILE *f, const char *path, const char *data, size_t size) {
+        static const char zeros[ROW];
+        bool shown = false;
+
+        for (size_t at = 0; at < size; at += ROW) {
+                /* The first row of the second part keeps the length. */
+                if (memcmp(data + at, zeros, ROW) == 0 && at != PCI_SIZE)
+                        continue;
+                write_path(f, path);
+                (void) fprintf(f, "@0x%zx=", at);
+                for (size_t i = 0; i < (memcmp(data + at, zeros, ROW) == 0 ? 1 : ROW); i++)
+                        (void) fprintf(f, "%s%02x", i ? " " : "", (unsigned char) data[at + i]);
+                (void) fputc('\n', f);
+                shown = true;
+        }
+        if (!shown) {
+                write_path(f, path);
+                (void) fputs("@0x0=00\n", f);
+        }
+}
+
+void tree_write_file(FILE *f, const char *path, const char *data, size_t size) {
+        const char *slash = strrchr(path, '/');
+        bool newline = size > 0 && data[size - 1] == '\n';
+
+        if (streq(slash ? slash + 1 : path, CONFIG) && (size == PCI_SIZE || size == TREE_CONFIG_MAX)) {
+                write_config(f, path, data, size);
+                return;
+        }
+        write_path(f, path);
+        (void) fputs(newline ? "=" : ":=", f);
+        tree_escape(f, data, size - newline);
+        (void) fputc('\n', f);
+}
+
+void tree_write_link(FILE *f, const char *path, const char *target) {
+        write_path(f, path);
+        (void) fputs(" -> ", f);
+        tree_escape(f, target, strlen(target));
+        (void) fputc('\n', f);
+}
+
+void tree_write_directory(FILE *f, const char *path) {
+        write_path(f, path);
+        (void) fputs("/\n", f);
+}
+
+void tree_write_error(FILE *f, const char *path, int error) {
+        const char *name = strerrorname_np(abs(error));
+
+        write_path(f, path);
+        (void) fprintf(f, "!%s\n", name ? name : "EIO");
+}

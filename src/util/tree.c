@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Lines of a .tree file into items: sections, braces, escapes, config@OFFSET, %include. */
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "util/tree.h"
+
+/* What all files of one tree share. */
+typedef struct Budget {
+        size_t items, includes, text, values;
+} Budget;
+
+typedef struct Parser {
+        const char *file; /* NULL: no %include */
+        unsigned line;
+        unsigned depth;
+        char *section;
+        TreeItem item;   /* of this line */
+        const char *end; /* what is added to its value */
+        TreeFunction function;
+        void *userdata;
+        Budget *budget;
+        const char *complaint; /* why it is -EINVAL or -E2BIG */
+        char *problem;         /* of an included file, complete */
+} Parser;
+
+static int complain(Parser *p, int error, const char *sentence) {
+        if (!p->complaint)
+                p->complaint = sentence;
+        return error;
+}
+
+/* "a//b/" is a/b. In place. */
+static int path_normalize(Parser *p, char *path) {
+        char *to = path;
+        unsigned depth = 0;
+
+        for (const char *from = path + strspn(path, "/"); *from; from += strspn(from, "/")) {
+                size_t n = strcspn(from, "/");
+
+                if ((n == 1 && from[0] == '.') || (n == 2 && from[0] == '.' && from[1] == '.'))
+                        return complain(p, -EINVAL, "a path cannot have '.' or '..' in it");
+                if (n > TREE_NAME_MAX || ++depth > TREE_DEPTH_MAX)
+                        return complain(p, -E2BIG, "the path is too long");
+                if (to > path)
+                        *to++ = '/';
+                memmove(to, from, n);
+                to += n;
+                from += n;
+        }
+        *to = '\0';
+        return (size_t) (to - path) <= TREE_PATH_MAX ? 0 : complain(p, -E2BIG, "the path is too long");
+}
+
+static int emit(Parser *p, const TreeLine *line) {
+        Budget *b = p->budget;
+        int r;
+
+        if (++b->items > TREE_ITEMS_MAX || b->values > TREE_VALUES_MAX)
+                return complain(p, -E2BIG, "the tree is too large from here on");
+        r = p->function(line, p->userdata);
+        return MIN(r, 0);
+}
+
+/* Takes "@OFFSET" off the path. */
+static int split_offset(Parser *p, char *path, unsigned *ret) {
+        char *at = strrchr(path, '@');
+        uint64_t offset;
+        int r;
+
+        if (!at || at == path)
+                return complain(p, -EINVAL, "there is no offset");
+        r = strncmp(at + 1, "0x", 2) == 0 ? parse_hex(at + 1, TREE_CONFIG_MAX, &offset)
+                                          : parse_unsigned(at + 1, TREE_CONFIG_MAX, &offset);
+        if (r < 0)
+                return complain(p, -EINVAL, "the offset makes no sense");
+        *at = '\0';
+        *ret = (unsigned) offset;
+        return 0;
+}
+
+static int emit_config(Parser *p, char *path, const char *hex) {
+        char bytes[TREE_CONFIG_MAX + 1];
+        TreeLine line = { .item = TREE_CONFIG, .path = path, .value = bytes };
+        int r = split_offset(p, path, &line.offset);
+
+        while (r >= 0 && *(hex += strspn(hex, " \t"))) {
+                char pair[3] = { hex[0], hex[1], '\0' };
+                uint64_t byte;
+
+                if (!pair[1] || parse_hex(pair, UINT8_MAX, &byte) < 0 || strspn(pair, "xX") > 0)
+                        return complain(p, -EINVAL, "bytes are two hex digits each");
+                if (line.offset + line.size >= TREE_CONFIG_MAX)
+                        return complain(p, -EINVAL, "config space ends at 0x1000");
+                bytes[line.size++] = (char) byte;
+                hex += 2;
+        }
+        bytes[line.size] = '\0';
+        return r < 0 ? r : emit(p, &line);
+}
+
+static int emit_text(Parser *p, const char *path, const char *value) {
+        _cleanup_free_ char *text = NULL;
+        TreeLine line = { .item = p->item, .path = path };
+        int r = tree_unescape(value, &text, &line.size);
+
+        if (r < 0)
+                return r == -EINVAL ? complain(p, r, "only \\n, \\t, \\\\ and \\xHH can follow a backslash") : r;
+        if (p->item == TREE_LINK && (line.size == 0 || strlen(text) < line.size || line.size > TREE_TARGET_MAX))
+                return complain(p, -EINVAL, "a link cannot point to that");
+        if (*p->end)
+                text[line.size++] = *p->end;
+        text[line.size] = '\0';
+        line.value = text;
+        return emit(p, &line);
+}
+
+static int emit_item(Parser *p, char *path, const char *value) {
+        switch (p->item) {
+        case TREE_CONFIG:
+                return emit_config(p, path, value);
+        case TREE_ERROR:
+                if (tree_error_number(value) < 0)
+                        return complain(p, -EINVAL, "there is no such errno");
+                return emit(p, &(TreeLine){ TREE_ERROR, path, value, strlen(value), 0 });
+        case TREE_DIRECTORY:
+                return emit(p, &(TreeLine){ TREE_DIRECTORY, path, "", 0, 0 });
+        default:
+                return emit_text(p, path, value);
+        }
+}
+
+/* One path that the braces stand for. */
+static int take_path(const char *written, const char *value, void *userdata) {
+        Parser *p = userdata;
+        _cleanup_free_ char *path = NULL;
+        size_t size;
+        int r = tree_unescape(written, &path, &size);
+
+        p->budget->values += strlen(written) + strlen(value);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 || strlen(path) < size)
+                return complain(p, -EINVAL, "the path has a backslash that makes no sense");
+        r = path_normalize(p, path);
+        if (r < 0)
+                return r;
+        if (!*path)
+                return p->item == TREE_DIRECTORY ? 0 : complain(p, -EINVAL, "there is no name");
+        return emit_item(p, path, value);
+}
+
+static int take_paths(Parser *p, const char *path, const char *value) {
+        int r = tree_expand(path, value, take_path, p);
+
+        if (r == -EINVAL)
+                return complain(p, r, "the braces make no sense");
+        return r == -E2BIG ? complain(p, r, "the path is too long") : r;
+}
+
+static bool is_config(const char *name) {
+        const char *slash = strrchr(name, '/');
+
+        return strncmp(slash ? slash + 1 : name, "config@", strlen("config@")) == 0;
+}
+
+/* Cuts the line into name and value. */
+static int split(Parser *p, char *line, char **ret_value) {
+        char *arrow = strstr(line, " -> "), *equals = strchr(line, '='), *bang = strrchr(line, '!');
+        size_t n = strlen(line);
+
+        p->end = "";
+        if (arrow && (!equals || arrow < equals)) {
+                p->item = TREE_LINK;
+                *arrow = '\0';
+                *ret_value = arrow + strlen(" -> ");
+        } else if (equals && equals > line) {
+                char *end = equals - (equals[-1] == '+' || equals[-1] == ':');
+
+                p->item = *end == '+' ? TREE_APPEND : TREE_FILE;
+                p->end = *end == ':' ? "" : "\n";
+                *end = '\0';
+                if (is_config(line))
+                        p->item = TREE_CONFIG;
+                *ret_value = equals + 1;
+        } else if (n > 1 && line[n - 1] == '/') {
+                p->item = TREE_DIRECTORY;
+                *ret_value = line + n;
+        } else if (bang && bang > line) {
+                p->item = TREE_ERROR;
+                *bang = '\0';
+                *ret_value = bang + 1;
+        } else
+                return complain(p, -EINVAL,
+                                "expected NAME=VALUE, NAME -> TARGET, NAME/, NAME!ERRNO, [SECTION] or a directive");
+        return 0;
+}
+
+static int take_section(Parser *p, char *line) {
+        size_t n = strlen(line);
+        int r;
+
+        if (line[n - 1] != ']')
+                return complain(p, -EINVAL, "the section does not end with ]");
+        line[n - 1] = '\0';
+        r = string_copy(&p->section, line + 1);
+        p->item = TREE_DIRECTORY;
+        return r < 0 ? r : take_paths(p, p->section, "");
+}
+
+static int parse(Parser *p, const char *text, size_t size);
+
+static int read_tree(Parser *p) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r;
+
+        if (p->depth > TREE_INCLUDE_MAX || p->budget->includes++ > TREE_INCLUDES_MAX)
+                return complain(p, -E2BIG, "there are too many %include, one in another");
+        r = read_file_at(AT_FDCWD, p->file, TREE_TEXT_MAX - p->budget->text, &text, &size);
+        if (r == -E2BIG)
+                return complain(p, r, "the file is too large");
+        if (r < 0)
+                return r;
+        p->budget->text += size;
+        return parse(p, text, size);
+}
+
+static char *format_problem(const Parser *p, const char *file, int error) {
+        char *text, place[32] = "";
+
+        if (p->line > 0)
+                (void) snprintf(place, sizeof(place), ":%u", p->line);
+        if (asprintf(&text, "%s%s: %s.", file, place, p->complaint ? p->complaint : strerror(-error)) < 0)
+                return NULL;
+        return text;
+}
+
+static int include(Parser *p, const char *name) {
+        Parser below = { .depth = p->depth + 1, .function = p->function, .userdata = p->userdata, .budget = p->budget };
+        const char *slash = p->file ? strrchr(p->file, '/') : NULL;
+        _cleanup_free_ char *path = NULL;
+        int r;
+
+        if (!p->file)
+                return complain(p, -EINVAL, "%include has no place here");
+        r = asprintf(&path, "%.*s%s", *name != '/' && slash ? (int) (slash - p->file) + 1 : 0, p->file, name);
+        if (r < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        below.file = path;
+        r = read_tree(&below);
+        free(below.section);
+        if (r < 0)
+                p->problem = below.problem ? below.problem : format_problem(&below, path, r);
+        return r;
+}
+
+static int take_directive(Parser *p, char *line) {
+        char *rest = line + strcspn(line, " \t");
+
+        if (*rest)
+                *rest++ = '\0';
+        rest += strspn(rest, " \t");
+        if (!streq(line, "%include"))
+                return emit(p, &(TreeLine){ TREE_DIRECTIVE, line, rest, strlen(rest), 0 });
+        rest[strcspn(rest, " \t")] = '\0';
+        return *rest ? include(p, rest) : complain(p, -EINVAL, "%include needs the name of a file");
+}
+
+static int take_line(Parser *p, char *line) {
+        _cleanup_free_ char *path = NULL;
+        char *value;
+        int r;
+
+        line += strspn(line, " \t");
+        if (*line == '\0' || *line == '#')
+                return 0;
+        if (*line == '[')
+                return take_section(p, line);
+        if (*line == '%')
+                return take_directive(p, line);
+        r = split(p, line, &value);
+        if (r < 0)
+                return r;
+        if (line[strspn(line, "/")] == '\0' && p->item != TREE_DIRECTORY)
+                return complain(p, -EINVAL, "there is no name");
+        if (asprintf(&path, "%s/%s", p->section ? p->section : "", line) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return take_paths(p, path, value);
+}
+
+static int parse(Parser *p, const char *text, size_t size) {
+        const char *end = text + size;
+        int r = 0;
+
+        while (text < end && r >= 0) {
+                const char *newline = memchr(text, '\n', (size_t) (end - text));
+                size_t n = (size_t) ((newline ? newline : end) - text);
+                _cleanup_free_ char *line = strndup(text, n);
+
+                p->line++;
+                if (!line)
+                        return -ENOMEM;
+                r = strlen(line) < n ? complain(p, -EINVAL, "a NUL byte is in the line") : take_line(p, line);
+                text += n + 1;
+        }
+        return r;
+}
+
+static int finish(Parser *p, const char *file, int r, char **ret_problem) {
+        free(p->section);
+        if (r < 0)
+                *ret_problem = p->problem ? p->problem : format_problem(p, file, r);
+        return r;
+}
+
+int tree_parse(const char *file, const char *text, size_t size, TreeFunction f, void *userdata, char **ret_problem) {
+        Budget budget = { .text = size };
+        Parser p = { .file = file, .function = f, .userdata = userdata, .budget = &budget };
+        int r = size > TREE_TEXT_MAX ? complain(&p, -E2BIG, "the file is too large") : parse(&p, text, size);
+
+        return finish(&p, file ? file : "tree", r, ret_problem);
+}
+
+int tree_read(const char *file, TreeFunction f, void *userdata, char **ret_problem) {
+        Budget budget = { 0 };
+        Parser p = { .file = file, .function = f, .userdata = userdata, .budget = &budget };
+
+        return finish(&p, file, read_tree(&p), ret_problem);
+}

@@ -1,0 +1,48 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What bash offers for passthroughctl on a node.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+plan skip_all => 'no bash' if !-x '/bin/bash';
+node('paper-testbed');
+
+# What is offered for the last of the words, sorted.
+sub offered {
+        my (@words) = @_;
+        open my $in, '-|', 'bash', '-c', <<'END', 'bash', "$FindBin::Bin/../../conf/passthroughctl.bash", @words or die "bash: $!";
+. "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_passthroughctl
+printf '%s\n' "${COMPREPLY[@]}"
+END
+        chomp(my @all = grep { /\S/ } <$in>);
+        close $in;
+        return join ' ', sort @all;
+}
+
+my @help  = qx(passthroughctl --help);
+my @verbs = sort map { /^  ([a-z]+) / ? $1 : () } @help[0 .. (grep { $help[$_] =~ /^Options/ } 0 .. $#help)[0]];
+is(offered('passthroughctl', ''), "@verbs", 'the verbs');
+is(offered('passthroughctl', 'rel'), 'release reload', 'those that begin so') if !grep { /^rel(?!ease|oad)/ } @verbs;
+like(offered('passthroughctl', '-'), qr/--help.*--host.*--json/, 'global options');
+is(offered('passthroughctl', 'plan', '--p'), '--page-size --proximity', 'options of a verb');
+is(offered('passthroughctl', '--json', 'plan', '--p'), '--page-size --proximity', 'after another option');
+is(offered('passthroughctl', 'plan', '--numa', ''), 'legacy preferred required socket', 'values of an option');
+is(offered('passthroughctl', 'plan', 'g'), 'gpu=', 'a pool');
+is(offered('passthroughctl', 'explain', '0000:82:00.0'), '0000:82:00.0', 'a device');
+is(offered('passthroughctl', 'release', ''), '', 'no allocation yet');
+my $bus = Bus->new->listen;
+is(allocate($bus, 'guest', gpu => 1), 'done', 'an allocation');
+is(offered('passthroughctl', 'release', 'g'), 'guest', 'is offered to release');
+is(offered('passthroughctl', '-H', 'release', 'g'), '', 'the value of an option is not a verb');
+done_testing();

@@ -1,0 +1,252 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Recorded nodes: passthroughctl --node without a daemon says what it says beside one, and leaves nothing behind.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use File::Copy qw(copy);
+use File::Temp qw(tempdir);
+use JSON::PP;
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Node qw(slurp spew ctl wait_until);
+
+my $SOURCE = "$FindBin::Bin/../..";
+my $JSON   = JSON::PP->new->canonical;
+
+# ---- beside a daemon: replay.t inside NODE CONF FILE writes what each way of asking says
+
+# The requests of tests/check-plans for a node.
+sub requests {
+        my ($node) = @_;
+        my @requests = map { [split / /] } slurp("$SOURCE/tests/check-plans") =~ /^ {4}"\Q$node\E-\S+ (.*)"$/mg;
+        push @requests, [qw(--cpus 2 --memory 1G)];
+        push @requests, [qw(nic=1 --cpus 2 --memory 1G)], [qw(vf=2)], [qw(gpu=1 disk=1 --numa preferred)] if $node =~ /^edge/;
+        return @requests;
+}
+
+# One device of each kind and standing.
+sub sample {
+        my %seen;
+        my $devices = $JSON->decode((ctl(qw(list --all --json)))[1])->{devices};
+        return map { $_->{address} }
+                grep { !$seen{ join ' ', map { $_ // '-' } substr($_->{class}, 0, 4), @$_{qw(state pool driver)} }++ } @$devices;
+}
+
+# The UUID is another one each time, and a daemon that made VFs counts on.
+sub same_document { return map { s/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/gr } @_ }
+
+sub ask_all {
+        my ($node, $conf, $file) = @_;
+        my (%said, $ways);
+        my $now = "$ENV{NODE_TMP}/now.tree";
+        copy("$ENV{NODE_ROOT}/.nodesim/tree", $now) or die "$now: $!";
+        my @plans = map { ['plan', @$_, '--json'] } requests($node);
+        my @whole = (['list', '--all', '--json'], ['list'], ['topology', '--all'], ['topology', '--matrix'], ['plan', @{ (requests($node))[0] }], @plans);
+        my @parts = map { ['show', $_], ['explain', $_, '--json'] } sample(), '0000:ff:1f.7', 'no-such';
+        my %ways  = ('a directory' => $ENV{NODE_ROOT}, 'a tree of now' => $now);
+        $ways{'the recorded tree'} = "$SOURCE/tests/nodes/$node.tree" if $conf !~ /hgx-h100\.conf$/;
+        for my $command (@whole, @parts) {
+                my $name = join ' ', @$command;
+                $said{$name}{daemon} = [ctl(@$command)];
+                my @wanted = $command->[0] =~ /^(?:list|plan|topology)$/ ? sort keys %ways : 'a tree of now';
+                $said{$name}{$_} = [ctl(@$command, '--node', $ways{$_}, '--config', $conf)] for @wanted;
+        }
+        if ($node eq 'paper-testbed') {
+                my @request = qw(gpu=1 ib-vf=2 --cpus 8 --memory 20G --numa required);
+                spew("$ENV{NODE_TMP}/template.xml", "<domain type='kvm'><name>x</name><title>mine</title></domain>\n");
+                my @template = ('--template', "$ENV{NODE_TMP}/template.xml");
+                my ($failed, undef, $why) = ctl('allocate', 'vm', @request);
+                die "allocate: $why" if $failed;
+                for my $options ([], \@template) {
+                        $said{"xml @$options"}{daemon} = [same_document(ctl('xml', 'vm', @$options))];
+                        $said{"xml @$options"}{'a tree'} = [same_document(ctl('xml', 'vm', @request, @$options, '--node', $now, '--config', $conf))];
+                }
+        }
+        spew($file, $JSON->encode(\%said));
+        return;
+}
+
+if (@ARGV && $ARGV[0] eq 'inside') {
+        ask_all(@ARGV[1 .. 3]);
+        exit;
+}
+
+# ---- the same answers
+
+$ENV{BUILD} //= "$SOURCE/build";
+$ENV{BUILD} = Cwd::abs_path($ENV{BUILD});
+plan skip_all => "$ENV{BUILD} is not built" if !-x "$ENV{BUILD}/passthroughctl";
+
+my $TMP = tempdir(CLEANUP => 1);
+chmod 0755, $TMP;
+$ENV{NODE_TMP} = $TMP;
+$ENV{PATH}     = "$ENV{BUILD}:$ENV{PATH}";
+
+# VFs that only a daemon can make are in no recorded tree: that one is asked without VirtualFunctions=.
+my %plain = map { $_ => "$TMP/" . s{.*/}{}r =~ s/\.conf$/-plain.conf/r } glob "$SOURCE/tests/nodes/*.conf";
+spew($plain{$_}, slurp($_) =~ s/^(VirtualFunctions=)/#$1/mgr) for keys %plain;
+
+# For a difference to be seen: a document as what it holds, text by lines.
+sub readable {
+        my ($said) = @_;
+        my ($status, @texts) = @$said;
+        # No file system of ours fails to read as a broken device does: a directory is in its place.
+        s/ \((?:Input\/output error|Is a directory)\)//g for @texts;
+        return [$status, map { /^[\[{]/ && eval { $JSON->decode($_) } || [split /\n/] } @texts];
+}
+
+sub compare {
+        my ($node, $conf) = @_;
+        my $file   = "$TMP/said.json";
+        my $status = system("$SOURCE/tests/with-node", "$SOURCE/tests/nodes/$node.tree", '--conf', $conf, '--', $^X, $0, 'inside', $node, $conf, $file);
+        return is($status, 0, "$node: with-node") if $status != 0;
+        my $said = $JSON->decode(slurp($file));
+        unlink $file;
+        for my $command (sort keys %$said) {
+                my $daemon = delete $said->{$command}{daemon};
+                is_deeply(readable($said->{$command}{$_}), readable($daemon), "$command: $_") for sort keys %{ $said->{$command} };
+        }
+        return;
+}
+
+SKIP: {
+        skip 'no /dev/fuse', 1 if !-w '/dev/fuse';
+        for my $node (map { m{([^/]+)\.tree$} } sort glob "$SOURCE/tests/nodes/*.tree") {
+                subtest "$node, as recorded" => sub { compare($node, $plain{"$SOURCE/tests/nodes/$node.conf"} // '/dev/null') };
+        }
+        subtest 'hgx-h100, with the VFs that the daemon made' => sub { compare('hgx-h100', "$SOURCE/tests/nodes/hgx-h100.conf") };
+}
+
+# ---- without any bus, from here on
+
+$ENV{DBUS_SYSTEM_BUS_ADDRESS} = 'unix:path=/nonexistent/bus';
+my $NODE = "$SOURCE/tests/nodes/paper-testbed.tree";
+my @NODE = ('--node', $NODE, '--config', $NODE =~ s/tree$/conf/r);
+# In memory: a disk is slow to make again what it just removed.
+my $SPACE = tempdir(DIR => -w '/dev/shm' ? '/dev/shm' : $TMP, CLEANUP => 1);
+chmod 01777, $SPACE;
+$ENV{TMPDIR} = $SPACE;
+
+sub leftovers { return grep { !m{/\.\.?$} } glob "$SPACE/* $SPACE/.*" }
+
+# A failure with one sentence on stderr and nothing on stdout.
+sub fails {
+        my ($status, $sentence, $name, @command) = @_;
+        my ($got, $out, $err) = ctl(@command);
+        subtest $name => sub {
+                is($got, $status, 'its exit status');
+                is($out, '', 'nothing on stdout');
+                like($err, $sentence, 'its sentence');
+                is($err =~ tr/\n//, 1, 'which is one');
+                is_deeply([leftovers()], [], 'nothing is left behind');
+        };
+        return;
+}
+
+my ($status, $out, $err) = ctl('list', @NODE);
+is($status, 0, 'a list without a bus');
+is($err, '', 'without a complaint');
+like($out, qr/^0000:82:00\.0 +gpu +available/m, 'of what is in pools');
+is_deeply([leftovers()], [], 'leaves nothing behind');
+
+($status, $out, $err) = ctl('plan', qw(gpu=64), @NODE, '--json');
+is($status, 1, 'a refusal');
+is($JSON->decode($out)->{verdict}, 'insufficient-devices', 'is a document as beside a daemon');
+
+# ---- what it is asked with
+
+fails(1, qr{^passthroughctl: There is no recorded node /nonexistent: No such file or directory\.$}, 'no such node', qw(list --node /nonexistent));
+fails(1, qr/is not a recorded node/, 'a device', qw(list --node /dev/null));
+fails(1, qr/there is no sys\/ in it\.$/, 'a directory of something else', 'list', '--node', "$SOURCE/tests");
+spew("$TMP/broken.tree", "[sys/bus/pci/devices/0000:00:00.0]\nvendor=0x8086\n\nwhat is this\n");
+fails(1, qr{broken\.tree:4: }, 'a broken line, after some that were unpacked', 'list', '--node', "$TMP/broken.tree");
+fails(1, qr{/nonexistent\.conf}, 'no such configuration', 'list', '--node', $NODE, qw(--config /nonexistent.conf));
+spew("$TMP/twice.conf", "[Pool pf]\nMatch=address=0000:83:00.0\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");
+fails(1, qr/0000:83:00\.0/, 'a configuration that offers hardware twice', 'list', '--node', $NODE, '--config', "$TMP/twice.conf");
+
+fails(2, qr/^passthroughctl: \Q$_->[0]\E .* what takes --node is list, show, explain,.* plan, xml/, "$_->[0] changes things", @$_, '--node', $NODE)
+        for ['allocate', 'vm', 'gpu=1'], ['release', 'vm'], ['rescan'], ['reload'], ['allocations'];
+fails(2, qr/--node .*--host/,         'a recorded node on another host', 'list', @NODE, '-H', 'root@elsewhere');
+fails(2, qr/--config goes with --node/, 'a configuration without a node', 'list', '--config', "$TMP/twice.conf");
+fails(2, qr/^passthroughctl: xml takes gpu=1 only with --node: /,  'a request to xml without a node', qw(xml vm gpu=1));
+fails(2, qr/^passthroughctl: xml takes --cpus only with --node: /, 'request options too', qw(xml vm --cpus 4));
+fails(1, qr/wants neither devices nor CPUs/, 'xml of nothing', 'xml', 'vm', @NODE);
+
+# ---- configuration
+
+spew("$TMP/recorded.tree", "%include $NODE\n[etc/passthroughd]\npassthroughd.conf=[Pool gpu]\\nMatch=vendor=10de class=0302\n"
+        . "passthroughd.conf.d/nic.conf=[Pool nic]\\nMatch=vendor=15b3 type=vf\\nColour=blue\n");
+($status, $out, $err) = ctl('list', '--node', "$TMP/recorded.tree");
+is($status, 0, 'the recorded configuration') or diag($err);
+like($out, qr/ gpu .* nic /s, 'with its drop-in');
+like($err, qr{\A\S*etc/passthroughd/passthroughd\.conf\.d/nic\.conf:3: \S.*\.\n\z}, 'a broken line of it is named, once');
+($status, $out) = ctl('list', '--node', "$TMP/recorded.tree", '--config', $NODE[3]);
+like($out, qr/ ib-vf /, 'another configuration instead of it');
+unlike($out, qr/ nic /, 'hides it');
+
+spew("$TMP/hostile.tree", "%include $NODE\n[etc/passthroughd]\npassthroughd.conf.d/\e[31m.conf=Colour=red\n");
+(undef, undef, $err) = ctl('list', '--node', "$TMP/hostile.tree");
+unlike($err, qr/\e/, 'nothing in a recording upsets a terminal');
+
+($status, $out, $err) = ctl('list', '--all', '--node', $NODE);
+is($status, 0, 'no configuration at all');
+like($out, qr/^0000:82:00\.0 +- /m, 'is no pools');
+like($err, qr/\AThere is no passthroughd\.conf in \Q$NODE\E: .*--config FILE\.\n\z/, 'and one sentence on that');
+
+(undef, $out, $err) = ctl('plan', 'gpu=1', 'rdma=1', '--node', "$SOURCE/tests/nodes/hgx-h100.tree", '--config', "$SOURCE/tests/nodes/hgx-h100.conf");
+like($err, qr/^VirtualFunctions= wants VFs on 0000:\S+ and others, .* not counted/, 'VFs that were not there are not made up');
+
+# ---- anyone, several at once, and not in memory only
+
+SKIP: {
+        skip 'only root can be somebody else', 2 if $> != 0;
+        copy("$ENV{BUILD}/passthroughctl", "$TMP/passthroughctl");
+        copy($NODE, "$TMP/node.tree");
+        copy($NODE[3], "$TMP/node.conf");
+        chmod 0755, "$TMP/passthroughctl";
+        for my $space ($SPACE, '') {
+                my @space = $space ? "TMPDIR=$space" : ('-u', 'TMPDIR');
+                my $as = 'setpriv --reuid=65534 --regid=65534 --clear-groups';
+                my $said = qx{cd / && $as env @space $TMP/passthroughctl plan gpu=1 --node $TMP/node.tree --config $TMP/node.conf 2>&1};
+                like($said, qr/0000:82:00\.0/, 'an ordinary user, ' . ($space ? 'on disk' : 'wherever there is room'));
+        }
+}
+is_deeply([leftovers()], [], 'leaves nothing behind');
+
+my @many = map {
+        my $pid = fork // die $!;
+        if (!$pid) { exec "passthroughctl list @NODE >$TMP/many.$_ 2>&1" or POSIX::_exit(1) }
+        $pid;
+} 1 .. 8;
+my @ends = map { waitpid $_, 0; $? } @many;
+is_deeply(\@ends, [(0) x 8], 'eight at once');
+is_deeply([map { slurp("$TMP/many.$_") } 2 .. 8], [(slurp("$TMP/many.1")) x 7], 'say the same');
+is_deeply([leftovers()], [], 'and leave nothing behind');
+
+# ---- interrupted
+
+qx{$SOURCE/tests/nodes/generate 1024 >$TMP/large.tree};
+for my $whom ('the terminal', 'its process') {
+        my $pid = fork // die $!;
+        if (!$pid) {
+                setpgrp;
+                open STDERR, '>', "$TMP/interrupted" or POSIX::_exit(1);
+                open STDOUT, '>&', \*STDERR;
+                exec 'passthroughctl', 'list', '--node', "$TMP/large.tree" or POSIX::_exit(1);
+        }
+        ok(wait_until(sub { leftovers() }), "$whom: it unpacks");
+        kill $whom eq 'the terminal' ? ('INT', -$pid) : ('KILL', $pid);
+        waitpid $pid, 0;
+        is($? & 127, $whom eq 'the terminal' ? POSIX::SIGINT() : POSIX::SIGKILL(), "$whom: and is killed");
+        ok(wait_until(sub { !kill 0, -$pid }), "$whom: no process is left");
+        is(slurp("$TMP/interrupted"), '', "$whom: no word is said after it");
+        is_deeply([leftovers()], [], "$whom: and no file");
+}
+
+done_testing();

@@ -1,0 +1,170 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# passthroughctl topology: what is drawn is what the daemon says, fits the terminal, and is plain where there is none.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Encode qw(decode);
+use Test::More;
+
+use Bus;
+use Node;
+
+use constant LONG => 'a-training-run-with-a-name-much-longer-than-its-column';
+
+node('hgx-h100');
+
+my $bus = Bus->new->listen;
+
+# Lines of passthroughctl topology ARGUMENTS as characters, without a terminal.
+sub drawn {
+        my ($locale, @arguments) = @_;
+        local $ENV{LC_ALL} = $locale;
+        my ($status, $out, $err) = ctl('topology', @arguments);
+        is($status, 0, "topology @arguments, $locale") or diag($err);
+        return split /\n/, decode('UTF-8', $out);
+}
+
+# The same on a terminal of so many columns.
+sub on_terminal {
+        my ($columns, $environment, @arguments) = @_;
+        my $out = qx(script -qec "stty cols $columns; $environment LC_ALL=C.UTF-8 passthroughctl topology @arguments" /dev/null </dev/null);
+        return split /\r?\n/, decode('UTF-8', $out);
+}
+
+sub plain { my (@lines) = @_; return map { s/\033\[\d*m//gr } @lines }
+sub widest { my (@lines) = @_; my ($most) = sort { $b <=> $a } map { length } plain(@lines); return $most }
+
+# The line of a device, its branches taken off.
+sub line_of { my ($address, @lines) = @_; my ($line) = grep { /\b\Q$address\E\b/ } plain(@lines); return ($line // '') =~ s/^\W*//r }
+
+is(allocate($bus, 'vm7', gpu => 2, rdma => 2, cpus => 32, memory => 200 * 2**30, proximity => 'switch'), 'done', 'an allocation');
+is(allocate($bus, LONG, gpu => 1, rdma => 3, cpus => 8, memory => 64 * 2**30, 'page-size' => 2**30), 'done', 'one with a long name');
+
+my $node   = describe($bus);
+my %device = map { $_->{address} => $_ } @{ $node->{devices} };
+my @lines  = drawn('C.UTF-8');
+
+# What it says of devices.
+for my $gpu (grep { ($_->{pool} // '') eq 'gpu' } @{ $node->{devices} }) {
+        my ($address, $pool, $state, $holder) = split ' ', line_of($gpu->{address}, @lines);
+        is($state, $gpu->{state}, "$gpu->{address}: state");
+        is($holder =~ s/\x{2026}$//r, substr($gpu->{allocation} // '-', 0, length($holder =~ s/\x{2026}$//r)), "$gpu->{address}: holder");
+}
+for my $pf (grep { @{ $_->{virtual_functions} // [] } } @{ $node->{devices} }) {
+        my @vfs   = map { $device{$_} } @{ $pf->{virtual_functions} };
+        my $free  = grep { $_->{state} eq 'available' } @vfs;
+        my $taken = grep { defined $_->{allocation} } @vfs;
+        my ($at)  = grep { $lines[$_] =~ /$pf->{address}/ } 0 .. $#lines;
+        like($lines[$at + 1], qr/\b16 VFs +rdma +$free available/, "$pf->{address}: its VFs in one line");
+        like($lines[$at + 1], $taken ? qr/ $taken in \S/ : qr/ -$/, "$pf->{address}: and who has them");
+}
+ok(!(grep { /0000:00:1f\.0|0000:10:01\.0|0000:12:00\.0/ } @lines), 'no parts of the platform, no ports that lead to one thing');
+ok((grep { /^pci0000:10, switch 0000:11:00\.0$/ } @lines), 'a switch is named with its root complex');
+
+# Which node they are under, and what is left there.
+my $section;
+my %under;
+for (@lines) {
+        $section = $1 if /^NUMA node (\w+)/;
+        $under{$1} = $section if /(0000:..:..\..) /;
+}
+is($under{$_}, $device{$_}{numa_node}, "$_ is drawn under its node") for grep { ($device{$_}{pool} // '') eq 'gpu' } sort keys %device;
+for my $numa (@{ $node->{nodes} }) {
+        my ($at) = grep { $lines[$_] =~ /^NUMA node $numa->{id}\b/ } 0 .. $#lines;
+        my $text = join "\n", @lines[$at .. $at + 5];
+        my $gib  = int $numa->{memory_free} / 2**30;
+        like($text, qr/memory +\d+ GiB: $gib free/, "node $numa->{id}: free memory as in Describe");
+        my ($huge) = grep { $_->{size} == 2**30 } @{ $numa->{pages} };
+        like($text, qr/hugepages $huge->{total} of 1 GiB: $huge->{free} free/, "node $numa->{id}: free hugepages");
+        my %pool;
+        for (grep { defined $_->{pool} && ($_->{numa_node} // -1) == $numa->{id} } @{ $node->{devices} }) {
+                $pool{ $_->{pool} }[0] += $_->{state} eq 'available';
+                $pool{ $_->{pool} }[1]++;
+        }
+        like($text, qr/available .*\b${\$pool{$_}[0]} of ${\$pool{$_}[1]} $_\b/, "node $numa->{id}: what is left of pool $_") for sort keys %pool;
+}
+like((join "\n", @lines), qr/cores +56: 35 free, 20 allocated, 1 housekeeping/, 'cores, not threads, are counted');
+
+# --all has every device, on a line of its own.
+my @all = map { /(0000:..:..\..)/ ? $1 : () } drawn('C.UTF-8', '--all');
+is_deeply([sort @all], [sort keys %device], '--all draws every device once');
+
+# As wide as the terminal.
+cmp_ok(widest(drawn($_)),          '<=', 80, "80 columns without a terminal, $_") for 'C', 'C.UTF-8';
+cmp_ok(widest(drawn($_, '--all')), '<=', 80, "80 columns with --all, $_")         for 'C', 'C.UTF-8';
+cmp_ok(widest(drawn('C', '--matrix', '--all')), '<=', 80, '80 columns with --matrix');
+ok(!(grep { /[^\x20-\x7e]/ } drawn('C')), 'only ASCII where the locale has nothing else');
+like((join "\n", drawn('C')), qr/^\|-0000:13:00\.0 .*a-training-run\S*\.\.\. |^\|-0000:..:00\.0 .*a-training-run\S*\.\.\. /m, 'cut with dots');
+like((join "\n", @lines), qr/a-training-run\S*\x{2026}/, 'cut with an ellipsis in UTF-8');
+cmp_ok(widest(on_terminal(80, '')), '<=', 80, 'a terminal of 80 columns');
+my @wide = on_terminal(150, '');
+cmp_ok(widest(@wide), '<=', 150, 'a terminal of 150 columns');
+cmp_ok(widest(@wide), '>',  80,  'is made use of');
+ok((grep { index($_, LONG) >= 0 } @wide), 'and nothing has to be cut');
+cmp_ok(widest(on_terminal(50, '')), '<=', 50, 'a terminal of 50 columns');
+
+# Colours.
+ok(!(grep { /\033/ } @lines), 'no colours without a terminal');
+ok((grep { /\033\[32m/ } on_terminal(80, '')), 'colours on a terminal');
+ok((grep { /\033\[32m/ } on_terminal(80, 'NO_COLOR=')), 'and with an empty NO_COLOR');
+ok(!(grep { /\033/ } on_terminal(80, 'NO_COLOR=1')), 'but not with NO_COLOR');
+is_deeply([plain(on_terminal(80, ''))], \@lines, 'apart from that it is the same');
+
+# JSON is the daemon's.
+my ($status, $json) = ctl('topology', '--json');
+is($json, $bus->call('DescribeTopology')->{body}[0] . "\n", '--json prints what DescribeTopology returns');
+my $topology = ctl_json('topology');
+is(scalar @{ $topology->{devices} }, scalar keys %device, 'with all devices');
+
+# The matrix: as drawn, as in JSON, and as the planner has it.
+my $matrix = $topology->{matrix};
+my (%distance, %label, @columns);
+for my $i (0 .. $#{ $matrix->{devices} }) {
+        $distance{ $matrix->{devices}[$i] }{ $matrix->{devices}[$_] } = $matrix->{distances}[$i][$_] for 0 .. $#{ $matrix->{devices} };
+}
+my @drawn = drawn('C', '--matrix');
+for (@drawn) { $label{$1} = $2 if /^((?:GPU|NIC)\d+) +(0000:\S+) node/ }
+is(scalar keys %label, 16, 'eight GPUs and eight NICs, the others are in no pool');
+my ($wrong, $cells) = (0, 0);
+for (@drawn) {
+        if (/^ +(?:GPU|NIC)/) { @columns = split; next }
+        next if !/^(?:GPU|NIC)\d+ +(?:X|PIX|PXB|PHB|NODE|SYS)\b/;
+        my ($row, @words) = split;
+        for my $i (0 .. $#words) {
+                $cells++;
+                $wrong++ if $words[$i] ne $distance{ $label{$row} }{ $label{ $columns[$i] } };
+        }
+}
+is($cells, 256, 'each with each');
+is($wrong, 0,   'the words are those of the document');
+release_all($bus);
+my $plan = ctl_json('plan', 'gpu=8', 'rdma=8');
+is(scalar @{ $plan->{pairs} }, 8, 'a plan with pairs');
+for my $pair (@{ $plan->{pairs} }) {
+        my $pf = $device{ $pair->{nic} }{physical_function};
+        is($distance{ $pair->{gpu} }{$pf}, $pair->{distance}, "$pair->{gpu} and $pair->{nic}: the planner's distance");
+}
+is(scalar(grep { /^(?:X|PIX|PXB|PHB|NODE|SYS) +\S/ } @drawn), 6, 'with a legend');
+like($drawn[-1], qr/^\d+ more in no pool: --all shows them\.$/, 'and how many are left out');
+my @both = drawn('C', '--matrix', '--all');
+is(scalar(grep { /^(?:GPU|NIC)\d+ +0000:\S+ node/ } @both), scalar @{ $matrix->{devices} }, '--matrix --all has them too');
+
+# A device that is gone is still drawn, with its holder.
+is(allocate($bus, 'gone', gpu => 1), 'done', 'an allocation of one GPU');
+my $lost = allocation($bus, 'gone')->{devices}[0]{address};
+fault("remove sys/bus/pci/devices/$lost");
+is(($bus->call('Rescan')->{error}) // '', '', 'which is taken out');
+@lines = drawn('C');
+my ($missing) = grep { $lines[$_] =~ /^Missing: / } 0 .. $#lines;
+ok(defined $missing, 'there is a section for it');
+like($lines[-1], qr/\Q$lost\E +gpu +missing +gone +10de:2330$/, 'that says who has it');
+
+# No arguments.
+is((ctl('topology', 'x'))[0],            2, 'an argument is none of its business');
+is((ctl('list', '--matrix'))[0],         2, '--matrix is no option of others');
+
+done_testing();

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Files of the ledger: what can be read is a whole allocation, written again as the same, and bears what is done with
+ * it. */
+
+#include "fuzz.h"
+
+#include "core/domxml.h"
+#include "core/json.h"
+#include "core/ledger.h"
+
+static void check_bounds(const Allocation *a) {
+        assert_true(allocation_name_is_valid(a->name));
+        assert_int_equal(strlen(a->id), sizeof(a->id) - 1);
+        assert_non_null(allocation_state_to_string(a->state));
+        assert_non_null(a->vfio_driver);
+        assert_true(a->n_cells <= REQUEST_CELLS_MAX);
+        assert_true(a->n_pins <= REQUEST_CPUS_MAX);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                assert_non_null(device_role_to_string(a->devices[i].role));
+                assert_true(a->devices[i].slot || a->devices[i].role == DEVICE_ROLE_HELD);
+        }
+}
+
+/* Everything that is written stood in the file; lists of CPUs may be written in several ways. */
+static void check_members(json_object *written, json_object *read) {
+        json_object_object_foreach(written, key, value) {
+                json_object *before = NULL;
+
+                assert_true(json_object_object_get_ex(read, key, &before));
+                if (streq(key, "cpus") || streq(key, "vcpus"))
+                        continue;
+                if (!streq(key, "devices") && !streq(key, "cells")) {
+                        assert_true(json_object_equal(value, before));
+                        continue;
+                }
+                assert_int_equal(json_object_array_length(value), json_object_array_length(before));
+                for (size_t i = 0; i < json_object_array_length(value); i++)
+                        check_members(json_object_array_get_idx(value, i), json_object_array_get_idx(before, i));
+        }
+}
+
+static void check_written(const char *text, const uint8_t *data, size_t size) {
+        _cleanup_free_ char *original = fuzz_text(data, size);
+        _cleanup_json_ json_object *written = json_tokener_parse(text), *read = json_tokener_parse(original);
+
+        assert_true(written && read);
+        check_members(written, read);
+}
+
+/* The daemon shows the allocation, though its hardware may be gone. */
+static void check_use(const Inventory *inv, const Config *config, const Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_json_ json_object *o = NULL;
+        _cleanup_free_ char *text = NULL, *document = NULL;
+        Verdict v;
+
+        o = json_allocation(inv, a);
+        text = json_text(o, false);
+        assert_non_null(text);
+        v = domxml_make(inv, config, a, NULL, &document, &refusal);
+        assert_int_equal(v == VERDICT_NONE, document != NULL);
+        if (v != VERDICT_NONE)
+                fuzz_check_refusal(v, &refusal);
+}
+
+/* The ledger takes it, or says why not. */
+static void check_ledger(Allocation *a) {
+        _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        _cleanup_(cleanup_config_free) Config *config = config_new();
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        Verdict v;
+
+        assert_true(l && inv && config && inventory_finish(inv) == 0);
+        v = ledger_adopt(l, a, &refusal);
+        if (v != VERDICT_NONE) {
+                fuzz_check_refusal(v, &refusal);
+                return;
+        }
+        assert_int_equal(ledger_verify(l, inv, config), 0);
+        check_use(inv, config, a);
+        assert_true(ledger_remove(l, a->name) == a);
+        assert_int_equal(l->n_claims + l->n_pf_uses, 0);
+        assert_true(cpuset_is_empty(&l->cpus));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL, *b = NULL;
+        _cleanup_free_ char *message = NULL, *first = NULL, *second = NULL;
+        LedgerFileResult result = ledger_file_parse((const char *) data, size, &a, &message);
+
+        assert_int_equal(result == LEDGER_FILE_OK, a != NULL);
+        if (result != LEDGER_FILE_OK) {
+                fuzz_check_sentence(message);
+                return 0;
+        }
+        assert_null(message);
+        check_bounds(a);
+        first = ledger_file_format(a);
+        assert_non_null(first);
+        check_written(first, data, size);
+        if (strlen(first) > LEDGER_FILE_MAX)
+                return 0;
+        assert_int_equal(ledger_file_parse(first, strlen(first), &b, &message), LEDGER_FILE_OK);
+        second = ledger_file_format(b);
+        assert_non_null(second);
+        assert_string_equal(first, second);
+        check_ledger(a);
+        return 0;
+}

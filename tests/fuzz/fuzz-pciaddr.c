@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Addresses: exactly the text that the kernel would print is accepted, and printed again. */
+
+#include "fuzz.h"
+
+#include <errno.h>
+
+#include "core/pciaddr.h"
+
+/* Another way to the same answer. */
+static bool is_canonical(const char *s) {
+        unsigned domain, bus, slot, function;
+        char text[64];
+
+        if (strlen(s) > 32 || sscanf(s, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+                return false;
+        (void) snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", domain, bus, slot, function);
+        return streq(s, text) && bus < 256 && slot < 32 && function < 8;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_free_ char *text = fuzz_text(data, size);
+        PciAddress a = { .domain = 0xa5a5a5a5 }, b;
+        int r = pci_address_parse(text, &a);
+
+        assert_int_equal(r == 0, is_canonical(text));
+        if (r < 0) {
+                assert_int_equal(r, -EINVAL);
+                assert_int_equal(a.domain, 0xa5a5a5a5);
+                return 0;
+        }
+        assert_string_equal(PCI_ADDRESS_STR(a), text);
+        assert_int_equal(pci_address_parse(PCI_ADDRESS_STR(a), &b), 0);
+        assert_true(pci_address_equal(a, b));
+        b.function ^= 1;
+        assert_true(pci_address_same_slot(a, b));
+        assert_int_equal(pci_address_compare(a, b), -pci_address_compare(b, a));
+        assert_int_equal(pci_address_compare(a, b) < 0, a.function < b.function);
+        return 0;
+}

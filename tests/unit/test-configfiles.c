@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Which files are read, in which order, what hides what, and what cannot be read. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+
+#include "host/configfiles.h"
+#include "tmptree.h"
+#include "util/strings.h"
+
+#define _cleanup_config_ _cleanup_(cleanup_config_free)
+
+#define CONF "passthroughd/passthroughd.conf"
+
+static int make(void **state) {
+        *state = tree_new();
+        return 0;
+}
+
+static int unmake(void **state) {
+        tree_done(*state);
+        return 0;
+}
+
+static Config *load(const char *root) {
+        Config *c = NULL;
+
+        assert_int_equal(config_files_load(root, NULL, &c), 0);
+        return c;
+}
+
+/* The pools tell which files were read: each file has one of its own. */
+static void add(const char *root, const char *path, const char *pool) {
+        _cleanup_free_ char *text = NULL;
+
+        assert_int_equal(string_replace(&text, "[Pool %s]\nMatch=vendor=1", pool), 0);
+        tree_file(root, path, text);
+}
+
+static void assert_pools(const Config *c, const char *expected) {
+        _cleanup_free_ char *found = strdup("");
+
+        for (size_t i = 0; i < c->n_pools; i++)
+                assert_int_equal(string_replace(&found, "%s%s%s", found, i > 0 ? " " : "", c->pools[i].name), 0);
+        assert_string_equal(found, expected);
+}
+
+static void assert_unreadable(const Config *c, const char *sentence) {
+        _cleanup_free_ char *held_back = NULL;
+
+        assert_non_null(c->unreadable);
+        assert_string_equal(c->unreadable, sentence);
+        assert_int_equal(string_replace(&held_back, "%s Nothing is offered until it can.", sentence), 0);
+        assert_string_equal(c->held_back, held_back);
+        assert_int_equal(c->n_problems, 1);
+        assert_int_equal(c->problems[0].line, 0);
+}
+
+static void test_nothing(void **state) {
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_int_equal(c->n_files, 0);
+        assert_int_equal(c->n_pools, 0);
+        assert_int_equal(c->n_problems, 0);
+        assert_null(c->unreadable);
+        assert_null(c->held_back);
+        assert_int_equal(config_files_load("/nonexistent", NULL, &c), -ENOENT);
+}
+
+static void test_first_main_file(void **state) {
+        static const char *const directories[] = { "usr/lib/", "usr/local/lib/", "run/", "etc/" };
+        static const char *const pools[] = { "lib", "local", "run", "etc" };
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                _cleanup_free_ char *path = NULL, *place = NULL;
+
+                assert_int_equal(string_replace(&path, "%s" CONF, directories[i]), 0);
+                assert_int_equal(string_replace(&place, "/%s", path), 0);
+                add(*state, path, pools[i]);
+                _cleanup_config_ Config *c = load(*state);
+                assert_pools(c, pools[i]);
+                assert_int_equal(c->n_files, 1);
+                assert_string_equal(c->files[0], place);
+                assert_string_equal(c->pools[0].matches[0].place.file, place);
+        }
+}
+
+/* By name, whatever the directory; after the main file, whose values they replace. */
+static void test_order(void **state) {
+        tree_file(*state, "etc/" CONF, "[Daemon]\nJobTimeoutSec=1\n[Pool main]\nMatch=vendor=1");
+        add(*state, "usr/lib/" CONF ".d/50-lib.conf", "b50");
+        add(*state, "etc/" CONF ".d/90-etc.conf", "d90");
+        add(*state, "run/" CONF ".d/10-run.conf", "a10");
+        tree_file(*state, "usr/local/lib/" CONF ".d/60-local.conf",
+                  "[Daemon]\nJobTimeoutSec=6\n[Pool c60]\nMatch=vendor=1");
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_pools(c, "main a10 b50 c60 d90");
+        assert_int_equal(c->job_timeout, 6);
+        assert_string_equal(c->files[4], "/etc/" CONF ".d/90-etc.conf");
+        assert_int_equal(c->n_problems, 0);
+}
+
+static void test_dropins_alone(void **state) {
+        add(*state, "usr/lib/" CONF ".d/vendor.conf", "vendor");
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_pools(c, "vendor");
+        assert_int_equal(c->n_files, 1);
+}
+
+static void test_same_name_hides(void **state) {
+        static const char *const directories[] = { "usr/lib/", "usr/local/lib/", "run/", "etc/" };
+        static const char *const pools[] = { "lib", "local", "run", "etc" };
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                _cleanup_free_ char *path = NULL;
+
+                assert_int_equal(string_replace(&path, "%s" CONF ".d/x.conf", directories[i]), 0);
+                add(*state, path, pools[i]);
+                _cleanup_config_ Config *c = load(*state);
+                assert_pools(c, pools[i]);
+                assert_int_equal(c->n_files, 1);
+        }
+        /* Nothing stays behind of what is not there any more. */
+        tree_unlink(*state, "etc/" CONF ".d/x.conf");
+        _cleanup_config_ Config *c = load(*state);
+        assert_pools(c, "run");
+}
+
+static void test_masks(void **state) {
+        add(*state, "usr/lib/" CONF ".d/a.conf", "a");
+        add(*state, "usr/lib/" CONF ".d/b.conf", "b");
+        add(*state, "run/" CONF ".d/b.conf", "b");
+        add(*state, "usr/lib/" CONF ".d/c.conf", "c");
+        tree_link(*state, "etc/" CONF ".d/a.conf", "/dev/null");
+        tree_bytes(*state, "etc/" CONF ".d/b.conf", "", 0);
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_pools(c, "c");
+        assert_null(c->unreadable);
+        assert_int_equal(c->n_problems, 0);
+
+        /* The main file too: it is found, and there is nothing in it. */
+        add(*state, "usr/lib/" CONF, "main");
+        tree_link(*state, "etc/" CONF, "/dev/null");
+        _cleanup_config_ Config *masked = load(*state);
+        assert_pools(masked, "c");
+        tree_unlink(*state, "etc/" CONF);
+        _cleanup_config_ Config *unmasked = load(*state);
+        assert_pools(unmasked, "main c");
+}
+
+static void test_other_names(void **state) {
+        static const char *const names[] = { "a", "a.conf~", "a.conf.dpkg-old", ".a.conf", ".conf", "README" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                _cleanup_free_ char *path = NULL;
+
+                assert_int_equal(string_replace(&path, "etc/" CONF ".d/%s", names[i]), 0);
+                add(*state, path, "no");
+        }
+        _cleanup_config_ Config *c = load(*state);
+        assert_pools(c, "");
+        assert_int_equal(c->n_files, 0);
+}
+
+/* A link of a recorded machine leads nowhere but into it. */
+static void test_links_stay_inside(void **state) {
+        add(*state, "opt/pools", "inside");
+        tree_link(*state, "etc/" CONF ".d/a.conf", "/opt/pools");
+        tree_link(*state, "etc/" CONF ".d/b.conf", "../../../../../../../../../../../../opt/pools");
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_pools(c, "inside");
+        assert_int_equal(c->n_files, 2);
+        tree_link(*state, "etc/" CONF ".d/c.conf", "/proc/self/status");
+        _cleanup_config_ Config *out = load(*state);
+        assert_unreadable(out, "/etc/" CONF ".d/c.conf cannot be read: it is a link to nothing.");
+}
+
+static void test_unreadable(void **state) {
+        _cleanup_free_ char *fifo = tree_path(*state, "etc/" CONF ".d/fifo.conf");
+
+        add(*state, "etc/" CONF, "main");
+        tree_require(mkfifo(fifo, 0600) == 0, "mkfifo");
+        _cleanup_config_ Config *c = load(*state);
+        assert_unreadable(c, "/etc/" CONF ".d/fifo.conf cannot be read: it is no regular file.");
+        assert_pools(c, "main");
+
+        tree_unlink(*state, "etc/" CONF ".d/fifo.conf");
+        tree_dir(*state, "etc/" CONF ".d/dir.conf");
+        _cleanup_config_ Config *directory = load(*state);
+        assert_unreadable(directory, "/etc/" CONF ".d/dir.conf cannot be read: Is a directory.");
+
+        /* Hidden, it does not matter. */
+        tree_unlink(*state, "etc/" CONF ".d/dir.conf");
+        tree_dir(*state, "run/" CONF ".d/dir.conf");
+        add(*state, "etc/" CONF ".d/dir.conf", "file");
+        _cleanup_config_ Config *hidden = load(*state);
+        assert_pools(hidden, "main file");
+        assert_null(hidden->unreadable);
+
+        tree_file(*state, "usr/lib/" CONF ".d", "a file");
+        _cleanup_config_ Config *file = load(*state);
+        assert_unreadable(file, "/usr/lib/" CONF ".d cannot be read: Not a directory.");
+}
+
+/* The first main file that is there is the one, even when it cannot be read. */
+static void test_unreadable_main_file(void **state) {
+        add(*state, "usr/lib/" CONF, "lib");
+        tree_dir(*state, "etc/" CONF);
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_unreadable(c, "/etc/" CONF " cannot be read: Is a directory.");
+        assert_pools(c, "");
+        assert_int_equal(c->n_files, 0);
+        tree_unlink(*state, "etc/" CONF);
+        tree_link(*state, "etc/" CONF, "nowhere");
+        _cleanup_config_ Config *dangling = load(*state);
+        assert_unreadable(dangling, "/etc/" CONF " cannot be read: it is a link to nothing.");
+}
+
+/* Its name stands in sentences, which go over the bus. */
+static void test_unclean_name(void **state) {
+        add(*state, "etc/" CONF ".d/\xff.conf", "a");
+        _cleanup_config_ Config *c = load(*state);
+
+        assert_unreadable(c, "/etc/" CONF ".d cannot be read: the name of a file in it is no clean UTF-8 text.");
+        assert_pools(c, "");
+}
+
+static void test_limits(void **state) {
+        for (unsigned i = 0; i <= CONFIG_DROPINS_MAX; i++) {
+                char path[128];
+
+                (void) snprintf(path, sizeof(path), "etc/" CONF ".d/%u.conf", i);
+                tree_bytes(*state, path, "", 0);
+        }
+        _cleanup_config_ Config *many = load(*state);
+        assert_unreadable(many, "/etc/" CONF ".d cannot be read: there are more than 256 files.");
+        tree_unlink(*state, "etc/" CONF ".d/0.conf");
+        _cleanup_config_ Config *most = load(*state);
+        assert_null(most->unreadable);
+
+        _cleanup_free_ char *text = malloc(CONFIG_TEXT_MAX + 1);
+        assert_non_null(text);
+        memset(text, '#', CONFIG_TEXT_MAX + 1);
+        tree_bytes(*state, "etc/" CONF, text, CONFIG_TEXT_MAX + 1);
+        _cleanup_config_ Config *large = load(*state);
+        assert_unreadable(large, "/etc/" CONF " cannot be read: it is too large, 1 MiB is the limit.");
+}
+
+/* A named file is of this machine, with its own drop-ins and no others. */
+static void test_named(void **state) {
+        _cleanup_free_ char *file = tree_path(*state, "my.conf");
+        Config *c = NULL;
+
+        add(*state, "etc/" CONF, "no");
+        add(*state, "etc/" CONF ".d/a.conf", "no");
+        assert_int_equal(config_files_load(*state, file, &c), 0);
+        assert_int_equal(c->n_files, 0);
+        c = config_free(c);
+
+        add(*state, "my.conf", "my");
+        add(*state, "my.conf.d/b.conf", "b");
+        add(*state, "my.conf.d/a.conf", "a");
+        tree_link(*state, "my.conf.d/null.conf", "/dev/null");
+        tree_link(*state, "nothing", "/dev/null");
+        tree_link(*state, "my.conf.d/nothing.conf", "../nothing");
+        assert_int_equal(config_files_load("/nonexistent", file, &c), 0);
+        assert_pools(c, "my a b");
+        assert_null(c->unreadable);
+        assert_string_equal(c->files[0], file);
+        assert_string_equal(c->pools[0].place.file, file);
+        c = config_free(c);
+
+        /* Relative to the working directory. */
+        assert_int_equal(chdir(*state), 0);
+        assert_int_equal(config_files_load("", "my.conf", &c), 0);
+        assert_int_equal(chdir("/"), 0);
+        assert_pools(c, "my a b");
+        assert_string_equal(c->pools[1].place.file, "my.conf.d/a.conf");
+        c = config_free(c);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make, unmake)
+        const struct CMUnitTest tests[] = {
+                TEST(test_nothing),         TEST(test_first_main_file),
+                TEST(test_order),           TEST(test_dropins_alone),
+                TEST(test_same_name_hides), TEST(test_masks),
+                TEST(test_other_names),     TEST(test_links_stay_inside),
+                TEST(test_unreadable),      TEST(test_unreadable_main_file),
+                TEST(test_unclean_name),    TEST(test_limits),
+                TEST(test_named),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

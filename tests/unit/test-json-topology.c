@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The node as a tree: order, places, what is free, distances. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/json.h"
+#include "nodefixture.h"
+
+#define ROOT "pci0000:10/0000:10:01.0/0000:11:00.0"
+
+/* Two nodes: on node 0 a switch with a GPU and a NIC that has two VFs, on node 1 a GPU of its own and a device of no
+ * known node. */
+static TestNode *make_node(const char *config) {
+        TestNode *t = node_new();
+        PciDevice *pf;
+
+        node_numa(t, 0, 0, 8, 2, 64 * GIB);
+        node_hugepages(node_numa(t, 1, 8, 8, 2, 64 * GIB), GIB, 8, 6);
+        node_bridge(t, "pci0000:10/0000:10:01.0", 0, 1);
+        node_bridge(t, ROOT, 0, 2);
+        node_bridge(t, ROOT "/0000:12:00.0", 0, 3);
+        node_bridge(t, ROOT "/0000:12:01.0", 0, 4);
+        node_gpu(t, ROOT "/0000:12:00.0/0000:13:00.0", 0, 5);
+        pf = node_nic(t, ROOT "/0000:12:01.0/0000:14:00.0", 0, 6);
+        pf->type = PCI_TYPE_PF;
+        pf->total_vfs = 2;
+        node_vf(t, ROOT "/0000:12:01.0/0000:14:00.1", "0000:14:00.0", 0, 7);
+        node_vf(t, ROOT "/0000:12:01.0/0000:14:00.2", "0000:14:00.0", 0, 8);
+        node_gpu(t, "pci0000:20/0000:20:00.0", 1, 9);
+        node_device(t, "pci0000:20/0000:20:1f.0", 0x060100, 1, 10)->is_bridge = false;
+        node_device(t, "pci0000:20/0000:20:02.0", 0x010802, -1, 11);
+        node_device(t, "pci0000:20/0000:20:1e.0", 0x130000, 1, 12);
+        node_ready(t, config);
+        return t;
+}
+
+#define POOLS "[Pool gpu]\nMatch=class=03\n[Pool vf]\nMatch=type=vf\n"
+
+/* The text of one member, without the spaces that the printer would put: arrays and objects too. */
+static const char *text_of(json_object *o, const char *key) {
+        json_object *value = NULL;
+
+        assert_true(json_object_object_get_ex(o, key, &value));
+        return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : "null";
+}
+
+static json_object *member_of(json_object *o, const char *key) {
+        json_object *value = NULL;
+
+        assert_true(json_object_object_get_ex(o, key, &value));
+        return value;
+}
+
+static json_object *find_device(json_object *topology, const char *address) {
+        json_object *devices = member_of(topology, "devices");
+
+        for (size_t i = 0; i < json_object_array_length(devices); i++) {
+                json_object *o = json_object_array_get_idx(devices, i);
+
+                if (streq(json_object_get_string(member_of(o, "address")), address))
+                        return o;
+        }
+        fail_msg("%s is not there", address);
+        return NULL;
+}
+
+static void assert_member(json_object *o, const char *key, const char *expected) {
+        assert_string_equal(text_of(o, key), expected);
+}
+
+/* Each device comes after what is above it, and right below that. */
+static void test_order(void **state) {
+        static const char *const expected[] = {
+                "0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:13:00.0", "0000:12:01.0", "0000:14:00.0",
+                "0000:14:00.1", "0000:14:00.2", "0000:20:00.0", "0000:20:02.0", "0000:20:1e.0", "0000:20:1f.0",
+        };
+        _cleanup_node_ TestNode *t = make_node(POOLS);
+        _cleanup_json_ json_object *topology = json_topology(&t->context);
+        json_object *devices = member_of(topology, "devices");
+
+        assert_int_equal(json_object_array_length(devices), ELEMENTSOF(expected));
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++)
+                assert_string_equal(json_object_get_string(member_of(json_object_array_get_idx(devices, i), "address")),
+                                    expected[i]);
+}
+
+static void test_places(void **state) {
+        _cleanup_node_ TestNode *t = make_node(POOLS);
+        _cleanup_json_ json_object *topology = json_topology(&t->context);
+        json_object *o = find_device(topology, "0000:14:00.2");
+
+        assert_member(o, "above", "\"0000:14:00.0\"");
+        assert_member(o, "root", "\"pci0000:10\"");
+        assert_member(o, "type", "\"vf\"");
+        assert_member(o, "pool", "\"vf\"");
+        assert_member(o, "state", "\"available\"");
+        o = find_device(topology, "0000:13:00.0");
+        assert_member(o, "above", "\"0000:12:00.0\"");
+        assert_member(o, "kind", "\"gpu\"");
+        assert_member(o, "numa_node", "0");
+        assert_member(find_device(topology, "0000:12:00.0"), "kind", "\"bridge\"");
+        assert_member(find_device(topology, "0000:20:1f.0"), "kind", "\"platform\"");
+        assert_member(find_device(topology, "0000:20:1e.0"), "kind", "\"platform\"");
+        o = find_device(topology, "0000:20:02.0");
+        assert_member(o, "kind", "\"other\"");
+        assert_member(o, "numa_node", "null");
+        assert_member(o, "above", "null");
+        assert_member(o, "pool", "null");
+        assert_member(o, "state", "\"host\"");
+}
+
+/* The root is the host bridge with what is above it, and without a bridge that is not in the inventory. */
+static void test_roots(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_json_ json_object *topology = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_gpu(t, "platform/soc/pci0000:10/0000:10:00.0", 0, 1);
+        node_gpu(t, "platform/soc/pci0000:20/0000:20:00.0", 0, 2);
+        node_gpu(t, "pci0000:30/0000:30:01.0/0000:31:00.0", 0, 3);
+        node_gpu(t, "elsewhere/0000:40:00.0", 0, 4);
+        node_ready(t, "");
+        topology = json_topology(&t->context);
+        assert_member(find_device(topology, "0000:10:00.0"), "root", "\"platform\\/soc\\/pci0000:10\"");
+        assert_member(find_device(topology, "0000:20:00.0"), "root", "\"platform\\/soc\\/pci0000:20\"");
+        assert_member(find_device(topology, "0000:31:00.0"), "root", "\"pci0000:30\"");
+        assert_member(find_device(topology, "0000:40:00.0"), "root", "null");
+}
+
+/* A VF whose PF is somewhere else altogether, or not there, stays where its own path puts it. */
+static void test_stray_vf(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_json_ json_object *topology = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_nic(t, "pci0000:10/0000:10:00.0", 0, 1)->type = PCI_TYPE_PF;
+        node_bridge(t, "pci0000:20/0000:20:01.0", 0, 2);
+        node_vf(t, "pci0000:20/0000:20:01.0/0000:21:00.1", "0000:10:00.0", 0, 3);
+        node_vf(t, "pci0000:20/0000:20:01.0/0000:21:00.2", "0000:77:00.0", 0, 4);
+        node_vf(t, "pci0000:20/0000:20:00.1", "0000:10:00.0", 0, 5);
+        node_ready(t, "");
+        topology = json_topology(&t->context);
+        assert_member(find_device(topology, "0000:21:00.1"), "above", "\"0000:20:01.0\"");
+        assert_member(find_device(topology, "0000:21:00.2"), "above", "\"0000:20:01.0\"");
+        assert_member(find_device(topology, "0000:20:00.1"), "above", "null");
+        assert_int_equal(json_object_array_length(member_of(topology, "devices")), 5);
+}
+
+/* Whole cores are counted; what is taken is taken from what is free. */
+static void test_node(void **state) {
+        _cleanup_node_ TestNode *t = make_node("HousekeepingCpus=8\n" POOLS);
+        _cleanup_json_ json_object *topology = NULL;
+        json_object *node, *cpus;
+
+        assert_int_equal(node_allocate(t, "vm",
+                                       ASK(.pools = "gpu=1", .cpus = 3, .memory = 3 * GIB, .page_size = GIB,
+                                           .numa = NUMA_POLICY_REQUIRED),
+                                       NULL),
+                         VERDICT_NONE);
+        topology = json_topology(&t->context);
+        node = json_object_array_get_idx(member_of(topology, "nodes"), 1);
+        cpus = member_of(node, "cpus");
+        assert_member(node, "id", "1");
+        assert_member(node, "package", "1");
+        assert_member(cpus, "total", "{\"cpus\":\"8-15\",\"cores\":4}");
+        assert_member(cpus, "housekeeping", "{\"cpus\":\"8\",\"cores\":1}");
+        assert_member(cpus, "allocated", "{\"cpus\":\"10-13\",\"cores\":2}");
+        assert_member(cpus, "free", "{\"cpus\":\"14-15\",\"cores\":1}");
+        assert_member(node, "memory_total", "68719476736");
+        assert_member(node, "memory", "{\"total\":60129542144,\"free\":60129542144,\"allocated\":0}");
+        assert_member(node, "pages", "[{\"size\":1073741824,\"total\":8,\"free\":5,\"allocated\":3}]");
+        assert_member(node, "distances", "{\"0\":20,\"1\":10}");
+        assert_member(find_device(topology, "0000:20:00.0"), "allocation", "\"vm\"");
+        assert_member(find_device(topology, "0000:20:00.0"), "state", "\"allocated\"");
+        node = json_object_array_get_idx(member_of(topology, "nodes"), 0);
+        assert_member(member_of(node, "cpus"), "allocated", "{\"cpus\":\"\",\"cores\":0}");
+        assert_member(member_of(node, "cpus"), "housekeeping", "{\"cpus\":\"\",\"cores\":0}");
+}
+
+/* Ordinary memory: the free one is what the planner would give, less the reserve. */
+static void test_memory(void **state) {
+        _cleanup_node_ TestNode *t = make_node("ReserveMemory=4G\n" POOLS);
+        _cleanup_json_ json_object *topology = NULL;
+
+        assert_int_equal(node_allocate(t, "vm", ASK(.cpus = 2, .memory = 10 * GIB), NULL), VERDICT_NONE);
+        topology = json_topology(&t->context);
+        assert_member(json_object_array_get_idx(member_of(topology, "nodes"), 0), "memory",
+                      "{\"total\":68719476736,\"free\":64424509440,\"allocated\":0}");
+        assert_member(json_object_array_get_idx(member_of(topology, "nodes"), 1), "memory",
+                      "{\"total\":60129542144,\"free\":45097156608,\"allocated\":10737418240}");
+}
+
+/* GPUs before NICs, no VFs; the words are those the planner weighs. */
+static void test_matrix(void **state) {
+        _cleanup_node_ TestNode *t = make_node(POOLS);
+        _cleanup_json_ json_object *topology = json_topology(&t->context);
+        json_object *matrix = member_of(topology, "matrix");
+
+        assert_member(matrix, "devices", "[\"0000:13:00.0\",\"0000:20:00.0\",\"0000:14:00.0\"]");
+        assert_member(matrix, "distances", "[[\"X\",\"SYS\",\"PIX\"],[\"SYS\",\"X\",\"SYS\"],[\"PIX\",\"SYS\",\"X\"]]");
+}
+
+/* Above the limit there is none, at the limit there is. */
+static void test_matrix_limit(void **state) {
+        for (unsigned n = TOPOLOGY_MATRIX_MAX; n <= TOPOLOGY_MATRIX_MAX + 1; n++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_json_ json_object *topology = NULL;
+                json_object *matrix;
+
+                for (unsigned i = 0; i < n; i++) {
+                        char path[64];
+
+                        (void) snprintf(path, sizeof(path), "pci0000:%02x/0000:%02x:%02x.%x", i / 256, i / 256,
+                                        i / 8 % 32, i % 8);
+                        node_gpu(t, path, 0, (int) i);
+                }
+                node_ready(t, "");
+                topology = json_topology(&t->context);
+                matrix = member_of(topology, "matrix");
+                assert_int_equal(matrix != NULL, n <= TOPOLOGY_MATRIX_MAX);
+                if (matrix)
+                        assert_int_equal(json_object_array_length(member_of(matrix, "distances")), n);
+        }
+}
+
+/* An allocation whose device is gone is still seen, with its name. */
+static void test_missing(void **state) {
+        _cleanup_node_ TestNode *t = make_node(POOLS);
+        _cleanup_node_ TestNode *without = node_new();
+        _cleanup_json_ json_object *topology = NULL;
+        json_object *o;
+
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
+        node_numa(without, 0, 0, 4, 1, 8 * GIB);
+        node_ready(without, POOLS);
+        without->context.ledger = t->ledger;
+        topology = json_topology(&without->context);
+        assert_int_equal(json_object_array_length(member_of(topology, "devices")), 1);
+        o = json_object_array_get_idx(member_of(topology, "devices"), 0);
+        assert_member(o, "state", "\"missing\"");
+        assert_member(o, "allocation", "\"vm\"");
+        assert_member(o, "pool", "\"gpu\"");
+        assert_member(o, "vendor", "\"10de\"");
+        assert_member(o, "numa_node", "null");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_order),    cmocka_unit_test(test_places),       cmocka_unit_test(test_roots),
+                cmocka_unit_test(test_stray_vf), cmocka_unit_test(test_node),         cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_matrix),   cmocka_unit_test(test_matrix_limit), cmocka_unit_test(test_missing),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Unpacking recorded machines: what a reader finds, and that nothing a file says leads out of the directory. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "replay/replay.h"
+#include "tmptree.h"
+
+typedef struct Fixture {
+        char *top; /* of all that the test makes */
+        char *file;
+        char *dir; /* what was unpacked */
+        char *problem;
+} Fixture;
+
+static int setup(void **state) {
+        Fixture *f = calloc(1, sizeof(*f));
+
+        assert_non_null(f);
+        f->top = tree_new();
+        tree_dir(f->top, "tmp");
+        tree_file(f->top, "outside/secret", "secret");
+        assert_true(asprintf(&f->file, "%s/a.tree", f->top) > 0);
+        {
+                _cleanup_free_ char *tmp = tree_path(f->top, "tmp");
+
+                assert_int_equal(setenv("TMPDIR", tmp, 1), 0);
+        }
+        *state = f;
+        return 0;
+}
+
+static void forget(Fixture *f) {
+        free(TAKE_PTR(f->dir));
+        free(TAKE_PTR(f->problem));
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        forget(f);
+        tree_done(f->top);
+        free(f->file);
+        free(f);
+        return 0;
+}
+
+static int unpack(Fixture *f, const char *text) {
+        forget(f);
+        tree_bytes(f->top, "a.tree", text, strlen(text));
+        return tree_unpack(f->file, &f->dir, &f->problem);
+}
+
+/* Nothing is left in the temporary directory, and what is beside it is as it was. */
+static void assert_clean(Fixture *f) {
+        _cleanup_free_ char *tmp = tree_path(f->top, "tmp"), *secret = tree_path(f->top, "outside/secret");
+        struct stat st;
+
+        assert_int_equal(stat(tmp, &st), 0);
+        assert_int_equal(st.st_nlink, 2);
+        assert_int_equal(stat(secret, &st), 0);
+        assert_int_equal(st.st_size, strlen("secret\n"));
+}
+
+static void done(Fixture *f) {
+        tree_remove(f->dir);
+        assert_clean(f);
+}
+
+static void assert_text(const Fixture *f, const char *path, const char *expected) {
+        _cleanup_free_ char *full = tree_path(f->dir, path);
+        char text[256] = "";
+        FILE *file = fopen(full, "r");
+
+        assert_non_null(file);
+        text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+        assert_int_equal(fclose(file), 0);
+        assert_string_equal(text, expected);
+}
+
+static void assert_link(const Fixture *f, const char *path, const char *expected) {
+        _cleanup_free_ char *full = tree_path(f->dir, path);
+        char target[256] = "";
+
+        if (readlink(full, target, sizeof(target) - 1) < 0)
+                strcpy(target, "-");
+        assert_string_equal(target, expected);
+}
+
+static void assert_absent(const Fixture *f, const char *path) {
+        _cleanup_free_ char *full = NULL;
+        struct stat st;
+
+        assert_true(asprintf(&full, "%s/%s", f->dir, path) > 0);
+        assert_int_equal(lstat(full, &st), -1);
+}
+
+static void test_items(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *broken = NULL, *config = NULL;
+        struct stat st;
+
+        assert_int_equal(unpack(f, "[a]\nb=1\nb+=2\nc:=x\nc=y\nd/\ne!EIO\nl -> /a/b\nm -> b\nl/../f=3\n"), -EINVAL);
+        assert_string_equal(f->problem + strlen(f->file), ":10: a path cannot have '.' or '..' in it.");
+        assert_clean(f);
+        assert_int_equal(unpack(f, "[a]\nb=1\nb+=2\nc:=x\nc=y\nd/\ne!EIO\nl -> /a\nm -> ../a/b\nl/f=3\n"
+                                   "d=now a file\nb/c=and a directory\nconfig@0x100=ff\n"),
+                         0);
+        assert_int_equal(stat(f->dir, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0700);
+        assert_text(f, "a/c", "y\n");
+        assert_text(f, "a/f", "3\n");
+        assert_text(f, "a/d", "now a file\n");
+        assert_text(f, "a/b/c", "and a directory\n");
+        assert_link(f, "a/l", ".");
+        assert_link(f, "a/m", "b");
+        broken = tree_path(f->dir, "a/e");
+        assert_int_equal(open(broken, O_RDWR), -1);
+        config = tree_path(f->dir, "a/config");
+        assert_int_equal(stat(config, &st), 0);
+        assert_int_equal(st.st_size, 4096);
+        done(f);
+}
+
+#define GPU "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+
+static void test_completion(void **state) {
+        Fixture *f = *state;
+        static const char text[] =
+                "%driver my-vfio vfio\n[" GPU "]\nvendor=0x10de\n"
+                "iommu_group -> ../../../../kernel/iommu_groups/7\ndriver -> /sys/bus/pci/drivers/my-vfio\n";
+        static const char off[] = "%iommu off\n";
+        _cleanup_free_ char *without = NULL;
+
+        assert_int_equal(unpack(f, text), 0);
+        assert_link(f, "sys/bus/pci/devices/0000:01:00.0", "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0");
+        assert_text(f, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+        assert_text(f, "sys/bus/pci/devices/0000:01:00.0/iommu_group/type", "DMA\n");
+        assert_text(f, "sys/kernel/iommu_groups/7/devices/0000:01:00.0/vendor", "0x10de\n");
+        assert_absent(f, GPU "/vfio-dev/no"); /* fails on the path, not on the directory */
+        assert_link(f, GPU "/vfio-dev", "-");
+        assert_link(f, GPU "/driver", "../../../../bus/pci/drivers/my-vfio");
+        done(f);
+
+        assert_true(asprintf(&without, "%s%s", text, off) > 0);
+        assert_int_equal(unpack(f, without), 0);
+        assert_absent(f, "sys/kernel/iommu_groups");
+        assert_absent(f, GPU "/iommu_group");
+        done(f);
+
+        assert_int_equal(unpack(f, "proc/cmdline=quiet\n"), 0);
+        assert_absent(f, "sys"); /* a machine without PCI */
+        done(f);
+}
+
+/* Whatever links say, a file lands inside. */
+static void test_hostile_links(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *text = NULL;
+
+        assert_true(asprintf(&text,
+                             "%s/outside/\nx/a -> %s/outside\nx/a/secret=1\n"
+                             "x/b -> ../../../../../../../../..%s/outside\nx/b/secret=2\n"
+                             "x/c -> ../..\nx/d -> ..\nx/e -> b/../../..\nx/p -> /proc\n"
+                             "proc/1/root -> %s\nproc/1/root/outside/secret=3\nproc/1/fd/3 -> /dev/vfio/7\n",
+                             f->top, f->top, f->top, f->top) > 0);
+        assert_int_equal(unpack(f, text), 0);
+        {
+                _cleanup_free_ char *inside = NULL, *target = NULL;
+
+                assert_true(asprintf(&inside, "%s/outside/secret", f->top + 1) > 0);
+                assert_text(f, inside, "3\n");
+                assert_true(asprintf(&target, "../%s/outside", f->top + 1) > 0);
+                assert_link(f, "x/a", target);
+                assert_link(f, "x/b", target);
+        }
+        assert_absent(f, "x/c"); /* from the root those of proc would lead out */
+        assert_absent(f, "x/d");
+        assert_absent(f, "x/e");
+        assert_absent(f, "x/p");
+        assert_link(f, "proc/1/fd/3", "/dev/vfio/7");
+        done(f);
+}
+
+static void test_hostile_shapes(void **state) {
+        Fixture *f = *state;
+        char text[8192] = "";
+        size_t n = 0;
+
+        assert_true(unpack(f, "a -> b\nb -> a\na/c=1\n") < 0);
+        assert_clean(f);
+        assert_true(unpack(f, "a -> nowhere\na/c=1\n") < 0);
+        assert_clean(f);
+        assert_true(unpack(f, "%driver ../../x\n") < 0);
+        assert_clean(f);
+        assert_true(unpack(f, "%nonsense x\n") < 0);
+        assert_clean(f);
+        assert_true(unpack(f, "sys/bus -> ../dev\n" GPU "/\n") < 0); /* where devices are to be listed */
+        assert_clean(f);
+        assert_true(unpack(f, "a/0000:01:00.0/\nsys/devices -> ../a\n") < 0);
+        assert_clean(f);
+        /* Deeper than any one path may be. */
+        for (char c = 'a'; c <= 'd'; c++) {
+                n += (size_t) sprintf(text + n, "%c -> %c%s\n", c, c,
+                                      "0/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8/9");
+                n += (size_t) sprintf(text + n,
+                                      "%c0/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8/9/%c -> %c\n", c,
+                                      c + 1, c + 1);
+        }
+        n += (size_t) sprintf(
+                text + n,
+                "[a]\n0/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q/r/s/t/u/v/w/x/y/z/0/1/2/3/4/5=1\n");
+        assert_true(unpack(f, text) < 0);
+        assert_non_null(f->problem);
+        assert_clean(f);
+}
+
+static void test_remove(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *link = NULL, *dir = NULL;
+
+        assert_int_equal(unpack(f, "proc/1/root -> /\n"), 0);
+        dir = tree_path(f->top, "outside");
+        link = tree_path(f->dir, "escape");
+        assert_int_equal(symlink(dir, link), 0);
+        done(f);
+        tree_link(f->top, "tmp/link", dir);
+        free(link);
+        link = tree_path(f->top, "tmp/link");
+        tree_remove(link);
+        assert_clean(f);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+                TEST(test_items),          TEST(test_completion), TEST(test_hostile_links),
+                TEST(test_hostile_shapes), TEST(test_remove),
+#undef TEST
+        };
+
+        return cmocka_run_group_tests_name("unpack", tests, NULL, NULL);
+}
