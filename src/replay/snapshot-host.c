@@ -132,7 +132,7 @@ static char *next_word(char **rest) {
 typedef int (*LineFilter)(const Recorder *r, char *line, FILE *f);
 
 static char *filter_lines(const Recorder *r, char *text, LineFilter filter) {
-        _cleanup_free_ char *old = text, *copy = NULL;
+        _cleanup_free_ char *old _unused_ = text, *copy = NULL;
         char *rest = text, *line;
         size_t size;
         FILE *f = open_memstream(&copy, &size);

@@ -84,5 +84,10 @@ int main(int argc, char *argv[]) {
                 }
         }
         printf("%.1f\n", now_us() - start);
+        for (size_t i = 0; i < n; i++)
+                free(paths[i]);
+        free(paths);
+        free(line);
+        (void) fclose(input);
         return EXIT_SUCCESS;
 }

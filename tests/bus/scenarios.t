@@ -37,15 +37,18 @@ is($device{'0000:13:00.0'}{total_vfs}, 0, 'E1: with junk in it too');
 is($device{'0000:05:10.1'}{physical_function}, '0000:05:00.1', 'E2: a physfn link names the parent');
 is($device{'0000:06:00.0'}{physical_function}, undef, 'E2: without one it is no VF');
 is($device{'0000:13:10.0'}{type}, 'device', 'E2: a physfn that is no link does not make a VF');
-is($device{'0000:14:10.2'}{physical_function}, '0000:14:00.0', 'E3: a junk virtfn0 costs nothing but itself');
+is(device($bus, '0000:14:00.0')->{fault}, 'virtfn0 is not a link', 'E3: a virtfn0 that is a file is told of');
+is($device{'0000:14:10.2'}{physical_function}, '0000:14:00.0', 'E3: it costs nothing but itself: the next VF is one');
+is($device{'0000:14:10.2'}{state}, 'available', 'E3: and on offer');
+is_deeply($device{'0000:14:00.0'}{virtual_functions}, ['0000:14:10.2', '0000:14:10.0'], 'E3: the first one is known too, from its own physfn');
 is($device{'0000:81:00.0'}{numa_node}, 5, 'E4: numa_node is read');
 is($device{'0000:06:00.0'}{numa_node}, undef, 'E4: -1 is unknown');
 is($device{'0000:11:00.0'}{numa_node}, undef, 'E4: junk is unknown');
 is($device{'0000:12:00.0'}{numa_node}, undef, 'E4: what cannot be read is unknown');
 
-# D8: a device without an IOMMU group, or with a plain directory for one.
-is($device{$_}{iommu_group}, undef, "D8: $_ has no group") for '0000:07:00.0', '0000:15:00.0';
-is($device{$_}{state}, 'host', "D8: so $_ is not on offer") for '0000:07:00.0', '0000:15:00.0';
+# A device without an IOMMU group, or with a plain directory for one.
+is($device{$_}{iommu_group}, undef, "$_ has no group") for '0000:07:00.0', '0000:15:00.0';
+is($device{$_}{state}, 'host', "so $_ is not on offer") for '0000:07:00.0', '0000:15:00.0';
 
 # E9: the VFs of a dual-port card are independent, its PFs are not.
 is($device{'0000:05:00.0'}{iommu_group}, $device{'0000:05:00.1'}{iommu_group}, 'E9: both PFs are in one group');
@@ -60,25 +63,25 @@ same_tree($before, 'E9: the tree is as before');
 # The same numbers for the command line.
 like((ctl('explain', '0000:07:00.0'))[1], qr/not on offer/, 'passthroughctl explain has the same');
 
-# B13, D9: GPU 81:00.0 and its audio function are one multifunction device in the guest.
-is(allocate($bus, 'b13', gpu => 1, cpus => 2, memory => 2**30, numa => 'legacy'), 'done', 'B13: a GPU');
+# D9: GPU 81:00.0 and its audio function are one multifunction device in the guest.
+is(allocate($bus, 'd9', gpu => 1, cpus => 2, memory => 2**30, numa => 'legacy'), 'done', 'D9: a GPU');
 my ($allocation) = @{ describe($bus)->{allocations} };
-is(release($bus, 'b13'), 'done', 'B13: and back');
+is(release($bus, 'd9'), 'done', 'D9: and back');
 
 my $multi;
 for my $count (1 .. 8) {
-        is(allocate($bus, 'b13', gpu => $count, cpus => 2, memory => 2**30, numa => 'preferred'), 'done', "B13: $count GPUs") or last;
+        is(allocate($bus, 'd9', gpu => $count, cpus => 2, memory => 2**30, numa => 'preferred'), 'done', "D9: $count GPUs") or last;
         ($allocation) = @{ describe($bus)->{allocations} };
         ($multi) = grep { $_->{role} eq 'companion' } @{ $allocation->{devices} };
         last if $multi;
-        is(release($bus, 'b13'), 'done', 'B13: and back');
+        is(release($bus, 'd9'), 'done', 'D9: and back');
 }
-ok($multi, 'B13: one of them has an audio function') and do {
+ok($multi, 'D9: one of them has an audio function') and do {
         my ($gpu) = grep { $_->{role} eq 'assigned' && $_->{address} eq $multi->{address} =~ s/\.\d$/.0/r } @{ $allocation->{devices} };
-        ok($gpu, 'B13: which is in the same slot');
-        is($multi->{guest_address} =~ s/\.\d$//r, $gpu->{guest_address} =~ s/\.\d$//r, 'B13: in the guest too');
-        my $xml = document('b13', 'B13');
-        like($xml, qr/<address type="pci" [^>]*function="0x0" multifunction="on"\/>/, 'B13: as one multifunction device');
+        ok($gpu, 'D9: which is in the same slot');
+        is($multi->{guest_address} =~ s/\.\d$//r, $gpu->{guest_address} =~ s/\.\d$//r, 'D9: in the guest too');
+        my $xml = document('d9', 'D9');
+        like($xml, qr/<address type="pci" [^>]*function="0x0" multifunction="on"\/>/, 'D9: as one multifunction device');
         my @held = grep { $_->{role} eq 'held' } @{ $allocation->{devices} };
         for my $held (@held) {
                 my ($bus_number, $slot, $function) = $held->{address} =~ /:(..):(..)\.(.)$/;
@@ -87,6 +90,6 @@ ok($multi, 'B13: one of them has an audio function') and do {
         }
 };
 release_all($bus);
-same_tree($before, 'B13: the tree is as before');
+same_tree($before, 'D9: the tree is as before');
 
 done_testing();
