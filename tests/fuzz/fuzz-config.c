@@ -108,8 +108,8 @@ static void check_later(const Config *before, const char *text, size_t size, con
 
 /* What cannot be read in [Exclude], or may be meant to be, takes everything off offer. */
 static void check_held_back(const char *text, size_t size) {
-        static const char *const broken[] = { "\n[Exclude]\nMatch=adress=*\n", "\n[Exclude\nMatch=address=*\n",
-                                              "\n[Exlude]\nMatch=address=*\n" };
+        static const char *const broken[] = { "\n[Exclude]\nMatch=addr=*\n", "\n[Exclude\nMatch=address=*\n",
+                                              "\n[Excluded]\nMatch=address=*\n" };
         _cleanup_(cleanup_config_free) Config *c = parse_with(text, size, broken[size % ELEMENTSOF(broken)]);
 
         assert_non_null(c->held_back);
