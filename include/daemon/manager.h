@@ -11,6 +11,7 @@
 #include "bus/server.h"
 #include "core/changes.h"
 #include "daemon/job.h"
+#include "host/node.h"
 #include "host/store.h"
 #include "util/sysfs.h"
 
@@ -55,11 +56,7 @@ typedef struct Live Live;
 typedef struct Manager {
         Sysfs *fs;
         const char *config_path;
-        Config *config;
-        Inventory *inventory;
-        Locality *locality;
-        Policy *policy;
-        Ledger *ledger;
+        Node node;
         Store *store;
 
         sd_event *event;
@@ -92,8 +89,6 @@ DEFINE_CLEANUP(Manager *, manager_free)
 /* Connects to the bus, creates VFs, brings interrupted work to its end, announces, and serves until SIGTERM. 0, else it
  * failed. */
 int manager_run(Manager *m);
-
-PlanContext manager_context(const Manager *m);
 
 /* manager-config.c */
 /* Reads it for the first time. */
@@ -159,6 +154,20 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+/*
+ * Whether a guest has one of the devices: of somebody else's on one that was on VFIO before it was allocated, or on one
+ * that we are asked to take back.
+ */
+Verdict manager_check_holders(const Manager *m, const Allocation *a, Refusal *ret);
+/* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
+bool manager_is_bound(const Manager *m, const Allocation *a);
+/* In memory, on disk and on the bus; reason is copied, NULL for none. */
+void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
+/* The jobs, from where the devices are now. */
+Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
+Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
+
+/* manager-resume.c */
 /* Whether a stop, crash or boot left work to do for it. */
 bool manager_needs_resume(const Manager *m, const Allocation *a);
 /* One of its devices came or went: its reason says which is missing. */

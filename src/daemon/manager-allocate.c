@@ -22,8 +22,8 @@ static const JobKind prepare_kind = { .verb = "prepare", .begun = prepare_begun,
 static const JobKind release_kind = { .verb = "release", .finished = release_finished };
 
 Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
-        if (m->ledger->read_only)
-                return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", m->ledger->read_only);
+        if (m->node.ledger->read_only)
+                return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", m->node.ledger->read_only);
         if (m->stopping)
                 return refuse(ret, VERDICT_BUSY, NULL, "Try again when it is back.", "The daemon is stopping.");
         return VERDICT_NONE;
@@ -36,13 +36,13 @@ static int refresh_groups(Manager *m, const Allocation *a) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
-                const IommuGroup *g = dev ? inventory_find_group(m->inventory, dev->iommu_group) : NULL;
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
+                const IommuGroup *g = dev ? inventory_find_group(m->node.inventory, dev->iommu_group) : NULL;
 
                 if (dev && !g)
                         r = pci_address_append(&devices, &n, dev->address);
                 for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
-                        r = pci_address_append(&devices, &n, m->inventory->devices[g->members[j]].address);
+                        r = pci_address_append(&devices, &n, m->node.inventory->devices[g->members[j]].address);
         }
         return r < 0 ? r : manager_refresh(m, devices, n);
 }
@@ -53,7 +53,7 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                 return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-                PlanContext c = manager_context(m);
+                PlanContext c = node_context(&m->node);
                 Verdict v = plan_make(&c, request, &plan, ret_refusal);
                 int r;
 
@@ -73,11 +73,9 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                       "Drivers change faster than a plan can be made.");
 }
 
-/* A guest of somebody else's may sit on a device that was on VFIO before it was allocated, or that we are asked to take
- * back. */
-static Verdict check_holders(const Manager *m, const Allocation *a, Refusal *ret) {
+Verdict manager_check_holders(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
                 Holder holder;
                 /* Another card at the address is not ours to ask about. */
                 bool ours = dev && allocation_device_is(&a->devices[i], dev);
@@ -120,14 +118,14 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         (void) sd_id128_to_uuid_string(id, claimed->id);
         claimed->owner = owner;
         claimed->state = ALLOCATION_PREPARING;
-        v = ledger_claim(m->ledger, m->inventory, m->config, claimed, ret);
+        v = ledger_claim(m->node.ledger, m->node.inventory, m->node.config, claimed, ret);
         if (v != VERDICT_NONE)
                 return v;
         r = store_save(m->store, claimed);
         if (r < 0) {
                 /* A file whose directory could not be synced may be there all the same. */
                 (void) store_remove(m->store, name);
-                (void) ledger_remove(m->ledger, name);
+                (void) ledger_remove(m->node.ledger, name);
                 return refuse_storage(ret, r);
         }
         *a = NULL;
@@ -149,13 +147,13 @@ static void forget(Manager *m, Allocation *a) {
                 server_allocation_changed(m->server, a->name);
                 return;
         }
-        a = ledger_remove(m->ledger, a->name);
+        a = ledger_remove(m->node.ledger, a->name);
         server_allocation_removed(m->server, a->name);
         manager_publish_allocation(m, a);
         allocation_free(a);
 }
 
-static void set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
+void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
         int r;
 
         a->state = state;
@@ -169,10 +167,9 @@ static void set_state(Manager *m, Allocation *a, AllocationState state, const ch
         server_allocation_changed(m->server, a->name);
 }
 
-/* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
-static bool is_bound(const Manager *m, const Allocation *a) {
+bool manager_is_bound(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
 
                 if (!dev || !allocation_device_is(&a->devices[i], dev) || !streq_ptr(dev->driver, a->vfio_driver))
                         return false;
@@ -180,10 +177,10 @@ static bool is_bound(const Manager *m, const Allocation *a) {
         return true;
 }
 
-static Verdict start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         StepList *steps;
 
-        if (steps_prepare(a, m->inventory, &steps) < 0)
+        if (steps_prepare(a, m->node.inventory, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &prepare_kind, a->name, steps, NULL, 0, ret_job, ret);
 }
@@ -197,7 +194,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
 
         if (v == VERDICT_NONE)
                 v = manager_check_may_change(m, ret);
-        if (v == VERDICT_NONE && ledger_find(m->ledger, name))
+        if (v == VERDICT_NONE && ledger_find(m->node.ledger, name))
                 v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
                            "There is already an allocation '%s'.", name);
         if (v == VERDICT_NONE && m->n_jobs >= MANAGER_JOBS_MAX)
@@ -206,7 +203,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE)
                 v = plan_on_fresh_facts(m, request, &plan, ret);
         if (v == VERDICT_NONE)
-                v = check_holders(m, plan->allocation, ret);
+                v = manager_check_holders(m, plan->allocation, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = TAKE_PTR(plan->allocation);
@@ -214,7 +211,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         v = reserve(m, name, owner, &a, ret);
         if (v != VERDICT_NONE)
                 return v;
-        v = start_prepare(m, reserved, ret_job, ret);
+        v = manager_start_prepare(m, reserved, ret_job, ret);
         if (v != VERDICT_NONE) {
                 server_allocation_new(m->server, name);
                 forget(m, reserved);
@@ -224,7 +221,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
 }
 
 static void prepare_begun(Manager *m, const ManagerJob *mj) {
-        const Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
+        const Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
 
         if (mj->resumed)
                 return;
@@ -236,19 +233,19 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
 }
 
 static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
+        Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
 
         /* Past its deadline the child may still hold the lock that reading would wait for. */
         if (result != JOB_TIMEOUT)
                 (void) refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
-                if (!is_bound(m, a)) {
-                        set_state(m, a, ALLOCATION_FAILED,
-                                  "All was done, but a device is not on the VFIO driver after all.");
+                if (!manager_is_bound(m, a)) {
+                        manager_set_state(m, a, ALLOCATION_FAILED,
+                                          "All was done, but a device is not on the VFIO driver after all.");
                         break;
                 }
-                set_state(m, a, ALLOCATION_READY, NULL);
+                manager_set_state(m, a, ALLOCATION_READY, NULL);
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
                 break;
         case JOB_FAILED:
@@ -259,18 +256,18 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 }
                 /* fall through */
         default:
-                set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 break;
         }
 }
 
-static Verdict start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
+Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
         AllocationState before = a->state;
         StepList *steps;
         Verdict v;
         int r;
 
-        if (steps_release(a, m->inventory, manager_after_release(m, a), &steps) < 0)
+        if (steps_release(a, m->node.inventory, manager_after_release(m, a), &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
@@ -282,7 +279,7 @@ static Verdict start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refus
         }
         v = manager_start_job(m, &release_kind, a->name, steps, NULL, 0, ret_job, ret);
         if (v != VERDICT_NONE) {
-                set_state(m, a, before, a->reason);
+                manager_set_state(m, a, before, a->reason);
                 return v;
         }
         manager_find_job(m, *ret_job)->before = before;
@@ -308,7 +305,7 @@ static Verdict check_release(const Manager *m, const Allocation *a, const char *
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
         for (size_t i = 0; i < a->n_devices; i++) {
-                const Withheld *w = ledger_find_withheld(m->ledger, a->devices[i].address);
+                const Withheld *w = ledger_find_withheld(m->node.ledger, a->devices[i].address);
 
                 if (w)
                         return refuse(ret, w->verdict, &w->address, NULL, "%s", w->message);
@@ -317,7 +314,7 @@ static Verdict check_release(const Manager *m, const Allocation *a, const char *
 }
 
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
-        Allocation *a = ledger_find(m->ledger, name);
+        Allocation *a = ledger_find(m->node.ledger, name);
         Verdict v = check_release(m, a, name, generation, ret);
 
         if (v != VERDICT_NONE)
@@ -325,12 +322,12 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         if (refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         manager_publish_allocation(m, a);
-        v = check_holders(m, a, ret);
-        return v != VERDICT_NONE ? v : start_release(m, a, ret_job, ret);
+        v = manager_check_holders(m, a, ret);
+        return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }
 
 static void release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        Allocation *a = ledger_find(m->ledger, job_subject(mj->job));
+        Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
 
         /* Past its deadline the child may still hold the lock that reading would wait for. */
         if (result != JOB_TIMEOUT)
@@ -343,102 +340,12 @@ static void release_finished(Manager *m, const ManagerJob *mj, JobResult result)
         case JOB_FAILED:
                 /* Nobody has to wait for a job that a restart took up again, so the reason must stay. */
                 if (mj->resumed)
-                        set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 else
-                        set_state(m, a, mj->before, a->reason);
+                        manager_set_state(m, a, mj->before, a->reason);
                 break;
         default:
-                set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 break;
         }
-}
-
-/* The first device that is gone, or whose address has another card now. NULL when all are there. */
-static const AllocationDevice *find_stranger(const Manager *m, const Allocation *a, bool *ret_gone) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
-
-                *ret_gone = !dev;
-                if (!dev || !allocation_device_is(&a->devices[i], dev))
-                        return &a->devices[i];
-        }
-        return NULL;
-}
-
-void manager_check_presence(Manager *m, Allocation *a) {
-        _cleanup_free_ char *reason = NULL;
-        const AllocationDevice *d;
-        bool gone;
-
-        if (a->state != ALLOCATION_READY)
-                return;
-        d = find_stranger(m, a, &gone);
-        if (d && gone && string_replace(&reason, "%s is not on this node any more.", PCI_ADDRESS_STR(d->address)) < 0)
-                return;
-        if (!streq_ptr(reason, a->reason))
-                set_state(m, a, ALLOCATION_READY, reason);
-}
-
-bool manager_needs_resume(const Manager *m, const Allocation *a) {
-        return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
-               (a->state == ALLOCATION_READY && !is_bound(m, a));
-}
-
-/* The host may stand by now on what was allocated before a boot. */
-static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, a->devices[i].address);
-
-                if (streq_ptr(dev->driver, a->vfio_driver))
-                        continue;
-                if (dev->critical || dev->boot_vga || m->inventory->critical_unknown)
-                        return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.", "The host needs %s: %s",
-                                      PCI_ADDRESS_STR(dev->address),
-                                      dev->critical ?: m->inventory->critical_unknown ?: "it is the boot VGA.");
-        }
-        return VERDICT_NONE;
-}
-
-static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
-        bool gone;
-        const AllocationDevice *d = find_stranger(m, a, &gone);
-
-        if (!d) {
-                Verdict v = check_host_needs(m, a, ret);
-
-                return v != VERDICT_NONE ? v : check_holders(m, a, ret);
-        }
-        return gone ? refuse(ret, VERDICT_MISSING, &d->address, NULL, "%s is not on this node any more.",
-                             PCI_ADDRESS_STR(d->address))
-                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, NULL, "%s is not the card that was allocated.",
-                             PCI_ADDRESS_STR(d->address));
-}
-
-bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        AllocationState state = a->state;
-        Verdict v = VERDICT_NONE;
-
-        /* What is gone is left out of a release, so that it can always be had. */
-        if (state == ALLOCATION_RELEASING)
-                v = check_holders(m, a, &refusal);
-        else
-                v = check_hardware(m, a, &refusal);
-        if (v == VERDICT_NONE && state == ALLOCATION_READY) {
-                log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                         "The devices of '%s' are not on %s, binding them again.", a->name, a->vfio_driver);
-                set_state(m, a, ALLOCATION_PREPARING, NULL);
-        }
-        if (v == VERDICT_NONE)
-                v = state == ALLOCATION_RELEASING ? start_release(m, a, ret_job, &refusal)
-                                                  : start_prepare(m, a, ret_job, &refusal);
-        if (v == VERDICT_NONE) {
-                manager_find_job(m, *ret_job)->resumed = true;
-                return true;
-        }
-        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
-                 "'%s' cannot be brought in order: %s", a->name, refusal.message);
-        /* A device that is gone may come back, and the promise stands. */
-        set_state(m, a, v == VERDICT_MISSING && state == ALLOCATION_READY ? state : ALLOCATION_FAILED, refusal.message);
-        return false;
 }

@@ -24,10 +24,10 @@ static void log_config(const Manager *m, const Config *config) {
 }
 
 int manager_load_config(Manager *m) {
-        int r = load_config(m, &m->config);
+        int r = load_config(m, &m->node.config);
 
         if (r >= 0)
-                log_config(m, m->config);
+                log_config(m, m->node.config);
         return r;
 }
 
@@ -38,12 +38,12 @@ void manager_log_policy(const Policy *policy) {
 
 /* A warning for each device that an allocation keeps though no pool offers it any more. */
 static void log_dropped(const Manager *m) {
-        for (size_t i = 0; i < m->ledger->n_claims; i++) {
-                const Claim *claim = &m->ledger->claims[i];
-                const PciDevice *dev = inventory_find(m->inventory, claim->address);
+        for (size_t i = 0; i < m->node.ledger->n_claims; i++) {
+                const Claim *claim = &m->node.ledger->claims[i];
+                const PciDevice *dev = inventory_find(m->node.inventory, claim->address);
                 const char *name = claim->allocation->name;
 
-                if (dev && promise_is_dropped(m->policy, claim->allocation, dev))
+                if (dev && promise_is_dropped(m->node.policy, claim->allocation, dev))
                         log_full(LOG_WARNING, 0,
                                  (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
                                  "%s is not on offer any more; '%s', which has it, keeps it until it is released.",
@@ -62,7 +62,7 @@ static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *
 int manager_check_config(const Manager *m) {
         _cleanup_refusal_ Refusal why = { 0 };
 
-        if (check_twice(m->policy, m->ledger, &why) != VERDICT_NONE) {
+        if (check_twice(m->node.policy, m->node.ledger, &why) != VERDICT_NONE) {
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
                 return EXIT_CONFIG;
         }
@@ -71,7 +71,7 @@ int manager_check_config(const Manager *m) {
 }
 
 AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
-        return promise_has_dropped(m->policy, a) ? AFTER_RELEASE_RESTORE : m->config->after_release;
+        return promise_has_dropped(m->node.policy, a) ? AFTER_RELEASE_RESTORE : m->node.config->after_release;
 }
 
 /* Whether the device gets something from config that start would have given it. */
@@ -85,13 +85,10 @@ static bool wants_start(const Policy *now, const Policy *before, const PciDevice
 }
 
 static void take_config(Manager *m, Config *config, Policy *policy) {
-        for (size_t i = 0; i < m->inventory->n_devices; i++)
-                if (wants_start(policy, m->policy, &m->inventory->devices[i]))
-                        manager_arrived(m, m->inventory->devices[i].address);
-        policy_free(m->policy);
-        config_free(m->config);
-        m->policy = policy;
-        m->config = config;
+        for (size_t i = 0; i < m->node.inventory->n_devices; i++)
+                if (wants_start(policy, m->node.policy, &m->node.inventory->devices[i]))
+                        manager_arrived(m, m->node.inventory->devices[i].address);
+        node_take_config(&m->node, config, policy);
         manager_log_policy(policy);
         log_dropped(m);
         log_info("Took the configuration, %zu files.", config->n_files);
@@ -104,14 +101,14 @@ static Verdict reload(Manager *m, Refusal *ret) {
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
         _cleanup_refusal_ Refusal twice = { 0 };
 
-        if (load_config(m, &config) < 0 || policy_new(config, m->inventory, &policy) < 0)
+        if (load_config(m, &config) < 0 || policy_new(config, m->node.inventory, &policy) < 0)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
                               "The configuration could not be read. The old one stays.");
         if (config->unreadable)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Let the daemon read it, then reload.",
                               "%s The old configuration stays.", config->unreadable);
         log_config(m, config);
-        if (check_twice(policy, m->ledger, &twice) != VERDICT_NONE)
+        if (check_twice(policy, m->node.ledger, &twice) != VERDICT_NONE)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, &twice.device, twice.remedy,
                               "%s The old configuration stays.", twice.message);
         take_config(m, TAKE_PTR(config), TAKE_PTR(policy));

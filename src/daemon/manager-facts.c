@@ -22,7 +22,7 @@ static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
 
                 for (size_t j = 0; r == 0 && !job_is_gone(m->jobs[i].job) && j < steps->n; j++) {
                         const PciDevice *dev =
-                                m->inventory ? inventory_find(m->inventory, steps->steps[j].device) : NULL;
+                                m->node.inventory ? inventory_find(m->node.inventory, steps->steps[j].device) : NULL;
 
                         r = pci_address_append(&busy, &n, steps->steps[j].device);
                         for (size_t k = 0; r == 0 && dev && k < dev->n_vfs; k++)
@@ -30,8 +30,8 @@ static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                 }
         }
         /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
-        for (size_t i = 0; r == 0 && !m->inventory && i < m->ledger->n_allocations; i++) {
-                const Allocation *a = m->ledger->allocations[i];
+        for (size_t i = 0; r == 0 && !m->node.inventory && i < m->node.ledger->n_allocations; i++) {
+                const Allocation *a = m->node.ledger->allocations[i];
 
                 for (size_t j = 0; r == 0 && a->state != ALLOCATION_READY && j < a->n_devices; j++)
                         r = pci_address_append(&busy, &n, a->devices[j].address);
@@ -83,14 +83,14 @@ static void log_presence(const Claim *claim, bool there) {
 }
 
 static void check_claims(Manager *m, const Inventory *old) {
-        for (size_t i = 0; i < m->ledger->n_claims; i++) {
-                const Claim *claim = &m->ledger->claims[i];
-                bool there = inventory_find(m->inventory, claim->address);
+        for (size_t i = 0; i < m->node.ledger->n_claims; i++) {
+                const Claim *claim = &m->node.ledger->claims[i];
+                bool there = inventory_find(m->node.inventory, claim->address);
 
                 if (there == !!inventory_find(old, claim->address))
                         continue;
                 log_presence(claim, there);
-                manager_check_presence(m, ledger_find(m->ledger, claim->allocation->name));
+                manager_check_presence(m, ledger_find(m->node.ledger, claim->allocation->name));
         }
 }
 
@@ -98,34 +98,25 @@ static void check_claims(Manager *m, const Inventory *old) {
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->phase <= START_VFS)
                 return;
-        for (size_t i = 0; i < m->inventory->n_devices; i++)
-                if (!inventory_find(old, m->inventory->devices[i].address))
-                        manager_arrived(m, m->inventory->devices[i].address);
+        for (size_t i = 0; i < m->node.inventory->n_devices; i++)
+                if (!inventory_find(old, m->node.inventory->devices[i].address))
+                        manager_arrived(m, m->node.inventory->devices[i].address);
 }
 
 /* Takes over inv, which is complete but for what the host needs. */
 static int take_inventory(Manager *m, Inventory *inv) {
-        _cleanup_(cleanup_inventory_free) Inventory *fresh = inv, *old = NULL;
-        _cleanup_(cleanup_locality_free) Locality *locality = NULL;
-        _cleanup_(cleanup_policy_free) Policy *policy = NULL;
-        int r = critical_mark(m->fs, inv);
+        _cleanup_(cleanup_inventory_free) Inventory *old = NULL;
+        bool was_twice = m->node.policy && m->node.policy->conflict.verdict != VERDICT_NONE;
+        const Refusal *twice;
+        int r = node_take_inventory(&m->node, m->fs, inv, &old);
 
-        if (r >= 0)
-                r = locality_new(inv, &locality);
-        if (r >= 0)
-                r = policy_new(m->config, inv, &policy);
         if (r < 0)
                 return r;
-        if (!m->inventory)
-                manager_log_policy(policy);
-        if (m->announced && policy->conflict.verdict != VERDICT_NONE && m->policy->conflict.verdict == VERDICT_NONE)
-                log_warning("%s %s", policy->conflict.message, policy->conflict.remedy);
-        policy_free(m->policy);
-        locality_free(m->locality);
-        old = m->inventory;
-        m->inventory = TAKE_PTR(fresh);
-        m->locality = TAKE_PTR(locality);
-        m->policy = TAKE_PTR(policy);
+        twice = &m->node.policy->conflict;
+        if (!old)
+                manager_log_policy(m->node.policy);
+        if (m->announced && twice->verdict != VERDICT_NONE && !was_twice)
+                log_warning("%s %s", twice->message, twice->remedy);
         if (!old)
                 return 0;
         check_claims(m, old);
@@ -144,7 +135,7 @@ int manager_scan(Manager *m) {
         if (r >= 0)
                 r = scan_inventory_around(m->fs, busy, n_busy, &inv);
         if (r >= 0) {
-                keep_overrides(m->inventory, inv, busy, n_busy);
+                keep_overrides(m->node.inventory, inv, busy, n_busy);
                 r = take_inventory(m, TAKE_PTR(inv));
         }
         return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;
@@ -160,35 +151,24 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, const 
         for (size_t i = 0; r >= 0 && i < n_locked; i++)
                 r = pci_address_append(&busy, &n_busy, locked[i]);
         if (r >= 0)
-                r = scan_update(m->fs, m->inventory, devices, n, busy, n_busy, &inv);
+                r = scan_update(m->fs, m->node.inventory, devices, n, busy, n_busy, &inv);
         if (r >= 0) {
-                keep_overrides(m->inventory, inv, busy, n_jobs);
+                keep_overrides(m->node.inventory, inv, busy, n_jobs);
                 r = take_inventory(m, TAKE_PTR(inv));
         }
         return r;
 }
 
-static int remake_policy(Manager *m) {
-        Policy *policy;
-        int r = policy_new(m->config, m->inventory, &policy);
-
-        if (r < 0)
-                return r;
-        policy_free(m->policy);
-        m->policy = policy;
-        return 0;
-}
-
 /* 1: something differs. -ESTALE: more than can be mended in place. */
 static int refresh_device(Manager *m, PciAddress address) {
-        const PciDevice *found = inventory_find(m->inventory, address);
+        const PciDevice *found = inventory_find(m->node.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL;
         PciDevice *dev;
         int r;
 
         if (!found)
                 return 0;
-        dev = &m->inventory->devices[inventory_device_index(m->inventory, found)];
+        dev = &m->node.inventory->devices[inventory_device_index(m->node.inventory, found)];
         r = string_copy(&driver, dev->driver);
         if (r >= 0)
                 r = string_copy(&override, dev->driver_override);
@@ -199,7 +179,7 @@ static int refresh_device(Manager *m, PciAddress address) {
                 return r == -ENOMEM ? r : -ESTALE;
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override))
                 return 0;
-        policy_recheck(m->policy, dev);
+        policy_recheck(m->node.policy, dev);
         return 1;
 }
 
@@ -227,16 +207,16 @@ static uint64_t critical_digest(const Inventory *inv) {
 }
 
 int manager_refresh_host(Manager *m) {
-        uint64_t before = critical_digest(m->inventory);
-        int r = numa_refresh(m->fs, m->inventory);
+        uint64_t before = critical_digest(m->node.inventory);
+        int r = numa_refresh(m->fs, m->node.inventory);
 
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
         if (r == 0)
-                r = critical_mark(m->fs, m->inventory);
-        if (r < 0 || critical_digest(m->inventory) == before)
+                r = critical_mark(m->fs, m->node.inventory);
+        if (r < 0 || critical_digest(m->node.inventory) == before)
                 return r;
-        r = remake_policy(m);
+        r = node_remake_policy(&m->node);
         if (r < 0)
                 return r;
         manager_publish(m);

@@ -32,13 +32,13 @@ size_t manager_active_jobs(const Manager *m) {
 
 static void unwithhold(Manager *m, ManagerJob *mj) {
         for (size_t i = 0; i < mj->n_devices; i++)
-                ledger_unwithhold(m->ledger, mj->devices[i]);
+                ledger_unwithhold(m->node.ledger, mj->devices[i]);
 }
 
 /* All that the job had to do with. */
 static void publish(Manager *m, const Job *job) {
         const StepList *steps = job_steps(job);
-        const Allocation *a = ledger_find(m->ledger, job_subject(job));
+        const Allocation *a = ledger_find(m->node.ledger, job_subject(job));
         const ManagerJob *mj = find(m, job);
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -84,7 +84,7 @@ static void mark_stuck(Manager *m, const Job *job) {
                                 .device = PCI_ADDRESS_STR(address),
                                 .allocation = job_subject(job) }),
                  "%s", message);
-        (void) ledger_withhold(m->ledger, address, VERDICT_STUCK, message);
+        (void) ledger_withhold(m->node.ledger, address, VERDICT_STUCK, message);
 }
 
 /* A job that is stuck in the kernel does not keep the daemon from ending. */
@@ -126,7 +126,7 @@ static void release_stuck(Manager *m, const Job *job) {
 
         if (!job_device(job, &address))
                 return;
-        ledger_unwithhold(m->ledger, address);
+        ledger_unwithhold(m->node.ledger, address);
         for (size_t i = 0; i < steps->n; i++)
                 (void) pci_address_append(&devices, &n, steps->steps[i].device);
         (void) manager_refresh(m, devices, n);
@@ -159,7 +159,7 @@ static int withhold(Manager *m, ManagerJob *mj, const char *subject, const PciAd
         if (!mj->devices || string_replace(&message, "A job is at work on %s.", subject) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                if (ledger_withhold(m->ledger, devices[i], VERDICT_BUSY, message) < 0)
+                if (ledger_withhold(m->node.ledger, devices[i], VERDICT_BUSY, message) < 0)
                         return -ENOMEM;
                 mj->devices[mj->n_devices++] = devices[i];
         }
@@ -182,7 +182,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         if (r >= 0)
                 r = withhold(m, &mj, subject, devices, n_devices);
         if (r >= 0)
-                r = job_start(mj.job, m->event, m->fs, m->config->job_timeout, &job_callbacks, m);
+                r = job_start(mj.job, m->event, m->fs, m->node.config->job_timeout, &job_callbacks, m);
         if (r < 0) {
                 unwithhold(m, &mj);
                 free(mj.devices);

@@ -130,11 +130,11 @@ static void look_done(Look *l) {
 
 /* A PF whose driver comes late: now VFs can be made. */
 static bool is_late_pf(const Manager *m, const PciDevice *dev, const Event *e) {
-        return e->bound && !dev->driver && dev->n_vfs == 0 && policy_vf_pool(m->policy, dev);
+        return e->bound && !dev->driver && dev->n_vfs == 0 && policy_vf_pool(m->node.policy, dev);
 }
 
 static int sort_event(Manager *m, const Event *e, Look *l) {
-        const PciDevice *dev = inventory_find(m->inventory, e->address);
+        const PciDevice *dev = inventory_find(m->node.inventory, e->address);
         int r = 0;
 
         /* Known and not removed: it was read since, and a driver may be at it. */
@@ -156,7 +156,7 @@ static int find_arrived(const Manager *m, const Event *events, size_t n, PciAddr
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < n; i++) {
-                const PciDevice *dev = inventory_find(m->inventory, events[i].address);
+                const PciDevice *dev = inventory_find(m->node.inventory, events[i].address);
 
                 if (dev && (events[i].removed || is_late_pf(m, dev, &events[i])))
                         r = pci_address_append(ret, ret_n, events[i].address);
@@ -201,7 +201,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
                 (void) manager_scan(m);
         }
         for (size_t i = 0; i < n_arrived; i++)
-                if (inventory_find(m->inventory, arrived[i]))
+                if (inventory_find(m->node.inventory, arrived[i]))
                         manager_arrived(m, arrived[i]);
         manager_go_on_starting(m);
         return 0;

@@ -20,7 +20,7 @@ static void on_changed(PciAddress address, unsigned properties, void *userdata) 
 
 void manager_publish(Manager *m) {
         static const ChangeHandler handler = { on_removed, on_added, on_changed };
-        PlanContext c = manager_context(m);
+        PlanContext c = node_context(&m->node);
         StandingList *now;
 
         if (!m->shown)
@@ -37,8 +37,8 @@ void manager_publish(Manager *m) {
 
 /* -ESTALE: it came or went, or is another one, which is for manager_publish(). */
 static int publish_device(Manager *m, PciAddress address) {
-        PlanContext c = manager_context(m);
-        const PciDevice *dev = inventory_find(m->inventory, address);
+        PlanContext c = node_context(&m->node);
+        const PciDevice *dev = inventory_find(m->node.inventory, address);
         Standing *shown = standing_list_find(m->shown, address), now;
         unsigned properties;
 
@@ -77,7 +77,7 @@ void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n) {
         if (!m->shown)
                 return;
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = changes_append_relatives(m->inventory, devices[i], NULL, &concerned, &n_concerned);
+                r = changes_append_relatives(m->node.inventory, devices[i], NULL, &concerned, &n_concerned);
         publish_all_of(m, concerned, n_concerned, r);
 }
 
@@ -91,7 +91,7 @@ void manager_publish_allocation(Manager *m, const Allocation *a) {
         for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
 
-                r = changes_append_relatives(m->inventory, d->address, d->is_vf ? &d->physfn : NULL, &concerned,
+                r = changes_append_relatives(m->node.inventory, d->address, d->is_vf ? &d->physfn : NULL, &concerned,
                                              &n_concerned);
         }
         publish_all_of(m, concerned, n_concerned, r);

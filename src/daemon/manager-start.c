@@ -38,7 +38,7 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
                               "%s can have %u VFs, %u are wanted.", PCI_ADDRESS_STR(pf->address), pf->total_vfs, count);
         /* That allocations have VFs of it is no reason against making them again after a boot. */
         if (pf->n_vfs == 0 && count > 0) {
-                v = ledger_check_device(m->ledger, m->inventory, pf, NULL, ret);
+                v = ledger_check_device(m->node.ledger, m->node.inventory, pf, NULL, ret);
                 if (v == VERDICT_PF_HAS_VFS) {
                         refusal_done(ret);
                         v = VERDICT_NONE;
@@ -60,7 +60,7 @@ static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32
 }
 
 Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
-        const PciDevice *pf = inventory_find(m->inventory, address);
+        const PciDevice *pf = inventory_find(m->node.inventory, address);
         Verdict v;
 
         v = manager_check_may_change(m, ret);
@@ -73,7 +73,7 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
         if (v != VERDICT_NONE)
                 return v;
         /* Only hardware that the admin put into our hands. */
-        if (!policy_vf_pool(m->policy, pf))
+        if (!policy_vf_pool(m->node.policy, pf))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &address,
                               "Add VirtualFunctions= to a pool that matches its VFs.", "No pool wants VFs on %s.",
                               PCI_ADDRESS_STR(address));
@@ -90,10 +90,10 @@ static void vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
 static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         PciAddress devices[REQUEST_DEVICES_MAX];
-        PlanContext c = manager_context(m);
+        PlanContext c = node_context(&m->node);
         StepList *steps;
 
-        if (plan_single(&c, dev, &a) < 0 || steps_prepare(a, m->inventory, &steps) < 0)
+        if (plan_single(&c, dev, &a) < 0 || steps_prepare(a, m->node.inventory, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;
@@ -108,7 +108,7 @@ static void binding_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 (void) manager_refresh(m, mj->devices, mj->n_devices);
         /* Nobody remembers the driver that it had; the next start binds it. */
         if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
-                (void) ledger_withhold(m->ledger, address, VERDICT_STUCK, job_message(mj->job));
+                (void) ledger_withhold(m->node.ledger, address, VERDICT_STUCK, job_message(mj->job));
 }
 
 /* The queue of a phase: what it is about, found when the phase begins, for the inventory may be another one before it
@@ -130,9 +130,10 @@ static bool is_new(const Manager *m, PciAddress address) {
 }
 
 static void find_pfs(Manager *m) {
-        for (size_t i = 0; i < m->inventory->n_devices; i++)
-                if (is_new(m, m->inventory->devices[i].address) && policy_vf_pool(m->policy, &m->inventory->devices[i]))
-                        enqueue(m, PCI_ADDRESS_STR(m->inventory->devices[i].address));
+        for (size_t i = 0; i < m->node.inventory->n_devices; i++)
+                if (is_new(m, m->node.inventory->devices[i].address) &&
+                    policy_vf_pool(m->node.policy, &m->node.inventory->devices[i]))
+                        enqueue(m, PCI_ADDRESS_STR(m->node.inventory->devices[i].address));
 }
 
 /* Once announced, those that are not ready have a job at work or wait to be released. */
@@ -144,24 +145,26 @@ static bool may_be_interrupted(const Manager *m, const Allocation *a) {
 }
 
 static void find_interrupted(Manager *m) {
-        for (size_t i = 0; i < m->ledger->n_allocations; i++)
-                if (may_be_interrupted(m, m->ledger->allocations[i]) &&
-                    manager_needs_resume(m, m->ledger->allocations[i]))
-                        enqueue(m, m->ledger->allocations[i]->name);
+        for (size_t i = 0; i < m->node.ledger->n_allocations; i++)
+                if (may_be_interrupted(m, m->node.ledger->allocations[i]) &&
+                    manager_needs_resume(m, m->node.ledger->allocations[i]))
+                        enqueue(m, m->node.ledger->allocations[i]->name);
 }
 
 static bool wants_binding(const Manager *m, const PciDevice *dev) {
-        PlanContext c = manager_context(m);
-        const Pool *pool = policy_pool(m->policy, dev);
+        PlanContext c = node_context(&m->node);
+        const Pool *pool = policy_pool(m->node.policy, dev);
 
-        return pool && pool->bind == POOL_BIND_START && !dev->vfio && !streq_ptr(dev->driver, m->config->vfio_driver) &&
+        return pool && pool->bind == POOL_BIND_START && !dev->vfio &&
+               !streq_ptr(dev->driver, m->node.config->vfio_driver) &&
                device_state(&c, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
 static void find_unbound(Manager *m) {
-        for (size_t i = 0; i < m->inventory->n_devices; i++)
-                if (is_new(m, m->inventory->devices[i].address) && wants_binding(m, &m->inventory->devices[i]))
-                        enqueue(m, PCI_ADDRESS_STR(m->inventory->devices[i].address));
+        for (size_t i = 0; i < m->node.inventory->n_devices; i++)
+                if (is_new(m, m->node.inventory->devices[i].address) &&
+                    wants_binding(m, &m->node.inventory->devices[i]))
+                        enqueue(m, PCI_ADDRESS_STR(m->node.inventory->devices[i].address));
 }
 
 /* Each begins with one of the queue: true when a job was started. */
@@ -169,12 +172,12 @@ static void find_unbound(Manager *m) {
 static const PciDevice *queued_device(const Manager *m, const char *subject) {
         PciAddress address;
 
-        return pci_address_parse(subject, &address) == 0 ? inventory_find(m->inventory, address) : NULL;
+        return pci_address_parse(subject, &address) == 0 ? inventory_find(m->node.inventory, address) : NULL;
 }
 
 static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *pf = queued_device(m, subject);
-        const Pool *pool = pf ? policy_vf_pool(m->policy, pf) : NULL;
+        const Pool *pool = pf ? policy_vf_pool(m->node.policy, pf) : NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (!pool || pf->n_vfs == pool->virtual_functions)
@@ -188,7 +191,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
 }
 
 static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
-        Allocation *a = ledger_find(m->ledger, subject);
+        Allocation *a = ledger_find(m->node.ledger, subject);
 
         return a && manager_resume(m, a, ret_job);
 }
@@ -227,7 +230,7 @@ static size_t starting_jobs(const Manager *m) {
 }
 
 static void announce(Manager *m) {
-        PlanContext c = manager_context(m);
+        PlanContext c = node_context(&m->node);
 
         /* What clients find is what changes are told against. */
         m->shown = standing_list_new(&c);
@@ -236,9 +239,9 @@ static void announce(Manager *m) {
                 return;
         }
         m->announced = true;
-        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu devices, %zu allocations%s", m->inventory->n_devices,
-                          m->ledger->n_allocations, m->ledger->read_only ? ", read-only" : "");
-        log_info("Ready: %zu devices, %zu allocations.", m->inventory->n_devices, m->ledger->n_allocations);
+        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu devices, %zu allocations%s", m->node.inventory->n_devices,
+                          m->node.ledger->n_allocations, m->node.ledger->read_only ? ", read-only" : "");
+        log_info("Ready: %zu devices, %zu allocations.", m->node.inventory->n_devices, m->node.ledger->n_allocations);
 }
 
 /* Begins with what is queued, a few at a time; true when nothing of the phase is left. */
@@ -284,7 +287,7 @@ void manager_go_on_starting(Manager *m) {
                         continue;
                 }
                 /* A ledger that cannot be read may promise any device: none is touched. */
-                if (!m->ledger->read_only)
+                if (!m->node.ledger->read_only)
                         phases[m->phase].find(m);
         }
 }

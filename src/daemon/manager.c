@@ -9,16 +9,6 @@
 
 #include "util/log.h"
 
-PlanContext manager_context(const Manager *m) {
-        return (PlanContext){
-                .inventory = m->inventory,
-                .locality = m->locality,
-                .config = m->config,
-                .policy = m->policy,
-                .ledger = m->ledger,
-        };
-}
-
 int manager_new(const char *sysroot, const char *config_path, const char *state_dir, Manager **ret) {
         _cleanup_(cleanup_manager_free) Manager *m = calloc(1, sizeof(*m));
         int r;
@@ -32,12 +22,12 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_load_config(m);
         if (r < 0)
                 return r;
-        m->ledger = ledger_new();
-        if (!m->ledger)
+        m->node.ledger = ledger_new();
+        if (!m->node.ledger)
                 return -ENOMEM;
         r = store_open(state_dir, &m->store);
         if (r >= 0)
-                r = store_load(m->store, m->ledger);
+                r = store_load(m->store, m->node.ledger);
         if (r < 0)
                 return r;
         manager_live_open(m);
@@ -69,11 +59,7 @@ Manager *manager_free(Manager *m) {
         server_free(m->server);
         sd_event_unref(m->event);
         store_close(m->store);
-        ledger_free(m->ledger);
-        policy_free(m->policy);
-        locality_free(m->locality);
-        inventory_free(m->inventory);
-        config_free(m->config);
+        node_done(&m->node);
         sysfs_free(m->fs);
         free(m);
         return NULL;
@@ -82,7 +68,9 @@ Manager *manager_free(Manager *m) {
 /* The callbacks of the D-Bus face. */
 
 static PlanContext on_context(void *userdata) {
-        return manager_context(userdata);
+        const Manager *m = userdata;
+
+        return node_context(&m->node);
 }
 
 static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,

@@ -7,15 +7,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "host/numa-internal.h"
 #include "host/numa.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define NODES         "sys/devices/system/node"
-#define CPUS          "sys/devices/system/cpu"
-#define HUGEPAGES_MAX 64U
-#define PROC_FILE_MAX (64U * 1024U)
-#define KIB           1024U
+#define CPUS "sys/devices/system/cpu"
 
 /* Reads a CPU or node list. 0 also when it cannot be: then *ret is empty and there is a note. */
 static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *ret) {
@@ -31,120 +28,13 @@ static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *
         return 0;
 }
 
-/* "Node 0 MemTotal:  65843180 kB", of a node, or "MemTotal:  65843180 kB", of the machine. */
-static int parse_mem_total(const char *text, uint64_t *ret) {
-        static const char key[] = "MemTotal:";
-        const char *at = strstr(text, key);
-        char number[32];
-        uint64_t kib;
-        size_t n;
-
-        if (!at)
-                return -EINVAL;
-        at += strlen(key);
-        at += strspn(at, " ");
-        n = strspn(at, "0123456789");
-        if (n == 0 || n >= sizeof(number))
-                return -EINVAL;
-        memcpy(number, at, n);
-        number[n] = '\0';
-        if (parse_unsigned(number, UINT64_MAX / KIB, &kib) < 0)
-                return -EINVAL;
-        *ret = kib * KIB;
-        return 0;
-}
-
-static int read_memory(const Sysfs *fs, Inventory *inv, const char *dir, uint64_t *ret) {
-        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
-        _cleanup_free_ char *text = NULL;
-        int r = fd;
-
-        if (r >= 0)
-                r = read_file_at(fd, "meminfo", PROC_FILE_MAX, &text, NULL);
-        if (r >= 0)
-                r = parse_mem_total(text, ret);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
-                return inventory_add_note(inv, "%s/meminfo cannot be used (%s).", dir, strerror(-r));
-        return 0;
-}
-
-static int read_count(int dir_fd, const char *pool, const char *attribute, uint64_t *ret) {
-        char path[128], buf[SYSFS_ATTRIBUTE_MAX];
-        int r;
-
-        if ((size_t) snprintf(path, sizeof(path), "%s/%s", pool, attribute) >= sizeof(path))
-                return -EINVAL;
-        r = sysfs_read_at(dir_fd, path, buf, sizeof(buf));
-        return r < 0 ? r : parse_unsigned(buf, UINT64_MAX, ret);
-}
-
-/* "hugepages-2048kB". */
-static int parse_pool_size(const char *name, uint64_t *ret) {
-        static const char prefix[] = "hugepages-";
-        char number[32];
-        const char *at;
-        size_t n;
-
-        if (strncmp(name, prefix, strlen(prefix)) != 0)
-                return -EINVAL;
-        at = name + strlen(prefix);
-        n = strspn(at, "0123456789");
-        if (n == 0 || n >= sizeof(number) || !streq(at + n, "kB"))
-                return -EINVAL;
-        memcpy(number, at, n);
-        number[n] = '\0';
-        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0)
-                return -EINVAL;
-        *ret *= KIB;
-        return 0;
-}
-
-static int pool_compare(const void *a, const void *b) {
-        const PagePool *x = a, *y = b;
-
-        return (x->size > y->size) - (x->size < y->size);
-}
-
-static int read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node) {
-        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
-        char **names;
-        size_t n;
-        int r = fd;
-
-        if (r == -ENOENT)
-                return 0; /* a node without memory, or a kernel without hugepages */
-        if (r >= 0)
-                r = list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0)
-                return inventory_add_note(inv, "%s cannot be read (%s).", dir, strerror(-r));
-
-        for (size_t i = 0; i < n && r >= 0; i++) {
-                PagePool pool;
-
-                if (parse_pool_size(names[i], &pool.size) < 0 || node->n_pages >= PAGE_SIZES_MAX)
-                        continue;
-                if (read_count(fd, names[i], "nr_hugepages", &pool.total) < 0 ||
-                    read_count(fd, names[i], "free_hugepages", &pool.free) < 0)
-                        r = inventory_add_note(inv, "The counts in %s/%s cannot be used.", dir, names[i]);
-                else
-                        node->pages[node->n_pages++] = pool;
-        }
-        (void) free_names(names, n);
-        qsort(node->pages, node->n_pages, sizeof(*node->pages), pool_compare);
-        return MIN(r, 0);
-}
-
 /* One number per online node, in their order. */
 static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX], *word, *rest = buf;
         size_t n = 0;
         int r;
 
-        (void) snprintf(path, sizeof(path), NODES "/node%d/distance", node->id);
+        (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d/distance", node->id);
         r = sysfs_read(fs, path, buf, sizeof(buf));
         if (r < 0)
                 return inventory_add_note(inv, "%s cannot be read (%s).", path, strerror(-r));
@@ -166,7 +56,7 @@ static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuS
         CpuSet offline;
         int r;
 
-        (void) snprintf(path, sizeof(path), NODES "/node%d/cpulist", node->id);
+        (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d/cpulist", node->id);
         r = read_list(fs, inv, path, &node->cpus);
         if (r < 0)
                 return r;
@@ -174,12 +64,12 @@ static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuS
         cpuset_subtract(&offline, online);
         cpuset_subtract(&node->cpus, &offline);
 
-        (void) snprintf(path, sizeof(path), NODES "/node%d", node->id);
-        r = read_memory(fs, inv, path, &node->memory);
+        (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d", node->id);
+        r = numa_read_memory(fs, inv, path, &node->memory);
         if (r < 0)
                 return r;
-        (void) snprintf(path, sizeof(path), NODES "/node%d/hugepages", node->id);
-        return read_pools(fs, inv, path, node);
+        (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d/hugepages", node->id);
+        return numa_read_pools(fs, inv, path, node);
 }
 
 static int add_node(Inventory *inv, int id) {
@@ -198,22 +88,22 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
 
         node->cpus = *online;
         node->distance[0] = 10;
-        r = read_memory(fs, inv, "proc", &node->memory);
+        r = numa_read_memory(fs, inv, "proc", &node->memory);
         if (r < 0)
                 return r;
-        return read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
+        return numa_read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
 }
 
 /* Adds the nodes there are, with nothing but their ids. */
 static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
-        _cleanup_close_ int fd = sysfs_open(fs, NODES, O_PATH | O_DIRECTORY);
+        _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_PATH | O_DIRECTORY);
         CpuSet nodes;
         int r;
 
         *ret_single = fd == -ENOENT;
         if (*ret_single)
                 return add_node(inv, 0);
-        r = read_list(fs, inv, NODES "/online", &nodes);
+        r = read_list(fs, inv, NUMA_NODES_DIR "/online", &nodes);
         if (r < 0)
                 return r;
         for (int id = cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
@@ -336,27 +226,6 @@ int numa_scan(const Sysfs *fs, Inventory *inv) {
         return 0;
 }
 
-/* What may differ while the CPUs are the same: memory and the pages of pools. Page sizes are those of the boot. */
-static void refresh_node(const Sysfs *fs, const NumaNode *before, NumaNode *node) {
-        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
-        _cleanup_close_ int fd = -1;
-
-        node->cpus = before->cpus;
-        (void) snprintf(path, sizeof(path), NODES "/node%d", node->id);
-        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
-        if (fd < 0 || sysfs_read_at(fd, "meminfo", buf, sizeof(buf)) < 0 || parse_mem_total(buf, &node->memory) < 0)
-                node->memory = 0;
-        for (size_t i = 0; i < before->n_pages; i++) {
-                PagePool *pool = &node->pages[node->n_pages++];
-
-                *pool = (PagePool){ .size = before->pages[i].size };
-                (void) snprintf(path, sizeof(path), "hugepages/hugepages-%" PRIu64 "kB", pool->size / KIB);
-                if (fd < 0 || read_count(fd, path, "nr_hugepages", &pool->total) < 0 ||
-                    (pool->total > 0 && read_count(fd, path, "free_hugepages", &pool->free) < 0))
-                        pool->total = pool->free = 0;
-        }
-}
-
 static bool same_cpus(const Inventory *inv, const CpuSet *online) {
         CpuSet known = { 0 };
 
@@ -415,8 +284,10 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
                 return r;
         if (!single && same_cpus(inv, &online)) {
                 r = copy_cpus(inv, now);
-                for (size_t i = 0; r >= 0 && i < now->n_nodes; i++)
-                        refresh_node(fs, &inv->nodes[i], &now->nodes[i]);
+                for (size_t i = 0; r >= 0 && i < now->n_nodes; i++) {
+                        now->nodes[i].cpus = inv->nodes[i].cpus;
+                        numa_refresh_memory(fs, &inv->nodes[i], &now->nodes[i]);
+                }
         } else {
                 r = read_cpus(fs, now, &online);
                 if (r >= 0)

@@ -7,40 +7,20 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <systemd/sd-id128.h>
 
 #include "host/configfiles.h"
-#include "host/critical.h"
+#include "host/node.h"
 #include "host/scan.h"
-#include "replay/replay.h"
-#include "replay/scratch.h"
+#include "replay/root.h"
 #include "util/log.h"
 #include "util/strings.h"
 
 struct ReplayNode {
-        Config *config;
-        Inventory *inventory;
-        Locality *locality;
-        Policy *policy;
-        Ledger *ledger;
+        Node node;
         uint64_t generation; /* the last */
         uint32_t job;        /* the last; each is over as soon as it is there */
 };
-
-/* Where the machine is on disk while it is read. */
-typedef struct Root {
-        char *dir;
-        bool unpacked; /* ours to remove */
-        int scratch;   /* what it was unpacked into, which goes as a whole; -1: a directory of the system's */
-} Root;
-
-static void root_done(Root *root) {
-        if (root->unpacked && root->scratch < 0)
-                tree_remove(root->dir);
-        cleanup_close(&root->scratch);
-        free(root->dir);
-}
 
 static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format, ...) {
         va_list ap;
@@ -52,59 +32,7 @@ static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format
         return error;
 }
 
-/* In memory, unless the user says where or the system says no. */
-static int unpack(const char *node, Root *ret, char **ret_problem) {
-        char path[64];
-        int r;
-
-        ret->scratch = secure_getenv("TMPDIR") ? -1 : scratch_open();
-        if (ret->scratch >= 0) {
-                (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", ret->scratch);
-                if (setenv("TMPDIR", path, true) < 0)
-                        return -ENOMEM;
-        }
-        r = tree_unpack(node, &ret->dir, ret_problem);
-        ret->unpacked = r >= 0;
-        return r;
-}
-
-static int root_find(const char *node, Root *ret, char **ret_problem) {
-        struct stat st;
-
-        if (stat(node, &st) < 0)
-                return fail(-errno, ret_problem, "There is no recorded node %s: %s.", node, strerror(errno));
-        if (S_ISDIR(st.st_mode)) {
-                ret->dir = strdup(node);
-                return ret->dir ? 0 : -ENOMEM;
-        }
-        if (!S_ISREG(st.st_mode))
-                return fail(
-                        -EINVAL, ret_problem,
-                        "%s is not a recorded node: that is a .tree file, or a directory with sys/ and proc/ in it.",
-                        node);
-        return unpack(node, ret, ret_problem);
-}
-
-static int read_facts(ReplayNode *n, const char *node, const char *root, char **ret_problem) {
-        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        _cleanup_close_ int sys = -1;
-        int r = sysfs_new(root, &fs);
-
-        if (r >= 0) {
-                sys = sysfs_open(fs, "sys", O_PATH | O_DIRECTORY);
-                if (sys < 0)
-                        return fail(sys, ret_problem, "%s is not a recorded node: there is no sys/ in it.", node);
-        }
-        if (r >= 0)
-                r = scan_inventory(fs, &n->inventory);
-        if (r >= 0)
-                r = critical_mark(fs, n->inventory);
-        if (r >= 0)
-                r = locality_new(n->inventory, &n->locality);
-        return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
-}
-
-static int read_config(ReplayNode *n, const char *root, const char *file, char **ret_problem) {
+static int read_config(Node *n, const char *root, const char *file, char **ret_problem) {
         int r = config_files_load(root, file, &n->config);
 
         if (r < 0)
@@ -117,17 +45,35 @@ static int read_config(ReplayNode *n, const char *root, const char *file, char *
         return 0;
 }
 
-static void warn_of_config(const Config *config, const char *node) {
-        for (size_t i = 0; i < config->n_problems; i++) {
-                const ConfigProblem *p = &config->problems[i];
+/* With the configuration there already: what is on offer follows from both. */
+static int read_facts(Node *n, const char *node, const char *root, char **ret_problem) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        _cleanup_close_ int sys = -1;
+        Inventory *inv, *old;
+        int r = sysfs_new(root, &fs);
 
-                if (p->line > 0)
-                        log_warning("%s:%u: %s", p->file, p->line, p->message);
-                else
-                        log_warning("%s: %s", p->file, p->message);
+        if (r >= 0) {
+                sys = sysfs_open(fs, "sys", O_PATH | O_DIRECTORY);
+                if (sys < 0)
+                        return fail(sys, ret_problem, "%s is not a recorded node: there is no sys/ in it.", node);
         }
-        if (config->held_back)
-                log_warning("%s", config->held_back);
+        if (r >= 0)
+                r = scan_inventory(fs, &inv);
+        if (r >= 0)
+                r = node_take_inventory(n, fs, inv, &old);
+        return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
+}
+
+static int check_config(const Node *n, char **ret_problem) {
+        const Refusal *conflict = &n->policy->conflict;
+
+        if (conflict->verdict != VERDICT_NONE)
+                return fail(-EINVAL, ret_problem, "%s %s", conflict->message, conflict->remedy);
+        return 0;
+}
+
+static void warn_of_config(const Config *config, const char *node) {
+        config_log_problems(config);
         if (config->n_files == 0 && !config->unreadable)
                 log_notice("There is no passthroughd.conf in %s: no device is in a pool. Name one with --config FILE.",
                            node);
@@ -150,42 +96,30 @@ static void warn_of_missing_vfs(const Policy *policy) {
                             PCI_ADDRESS_STR(first->address), n > 1 ? " and others" : "");
 }
 
-static int apply_config(ReplayNode *n, char **ret_problem) {
-        int r = policy_new(n->config, n->inventory, &n->policy);
-        const Refusal *conflict;
-
-        if (r < 0)
-                return r;
-        conflict = &n->policy->conflict;
-        if (conflict->verdict != VERDICT_NONE)
-                return fail(-EINVAL, ret_problem, "%s %s", conflict->message, conflict->remedy);
-        return 0;
-}
-
 void replay_node_warn(const ReplayNode *n, const char *node) {
-        warn_of_config(n->config, node);
-        for (size_t i = 0; i < n->policy->n_problems; i++)
-                log_warning("%s", n->policy->problems[i]);
-        warn_of_missing_vfs(n->policy);
+        warn_of_config(n->node.config, node);
+        for (size_t i = 0; i < n->node.policy->n_problems; i++)
+                log_warning("%s", n->node.policy->problems[i]);
+        warn_of_missing_vfs(n->node.policy);
 }
 
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *n = calloc(1, sizeof(*n));
-        _cleanup_(root_done) Root root = { .scratch = -1 };
+        _cleanup_root_ Root root = ROOT_INIT;
         int r;
 
         if (!n)
                 return -ENOMEM;
-        n->ledger = ledger_new();
-        if (!n->ledger)
+        n->node.ledger = ledger_new();
+        if (!n->node.ledger)
                 return -ENOMEM;
-        r = root_find(node, &root, ret_problem);
+        r = root_open(&root, node, ret_problem);
         if (r >= 0)
-                r = read_facts(n, node, root.dir, ret_problem);
+                r = read_config(&n->node, root.dir, config, ret_problem);
         if (r >= 0)
-                r = read_config(n, root.dir, config, ret_problem);
+                r = read_facts(&n->node, node, root.dir, ret_problem);
         if (r >= 0)
-                r = apply_config(n, ret_problem);
+                r = check_config(&n->node, ret_problem);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(n);
@@ -195,11 +129,7 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
 ReplayNode *replay_node_free(ReplayNode *n) {
         if (!n)
                 return NULL;
-        ledger_free(n->ledger);
-        policy_free(n->policy);
-        locality_free(n->locality);
-        inventory_free(n->inventory);
-        config_free(n->config);
+        node_done(&n->node);
         free(n);
         return NULL;
 }
@@ -207,13 +137,7 @@ ReplayNode *replay_node_free(ReplayNode *n) {
 static PlanContext on_context(void *userdata) {
         const ReplayNode *n = userdata;
 
-        return (PlanContext){
-                .inventory = n->inventory,
-                .locality = n->locality,
-                .config = n->config,
-                .policy = n->policy,
-                .ledger = n->ledger,
-        };
+        return node_context(&n->node);
 }
 
 /* Planned and claimed; there is no hardware to prepare, so its job is over when the caller hears of it. */
@@ -235,7 +159,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
         plan->allocation->owner = owner;
         plan->allocation->generation = n->generation + 1;
         plan->allocation->state = ALLOCATION_READY;
-        v = ledger_claim(n->ledger, n->inventory, n->config, plan->allocation, ret);
+        v = ledger_claim(n->node.ledger, n->node.inventory, n->node.config, plan->allocation, ret);
         if (v != VERDICT_NONE)
                 return v;
         plan->allocation = NULL; /* the ledger's now */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A machine as a whole: what it has, what is wished of it, what is promised on it. The daemon has the one it runs on,
+ * a replay a recorded one.
+ */
+
+#include "core/plan.h"
+#include "util/sysfs.h"
+
+/* All owned, NULL until known. policy and locality speak of inventory, policy of config too. */
+typedef struct Node {
+        Config *config;
+        Inventory *inventory;
+        Locality *locality;
+        Policy *policy;
+        Ledger *ledger;
+} Node;
+
+void node_done(Node *n);
+
+PlanContext node_context(const Node *n);
+
+/*
+ * Completes what scan_inventory() read by what the host stands on, and what follows from both with the configuration;
+ * then takes all of it. Takes over inv, also on failure, when all stays as it was. The old one goes to *ret_old (caller
+ * frees, NULL the first time).
+ */
+int node_take_inventory(Node *n, const Sysfs *fs, Inventory *inv, Inventory **ret_old);
+
+/* Takes over both; policy was made from config and the inventory that is there. */
+void node_take_config(Node *n, Config *config, Policy *policy);
+
+/* After a change of the inventory in place. */
+int node_remake_policy(Node *n);

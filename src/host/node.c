@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/node.h"
+
+#include "host/critical.h"
+
+void node_done(Node *n) {
+        ledger_free(n->ledger);
+        policy_free(n->policy);
+        locality_free(n->locality);
+        inventory_free(n->inventory);
+        config_free(n->config);
+}
+
+PlanContext node_context(const Node *n) {
+        return (PlanContext){
+                .inventory = n->inventory,
+                .locality = n->locality,
+                .config = n->config,
+                .policy = n->policy,
+                .ledger = n->ledger,
+        };
+}
+
+int node_take_inventory(Node *n, const Sysfs *fs, Inventory *inv, Inventory **ret_old) {
+        _cleanup_(cleanup_inventory_free) Inventory *fresh = inv;
+        _cleanup_(cleanup_locality_free) Locality *locality = NULL;
+        Policy *policy;
+        int r = critical_mark(fs, inv);
+
+        if (r >= 0)
+                r = locality_new(inv, &locality);
+        if (r >= 0)
+                r = policy_new(n->config, inv, &policy);
+        if (r < 0)
+                return r;
+        policy_free(n->policy);
+        locality_free(n->locality);
+        *ret_old = n->inventory;
+        n->policy = policy;
+        n->locality = TAKE_PTR(locality);
+        n->inventory = TAKE_PTR(fresh);
+        return 0;
+}
+
+void node_take_config(Node *n, Config *config, Policy *policy) {
+        policy_free(n->policy);
+        config_free(n->config);
+        n->policy = policy;
+        n->config = config;
+}
+
+int node_remake_policy(Node *n) {
+        Policy *policy;
+        int r = policy_new(n->config, n->inventory, &policy);
+
+        if (r < 0)
+                return r;
+        policy_free(n->policy);
+        n->policy = policy;
+        return 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* meminfo and hugepages of a node. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "host/numa-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define HUGEPAGES_MAX 64U
+#define PROC_FILE_MAX (64U * 1024U)
+#define KIB           1024U
+
+/* "Node 0 MemTotal:  65843180 kB", of a node, or "MemTotal:  65843180 kB", of the machine. */
+static int parse_mem_total(const char *text, uint64_t *ret) {
+        static const char key[] = "MemTotal:";
+        const char *at = strstr(text, key);
+        char number[32];
+        uint64_t kib;
+        size_t n;
+
+        if (!at)
+                return -EINVAL;
+        at += strlen(key);
+        at += strspn(at, " ");
+        n = strspn(at, "0123456789");
+        if (n == 0 || n >= sizeof(number))
+                return -EINVAL;
+        memcpy(number, at, n);
+        number[n] = '\0';
+        if (parse_unsigned(number, UINT64_MAX / KIB, &kib) < 0)
+                return -EINVAL;
+        *ret = kib * KIB;
+        return 0;
+}
+
+int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, uint64_t *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
+        _cleanup_free_ char *text = NULL;
+        int r = fd;
+
+        if (r >= 0)
+                r = read_file_at(fd, "meminfo", PROC_FILE_MAX, &text, NULL);
+        if (r >= 0)
+                r = parse_mem_total(text, ret);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return inventory_add_note(inv, "%s/meminfo cannot be used (%s).", dir, strerror(-r));
+        return 0;
+}
+
+static int read_count(int dir_fd, const char *pool, const char *attribute, uint64_t *ret) {
+        char path[128], buf[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        if ((size_t) snprintf(path, sizeof(path), "%s/%s", pool, attribute) >= sizeof(path))
+                return -EINVAL;
+        r = sysfs_read_at(dir_fd, path, buf, sizeof(buf));
+        return r < 0 ? r : parse_unsigned(buf, UINT64_MAX, ret);
+}
+
+/* "hugepages-2048kB". */
+static int parse_pool_size(const char *name, uint64_t *ret) {
+        static const char prefix[] = "hugepages-";
+        char number[32];
+        const char *at;
+        size_t n;
+
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+                return -EINVAL;
+        at = name + strlen(prefix);
+        n = strspn(at, "0123456789");
+        if (n == 0 || n >= sizeof(number) || !streq(at + n, "kB"))
+                return -EINVAL;
+        memcpy(number, at, n);
+        number[n] = '\0';
+        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0)
+                return -EINVAL;
+        *ret *= KIB;
+        return 0;
+}
+
+static int pool_compare(const void *a, const void *b) {
+        const PagePool *x = a, *y = b;
+
+        return (x->size > y->size) - (x->size < y->size);
+}
+
+int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node) {
+        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
+        char **names;
+        size_t n;
+        int r = fd;
+
+        if (r == -ENOENT)
+                return 0; /* a node without memory, or a kernel without hugepages */
+        if (r >= 0)
+                r = list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return inventory_add_note(inv, "%s cannot be read (%s).", dir, strerror(-r));
+
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                PagePool pool;
+
+                if (parse_pool_size(names[i], &pool.size) < 0 || node->n_pages >= PAGE_SIZES_MAX)
+                        continue;
+                if (read_count(fd, names[i], "nr_hugepages", &pool.total) < 0 ||
+                    read_count(fd, names[i], "free_hugepages", &pool.free) < 0)
+                        r = inventory_add_note(inv, "The counts in %s/%s cannot be used.", dir, names[i]);
+                else
+                        node->pages[node->n_pages++] = pool;
+        }
+        (void) free_names(names, n);
+        qsort(node->pages, node->n_pages, sizeof(*node->pages), pool_compare);
+        return MIN(r, 0);
+}
+
+void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node) {
+        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+        _cleanup_close_ int fd = -1;
+
+        (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d", node->id);
+        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+        if (fd < 0 || sysfs_read_at(fd, "meminfo", buf, sizeof(buf)) < 0 || parse_mem_total(buf, &node->memory) < 0)
+                node->memory = 0;
+        for (size_t i = 0; i < before->n_pages; i++) {
+                PagePool *pool = &node->pages[node->n_pages++];
+
+                *pool = (PagePool){ .size = before->pages[i].size };
+                (void) snprintf(path, sizeof(path), "hugepages/hugepages-%" PRIu64 "kB", pool->size / KIB);
+                if (fd < 0 || read_count(fd, path, "nr_hugepages", &pool->total) < 0 ||
+                    (pool->total > 0 && read_count(fd, path, "free_hugepages", &pool->free) < 0))
+                        pool->total = pool->free = 0;
+        }
+}
