@@ -8,7 +8,7 @@ _passthroughctl_verbs() {
 
 # Of a verb, or without one the global ones; "--help" and "-h" alike.
 _passthroughctl_options() {
-    passthroughctl ${1:+"$1"} --help 2>/dev/null | sed -n '/^Options:$/,$p' | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '
+    passthroughctl ${1:+"$1"} --help 2>/dev/null | sed -n '/^Options:$/,/^$/p' | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '
 }
 
 # The first column of a table, without its heading.

@@ -65,5 +65,15 @@ void args_done(Args *args);
 
 /* "--pool": for sentences. */
 const char *option_name(Option option);
-/* One help line per option in the set, on stdout. */
-void options_print(unsigned set);
+
+/* What one verb has to say of an option of its own or of all verbs. Lists end with a note that says nothing. */
+typedef struct OptionNote {
+        Option option;
+        const char *help;    /* instead of the general line */
+        const char *refusal; /* or the verb does not take it, and why */
+} OptionNote;
+
+/* One help line per option in the set, on stdout. notes may be NULL. */
+void options_print(unsigned set, const OptionNote *notes);
+/* 0, or EXIT_USAGE (already reported) when one was given that the notes (may be NULL) refuse. */
+int options_check(const Args *args, const OptionNote *notes);

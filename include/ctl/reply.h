@@ -19,8 +19,14 @@ int reply_ask(Client *c, const char *member, const char *argument, sd_bus_messag
 /* As above for a reply that is already there. */
 int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret);
 
-/* As reply_ask() with Explain. An address without a domain is one of domain 0000. */
-int reply_explain(Client *c, const char *address, sd_bus_message **ret_reply, const char **ret_text, json_object **ret);
+/*
+ * All that a verb does which asks for one document: with --json it is printed as it is, else print() shows it to people
+ * and returns what the verb returns.
+ */
+typedef int (*ReplyPrint)(const Args *args, json_object *o);
+int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
+/* As above with Explain. An address without a domain is one of domain 0000. */
+int reply_show_device(const Args *args, const char *address, ReplyPrint print);
 
 /* NULL when the member is null or absent; never text that could upset a terminal. */
 const char *reply_text(json_object *o, const char *key);

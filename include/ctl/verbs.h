@@ -15,6 +15,7 @@ typedef struct Verb {
         size_t min, max;       /* operands */
         unsigned options;      /* OPTION_BIT()s besides OPTIONS_GLOBAL */
         const char *help;      /* one line */
+        const OptionNote *notes;
 } Verb;
 
 int verb_list(const Args *args);

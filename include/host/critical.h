@@ -14,3 +14,10 @@
  * was set before is cleared. When a list cannot be read, critical_unknown says so. Fails only for want of memory.
  */
 int critical_mark(const Sysfs *fs, Inventory *inv);
+
+/*
+ * With native multipath an NVMe disk hangs below its subsystem, whose links "nvme0", "nvme1" lead to the controllers.
+ * The directory of the subsystem that path, a real one, is below (caller frees); NULL when it is not below one. 0 or
+ * -ENOMEM.
+ */
+int critical_nvme_subsystem(const char *path, char **ret);

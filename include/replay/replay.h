@@ -41,3 +41,6 @@ typedef enum SnapshotFlags {
  * for want of memory.
  */
 int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem);
+/* As above of a recorded node, a .tree file or a directory. For a process of its own: it may change the environment and
+ * the user namespace. What it unpacks is gone when this returns, and however the process ends but for SIGKILL. */
+int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);

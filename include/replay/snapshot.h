@@ -34,6 +34,15 @@ int record_bytes(Recorder *r, const char *path, const char *data, size_t size);
 /* Names in a directory below the root, sorted; none when it is not there. */
 int record_list(Recorder *r, const char *path, int *ret_fd, char ***ret, size_t *ret_n);
 
+/* An entry of a directory, while record() below has it. */
+typedef struct Entry {
+        int dir_fd;
+        const char *dir, *name;
+        const char *path; /* dir/name */
+} Entry;
+/* Calls record() for each whose name begins with prefix, in the order of the names, until it fails. 0, or -ENOMEM. */
+int record_entries(Recorder *r, const char *dir, const char *prefix, int (*record)(Recorder *r, const Entry *entry));
+
 /* Filters. */
 char *filter_digits(const Recorder *r, char *text);
 char *filter_scrub(const Recorder *r, char *text);

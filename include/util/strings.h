@@ -30,6 +30,9 @@ int string_replace(char **s, const char *format, ...) _printf_(2, 3);
 /* Copies s into *target, freeing what was there; NULL s clears it. -ENOMEM leaves *target as it was. */
 int string_copy(char **target, const char *s);
 
+/* Takes the next word, up to a space or tab, off *rest, which it cuts up. NULL when there is none left. */
+char *string_next_word(char **rest);
+
 /* Grows an array so that at least one more element fits; used with n as the number in use. -ENOMEM leaves it as it was.
  */
 int array_reserve(void **array, size_t n, size_t element_size);

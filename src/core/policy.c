@@ -83,6 +83,17 @@ bool policy_offers(const Policy *p, const PciDevice *dev) {
         return policy_pool(p, dev) && !is_untouchable(p, dev);
 }
 
+/* The first VF of a PF that is on offer; NULL when none is. */
+static const PciDevice *find_offered_vf(const Policy *p, const PciDevice *pf) {
+        for (size_t i = 0; i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
+
+                if (vf && policy_offers(p, vf))
+                        return vf;
+        }
+        return NULL;
+}
+
 /* A PF on offer whose VFs are, or are about to be, on offer as well. */
 static void find_conflict(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -90,15 +101,13 @@ static void find_conflict(Policy *p) {
         for (size_t i = 0; i < inv->n_devices && p->conflict.verdict == VERDICT_NONE; i++) {
                 const PciDevice *pf = &inv->devices[i];
                 const Pool *pool = policy_pool(p, pf), *vf_pool;
+                const PciDevice *vf;
 
                 if (pf->type != PCI_TYPE_PF || !policy_offers(p, pf))
                         continue;
-                for (size_t v = 0; v < pf->n_vfs; v++) {
-                        const PciDevice *vf = inventory_find(inv, pf->vfs[v]);
-
-                        vf_pool = vf && policy_offers(p, vf) ? policy_pool(p, vf) : NULL;
-                        if (!vf_pool)
-                                continue;
+                vf = find_offered_vf(p, pf);
+                if (vf) {
+                        vf_pool = policy_pool(p, vf);
                         refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
                                "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
                                "Pool '%s' (%s:%u) offers the PF %s and pool '%s' (%s:%u) its own VF %s: the same "
@@ -212,7 +221,7 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
         if (m->critical)
                 return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
                               "Move the device to a slot with a group of its own.",
-                              "IOMMU group %d also holds %s, which the host needs: %s", dev->iommu_group,
+                              "IOMMU group %d also holds %s, which the host needs: %s.", dev->iommu_group,
                               PCI_ADDRESS_STR(m->address), m->critical);
         if (m->boot_vga)
                 why = "the boot VGA";
@@ -259,6 +268,25 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
         return VERDICT_NONE;
 }
 
+/* In no pool. Where a pool has the other end, PF or VF, a Match= line for this one would offer the hardware twice. */
+static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        const PciDevice *vf = find_offered_vf(p, dev), *pf;
+        const Pool *pool = vf ? policy_pool(p, vf) : policy_vf_pool(p, dev);
+
+        if (pool)
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Ask for a VF from that pool instead.",
+                              "No pool offers it: %s pool '%s', and a PF is not offered beside its VFs.",
+                              vf ? "its VFs are in" : "the daemon makes VFs on it for", pool->name);
+        pf = dev->type == PCI_TYPE_VF ? inventory_find(p->inventory, dev->physfn) : NULL;
+        if (pf && policy_offers(p, pf))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                              "To offer VFs, take the PF out of that pool first.",
+                              "No pool offers it: its PF %s is in pool '%s', and a VF is not offered beside its PF.",
+                              PCI_ADDRESS_STR(pf->address), policy_pool(p, pf)->name);
+        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Add a Match= line for it to a [Pool NAME] section.",
+                      "No pool offers it.");
+}
+
 static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {
         if (dev->is_bridge)
                 return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
@@ -270,7 +298,7 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                 return refuse(ret, VERDICT_BOOT_VGA, &dev->address, "Use another card for the console.",
                               "It is the boot VGA: the firmware's console is on it.");
         if (dev->critical)
-                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s", dev->critical);
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s.", dev->critical);
         if (is_excluded(p, dev)) {
                 const Match *m = match_any(p->config->excludes, p->config->n_excludes, dev);
 
@@ -278,8 +306,7 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "The configuration excludes it (%s:%u).", m->place.file, m->place.line);
         }
         if (!policy_pool(p, dev))
-                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
-                              "Add a Match= line for it to a [Pool NAME] section.", "No pool offers it.");
+                return refuse_outsider(p, dev, ret);
         if (p->inventory->critical_unknown)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Let the daemon read it, then rescan.",
                               "Nobody can tell what the host stands on: %s", p->inventory->critical_unknown);

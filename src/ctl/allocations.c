@@ -49,6 +49,7 @@ static int print_table(const Args *args, json_object *node) {
         _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
         size_t n = reply_length(node, "allocations");
 
+        view_read_only(node);
         if (!table)
                 return report_errno(args, -ENOMEM, "Cannot print");
         for (size_t i = 0; i < n; i++)
@@ -60,21 +61,5 @@ static int print_table(const Args *args, json_object *node) {
 }
 
 int verb_allocations(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_json_ json_object *node = NULL;
-        const char *text;
-        int r;
-
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, &reply, &text, &node);
-        if (r < 0)
-                return r;
-        if (!args_has(args, OPTION_JSON)) {
-                view_read_only(node);
-                return print_table(args, node);
-        }
-        puts(text);
-        return 0;
+        return reply_show(args, "Describe", NULL, print_table);
 }

@@ -46,22 +46,11 @@ static int print_group(const Args *args, json_object *d) {
         return table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
 }
 
-int verb_explain(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_json_ json_object *device = NULL;
-        const char *text;
-        int r;
-
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_explain(c, args->operands[0], &reply, &text, &device);
-        if (r < 0)
-                return r;
-        if (args_has(args, OPTION_JSON)) {
-                puts(text);
-                return 0;
-        }
+static int print_device(const Args *args, json_object *device) {
         print_verdict(device);
         return print_group(args, device);
+}
+
+int verb_explain(const Args *args) {
+        return reply_show_device(args, args->operands[0], print_device);
 }

@@ -60,7 +60,7 @@ static int print_table(const Args *args, json_object *node) {
                 fputs(args_has(args, OPTION_ALL)    ? "This node has no PCI devices.\n"
                       : args_has(args, OPTION_POOL) ? "No device is in this pool.\n"
                                                     : "No device is in a pool: make pools in passthroughd.conf(5), "
-                                                      "'passthroughctl list --all' shows what there is.\n",
+                                                      "'list --all' shows what there is.\n",
                       stderr);
         return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
 }

@@ -9,6 +9,17 @@
 
 #define BIT OPTION_BIT
 
+static const OptionNote monitor_notes[] = {
+        { OPTION_JSON, "Print each line as a JSON object" },
+        { 0 },
+};
+static const OptionNote snapshot_notes[] = {
+        { OPTION_HOST, NULL, "snapshot records the machine it runs on: run it there, with ssh" },
+        { OPTION_NODE, "Record this recorded node again, not this machine" },
+        { OPTION_JSON, NULL, "a snapshot is a .tree file: 'list --all --json --node' makes JSON of one" },
+        { 0 },
+};
+
 static const Verb verbs[] = {
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE, "Show all about a device or an allocation" },
@@ -24,9 +35,9 @@ static const Verb verbs[] = {
           "Take an allocation back" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX, BIT(OPTION_TEMPLATE) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
-        { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens" },
+        { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens", monitor_notes },
         { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
-          "Record this machine on stdout" },
+          "Record this machine: a .tree file on stdout", snapshot_notes },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };
@@ -47,8 +58,8 @@ static int print_usage(void) {
                 snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].arguments);
                 printf("  %-29s %s\n", left, verbs[i].help);
         }
-        puts("\nOptions:");
-        options_print(OPTIONS_GLOBAL);
+        puts("\nThose that only look take --node: they ask a machine that 'snapshot' recorded.\n\nOptions:");
+        options_print(OPTIONS_GLOBAL, NULL);
         puts("\n'passthroughctl VERB --help' shows the options of a verb; see passthroughctl(1).");
         return EXIT_SUCCESS;
 }
@@ -56,8 +67,8 @@ static int print_usage(void) {
 static int print_verb_usage(const Verb *verb) {
         printf("Usage: passthroughctl %s [OPTION...]%s%s\n%s.\n\nOptions:\n", verb->name, *verb->arguments ? " " : "",
                verb->arguments, verb->help);
-        options_print(verb->options);
-        options_print(OPTIONS_GLOBAL);
+        options_print(verb->options, verb->notes);
+        options_print(OPTIONS_GLOBAL, verb->notes);
         return EXIT_SUCCESS;
 }
 
@@ -74,7 +85,10 @@ static int refuse_node(const Args *args, const Verb *verb) {
 
 static int check_args(const Args *args, const Verb *verb) {
         unsigned foreign = args->given & ~(verb->options | OPTIONS_GLOBAL);
+        int r = options_check(args, verb->notes);
 
+        if (r != 0)
+                return r;
         if (foreign & BIT(OPTION_NODE))
                 return refuse_node(args, verb);
         if (args_has(args, OPTION_NODE) && args_has(args, OPTION_HOST))

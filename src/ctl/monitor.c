@@ -175,6 +175,15 @@ static const Kind *kind_of(const char *path, char **ret_label) {
         return NULL;
 }
 
+/* The object that a signal names first. *ret is NULL when it is none of ours. */
+static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
+        const char *path;
+        int r = sd_bus_message_read(msg, "o", &path);
+
+        *ret = r < 0 ? NULL : kind_of(path, ret_label);
+        return MIN(r, 0);
+}
+
 /* Finds what is of ours in an a{sa{sv}}. NULL when there is nothing. */
 static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **ret) {
         _cleanup_json_ json_object *properties = NULL;
@@ -198,12 +207,9 @@ static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **
 static int handle_added(Monitor *m, sd_bus_message *msg) {
         _cleanup_json_ json_object *properties = NULL;
         _cleanup_free_ char *label = NULL;
-        const char *path;
         const Kind *kind;
-        int r;
+        int r = read_kind(msg, &kind, &label);
 
-        r = sd_bus_message_read(msg, "o", &path);
-        kind = r < 0 ? NULL : kind_of(path, &label);
         if (!kind)
                 return r;
         r = read_interfaces(msg, kind, &properties);
@@ -215,12 +221,9 @@ static int handle_added(Monitor *m, sd_bus_message *msg) {
 /* That of a job is left to JobRemoved, which has the result. */
 static int handle_removed(Monitor *m, sd_bus_message *msg) {
         _cleanup_free_ char *label = NULL;
-        const char *path;
         const Kind *kind;
-        int r;
+        int r = read_kind(msg, &kind, &label);
 
-        r = sd_bus_message_read(msg, "o", &path);
-        kind = r < 0 ? NULL : kind_of(path, &label);
         return kind && kind != &kind_job ? print_line(m, &(Line){ kind, label, "removed" }) : r;
 }
 

@@ -163,16 +163,35 @@ const char *option_name(Option option) {
         return options[option].name;
 }
 
-void options_print(unsigned set) {
+static bool note_is_end(const OptionNote *note) {
+        return !note->help && !note->refusal;
+}
+
+static const OptionNote *note_find(const OptionNote *notes, Option option) {
+        for (; notes && !note_is_end(notes); notes++)
+                if (notes->option == option)
+                        return notes;
+        return NULL;
+}
+
+void options_print(unsigned set, const OptionNote *notes) {
         for (int i = 0; i < _OPTION_MAX; i++) {
                 const OptionInfo *info = &options[i];
+                const OptionNote *note = note_find(notes, (Option) i);
                 char left[40];
 
-                if (!(set & OPTION_BIT(i)))
+                if (!(set & OPTION_BIT(i)) || (note && note->refusal))
                         continue;
                 snprintf(left, sizeof(left), "%c%c%c %s%s%s", info->letter ? '-' : ' ',
                          info->letter ? info->letter : ' ', info->letter ? ',' : ' ', info->name,
                          info->value ? " " : "", info->value ? info->value : "");
-                printf("  %-25s %s\n", left, info->help);
+                printf("  %-25s %s\n", left, note ? note->help : info->help);
         }
+}
+
+int options_check(const Args *args, const OptionNote *notes) {
+        for (; notes && !note_is_end(notes); notes++)
+                if (notes->refusal && args_has(args, notes->option))
+                        return report_usage(args, "%s", notes->refusal);
+        return 0;
 }

@@ -41,14 +41,31 @@ int reply_ask(Client *c, const char *member, const char *argument, sd_bus_messag
         return r;
 }
 
-int reply_explain(Client *c, const char *address, sd_bus_message **ret_reply, const char **ret_text,
-                  json_object **ret) {
+int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_json_ json_object *o = NULL;
+        const char *text;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = reply_ask(c, member, argument, &reply, &text, &o);
+        if (r < 0)
+                return r;
+        if (!args_has(args, OPTION_JSON))
+                return print(args, o);
+        puts(text);
+        return 0;
+}
+
+int reply_show_device(const Args *args, const char *address, ReplyPrint print) {
         const char *colon = strchr(address, ':');
         _cleanup_free_ char *full = NULL;
 
         if (string_replace(&full, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", address) < 0)
-                return report_errno(c->args, -ENOMEM, "Cannot make a call");
-        return reply_ask(c, "Explain", full, ret_reply, ret_text, ret);
+                return report_errno(args, -ENOMEM, "Cannot make a call");
+        return reply_show(args, "Explain", full, print);
 }
 
 static json_object *member(json_object *o, const char *key) {

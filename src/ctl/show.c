@@ -2,6 +2,7 @@
 /* passthroughctl show: all about one device or one allocation. */
 #include <stdio.h>
 
+#include "bus/names.h"
 #include "ctl/reply.h"
 #include "ctl/report.h"
 #include "ctl/verbs.h"
@@ -14,19 +15,8 @@ static int show_allocation(const Args *args, json_object *allocation) {
         return 0;
 }
 
-static int show_device(Client *c, const char *name) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_json_ json_object *device = NULL;
-        const char *text;
-        int r;
-
-        r = reply_explain(c, name, &reply, &text, &device);
-        if (r < 0)
-                return r;
-        if (args_has(c->args, OPTION_JSON))
-                puts(text);
-        else
-                view_device(device);
+static int print_device(const Args *args, json_object *device) {
+        view_device(device);
         return 0;
 }
 
@@ -37,12 +27,17 @@ int verb_show(const Args *args) {
         const char *name = args->operands[0];
         int r;
 
+        /* An allocation's name has no colon, a PCI address has. */
+        if (strchr(name, ':'))
+                return reply_show_device(args, name, print_device);
+        if (args_has(args, OPTION_NODE))
+                return report_failure(args, BUS_ERROR_NO_SUCH_ALLOCATION,
+                                      "A recorded node has no allocations, so '%s' is not one; show takes the address "
+                                      "of a device, such as 0000:82:00.0.",
+                                      name);
         r = client_new(args, &c);
         if (r < 0)
                 return r;
-        /* An allocation's name has no colon, a PCI address has. */
-        if (strchr(name, ':'))
-                return show_device(c, name);
         r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
         if (r < 0)
                 return r;

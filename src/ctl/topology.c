@@ -211,20 +211,5 @@ static int print_tree(const Args *args, json_object *node) {
 }
 
 int verb_topology(const Args *args) {
-        _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_json_ json_object *node = NULL;
-        const char *text;
-        int r;
-
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = reply_ask(c, "DescribeTopology", NULL, &reply, &text, &node);
-        if (r < 0)
-                return r;
-        if (args_has(args, OPTION_JSON)) {
-                puts(text);
-                return 0;
-        }
-        return args_has(args, OPTION_MATRIX) ? matrix_print(args, node) : print_tree(args, node);
+        return reply_show(args, "DescribeTopology", NULL, args_has(args, OPTION_MATRIX) ? matrix_print : print_tree);
 }

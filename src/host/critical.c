@@ -111,22 +111,27 @@ static int walk_entries(Walk *w, const char *dir, const char *prefix, const char
         return MIN(r, 0);
 }
 
-/* With native multipath the disk hangs below its subsystem, which links to the controllers "nvme0", "nvme1". */
-static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, unsigned depth) {
+int critical_nvme_subsystem(const char *path, char **ret) {
         static const char marker[] = "/nvme-subsystem/";
-        _cleanup_free_ char *subsystem = NULL;
         const char *at = strstr(path, marker);
         size_t n;
 
+        *ret = NULL;
         if (!at)
                 return 0;
-        n = strlen(marker) + strcspn(at + strlen(marker), "/");
-        if (!at[n])
+        n = (size_t) (at - path) + strlen(marker);
+        n += strcspn(path + n, "/");
+        if (!path[n])
                 return 0; /* the subsystem itself */
-        subsystem = strndup(path, (size_t) (at - path) + n);
-        if (!subsystem)
-                return -ENOMEM;
-        return walk_entries(w, subsystem, "nvme", chain, depth);
+        *ret = strndup(path, n);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, unsigned depth) {
+        _cleanup_free_ char *subsystem = NULL;
+        int r = critical_nvme_subsystem(path, &subsystem);
+
+        return subsystem ? walk_entries(w, subsystem, "nvme", chain, depth) : r;
 }
 
 /* slaves/ of device mapper and md; a partition of such a device has them one directory up. */
@@ -210,15 +215,6 @@ static int mark_node(const Sysfs *fs, Inventory *inv, char *node, const char *us
         return mark_user(fs, inv, link, use);
 }
 
-static char *next_word(char **rest) {
-        char *word;
-
-        while ((word = strsep(rest, " \t")))
-                if (*word)
-                        return word;
-        return NULL;
-}
-
 /* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
 static int mark_mount(const Sysfs *fs, Inventory *inv, char *line) {
         _cleanup_free_ char *use = NULL, *link = NULL;
@@ -226,7 +222,7 @@ static int mark_mount(const Sysfs *fs, Inventory *inv, char *line) {
         bool clean;
 
         for (unsigned i = 0; i < 5; i++) {
-                word = next_word(&rest);
+                word = string_next_word(&rest);
                 if (!word)
                         return 0;
                 if (i == 2)
@@ -248,15 +244,15 @@ static int mark_mount(const Sysfs *fs, Inventory *inv, char *line) {
                 return mark_user(fs, inv, link, use);
         }
         /* btrfs mounts have a made-up number: only the source tells. */
-        while ((word = next_word(&rest)) && !streq(word, "-"))
+        while ((word = string_next_word(&rest)) && !streq(word, "-"))
                 ;
-        (void) next_word(&rest);
-        source = next_word(&rest);
+        (void) string_next_word(&rest);
+        source = string_next_word(&rest);
         return source ? mark_node(fs, inv, source, use) : 0;
 }
 
 static int mark_swap(const Sysfs *fs, Inventory *inv, char *line) {
-        char *rest = line, *node = next_word(&rest);
+        char *rest = line, *node = string_next_word(&rest);
 
         return node ? mark_node(fs, inv, node, "swap") : 0;
 }
@@ -278,7 +274,7 @@ static int mark_route(const Sysfs *fs, Inventory *inv, char *line) {
         char *words[8] = { NULL }, *rest = line;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = next_word(&rest)))
+                if (!(words[i] = string_next_word(&rest)))
                         return 0;
         if (!streq(words[1], "00000000") || !streq(words[7], "00000000"))
                 return 0;
@@ -290,7 +286,7 @@ static int mark_route6(const Sysfs *fs, Inventory *inv, char *line) {
         char *words[10] = { NULL }, *rest = line;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = next_word(&rest)))
+                if (!(words[i] = string_next_word(&rest)))
                         return 0;
         if (strspn(words[0], "0") != 32 || !streq(words[1], "00"))
                 return 0;

@@ -51,8 +51,7 @@ static int serve(ReplayNode *node) {
         return r < 0 ? r : sd_event_loop(event);
 }
 
-/* mask: of signals, while it serves. Until then none gets through, so that nothing is left behind on disk. */
-_Noreturn static void run_child(const char *path, const char *config, pid_t parent, const sigset_t *mask) {
+_Noreturn static void run_child(const char *path, const char *config, pid_t parent) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *node = NULL;
         _cleanup_free_ char *problem = NULL;
         const char *word;
@@ -63,7 +62,6 @@ _Noreturn static void run_child(const char *path, const char *config, pid_t pare
                 _exit(EXIT_FAILURE);
         (void) prctl(PR_SET_NAME, "passthrough-replay");
         r = replay_node_load(path, config, &node, &problem);
-        (void) sigprocmask(SIG_SETMASK, mask, NULL);
         if (r >= 0)
                 replay_node_warn(node, path);
         word = r < 0 ? problem ?: "Out of memory." : "";
@@ -75,24 +73,17 @@ _Noreturn static void run_child(const char *path, const char *config, pid_t pare
 
 static int start_child(Replay *r, const char *node, const char *config, int report, int bus) {
         pid_t parent = getpid();
-        sigset_t all, mask;
-        int error;
 
-        (void) sigfillset(&all);
-        if (sigprocmask(SIG_SETMASK, &all, &mask) < 0)
-                return -errno;
         r->pid = fork();
         if (r->pid == 0) {
                 if (arrange_descriptors(report, bus) < 0)
                         _exit(EXIT_FAILURE);
-                run_child(node, config, parent, &mask);
+                run_child(node, config, parent);
         }
-        error = errno;
-        (void) sigprocmask(SIG_SETMASK, &mask, NULL);
         if (r->pid > 0)
                 return 0;
         r->pid = 0;
-        return -error;
+        return -errno;
 }
 
 /* Waits until the node is read, or cannot be. *ret_problem is NULL when the child died without a word. */

@@ -8,7 +8,6 @@
 
 #include "core/cpuset.h"
 #include "replay/snapshot.h"
-#include "util/fileio.h"
 #include "util/strings.h"
 #include "util/tree.h"
 
@@ -30,29 +29,14 @@ static char *filter_meminfo(const Recorder *r, char *text) {
         return copy;
 }
 
-static int record_pools(Recorder *r, const char *dir) {
-        _cleanup_close_ int fd = -1;
-        char **names;
-        size_t n;
-        int e = record_list(r, dir, &fd, &names, &n);
+static int record_pool(Recorder *r, const Entry *entry) {
+        _cleanup_close_ int fd = openat(entry->dir_fd, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int e;
 
-        for (size_t i = 0; i < n && e >= 0; i++) {
-                _cleanup_free_ char *pool = NULL;
-                _cleanup_close_ int pool_fd = openat(fd, names[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-                if (asprintf(&pool, "%s/%s", dir, names[i]) < 0) {
-                        pool = NULL;
-                        e = -ENOMEM;
-                        break;
-                }
-                if (pool_fd < 0)
-                        continue;
-                e = record_file_at(r, pool_fd, pool, "nr_hugepages", NULL);
-                if (e >= 0)
-                        e = record_file_at(r, pool_fd, pool, "free_hugepages", NULL);
-        }
-        (void) free_names(names, n);
-        return e;
+        if (fd < 0)
+                return 0;
+        e = record_file_at(r, fd, entry->path, "nr_hugepages", NULL);
+        return e < 0 ? e : record_file_at(r, fd, entry->path, "free_hugepages", NULL);
 }
 
 /* No limit of ours is at stake: what a list of numbers leaves out is not there. */
@@ -97,7 +81,7 @@ static int record_node(Recorder *r, int id) {
                 e = record_file_at(r, fd, path, "distance", NULL);
         if (e >= 0)
                 e = record_file_at(r, fd, path, "meminfo", filter_meminfo);
-        return e < 0 ? e : record_pools(r, pools);
+        return e < 0 ? e : record_entries(r, pools, "", record_pool);
 }
 
 static int record_nodes(Recorder *r) {
@@ -107,7 +91,7 @@ static int record_nodes(Recorder *r) {
 
         if (fd < 0) {
                 e = record_file(r, "proc/meminfo", filter_meminfo);
-                return e < 0 ? e : record_pools(r, "sys/kernel/mm/hugepages");
+                return e < 0 ? e : record_entries(r, "sys/kernel/mm/hugepages", "", record_pool);
         }
         e = record_directory(r, NODES);
         if (e >= 0)
@@ -119,15 +103,6 @@ static int record_nodes(Recorder *r) {
 }
 
 /* lines */
-
-static char *next_word(char **rest) {
-        char *word;
-
-        while ((word = strsep(rest, " \t")))
-                if (*word)
-                        return word;
-        return NULL;
-}
 
 typedef int (*LineFilter)(const Recorder *r, char *line, FILE *f);
 
@@ -173,12 +148,12 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
         int e;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = next_word(&rest)))
+                if (!(words[i] = string_next_word(&rest)))
                         return 0;
-        while ((word = next_word(&rest)) && !streq(word, "-"))
+        while ((word = string_next_word(&rest)) && !streq(word, "-"))
                 ;
-        type = next_word(&rest);
-        source = next_word(&rest);
+        type = string_next_word(&rest);
+        source = string_next_word(&rest);
         if (!source || (strncmp(words[2], "0:", 2) == 0 && !is_node(source)))
                 return 0;
         mount = identities_scrub(&r->identities, words[4], true);
@@ -195,7 +170,7 @@ static char *filter_mounts(const Recorder *r, char *text) {
 }
 
 static int filter_swap(const Recorder *r, char *line, FILE *f) {
-        char *rest = line, *node = next_word(&rest);
+        char *rest = line, *node = string_next_word(&rest);
         int e = 0;
 
         if (node && is_node(node))
@@ -225,7 +200,7 @@ static int filter_route(const Recorder *r, char *line, FILE *f) {
         int e;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = next_word(&rest)))
+                if (!(words[i] = string_next_word(&rest)))
                         return 0;
         if (!streq(words[1], "00000000") || !streq(words[7], "00000000"))
                 return 0;
@@ -244,7 +219,7 @@ static int filter_route6(const Recorder *r, char *line, FILE *f) {
         int e;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (!(words[i] = next_word(&rest)))
+                if (!(words[i] = string_next_word(&rest)))
                         return 0;
         if (!streq(words[0], zeros) || !streq(words[1], "00"))
                 return 0;
@@ -277,43 +252,31 @@ static char *filter_config(const Recorder *r, char *text) {
         return scrubbed;
 }
 
-/* In every place where the daemon looks for it. A drop-in that is a link masks others, as an empty one does. */
+/* A drop-in that is a link masks others, as an empty one does. */
+static int record_drop_in(Recorder *r, const Entry *entry) {
+        static const char null[] = "/dev/null";
+        const char *dot = strrchr(entry->name, '.');
+        char target[TREE_TARGET_MAX];
+        ssize_t length;
+
+        if (!dot || !streq(dot, ".conf"))
+                return 0;
+        length = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
+        target[MAX(length, 0)] = '\0';
+        if (length >= (ssize_t) strlen(null) && streq(target + length - strlen(null), null))
+                return record_bytes(r, entry->path, "", 0);
+        return record_file(r, entry->path, filter_config);
+}
+
+/* In every place where the daemon looks for it. */
 static int record_configuration(Recorder *r, const char *top) {
-        _cleanup_close_ int fd = -1;
         char path[64], dir[96];
-        char **names;
-        size_t n;
         int e;
 
         (void) snprintf(path, sizeof(path), "%s/passthroughd/passthroughd.conf", top);
         (void) snprintf(dir, sizeof(dir), "%s.d", path);
         e = record_file(r, path, filter_config);
-        if (e < 0)
-                return e;
-        e = record_list(r, dir, &fd, &names, &n);
-        for (size_t i = 0; i < n && e >= 0; i++) {
-                const char *dot = strrchr(names[i], '.');
-                _cleanup_free_ char *file = NULL;
-                char target[TREE_TARGET_MAX];
-                ssize_t length;
-
-                if (!dot || !streq(dot, ".conf"))
-                        continue;
-                if (asprintf(&file, "%s/%s", dir, names[i]) < 0) {
-                        file = NULL;
-                        e = -ENOMEM;
-                        break;
-                }
-                length = readlinkat(fd, names[i], target, sizeof(target) - 1);
-                target[MAX(length, 0)] = '\0';
-                if (length >= (ssize_t) strlen("/dev/null") &&
-                    streq(target + length - strlen("/dev/null"), "/dev/null"))
-                        e = record_bytes(r, file, "", 0);
-                else
-                        e = record_file(r, file, filter_config);
-        }
-        (void) free_names(names, n);
-        return e;
+        return e < 0 ? e : record_entries(r, dir, "", record_drop_in);
 }
 
 int record_host(Recorder *r) {

@@ -214,49 +214,24 @@ static int record_devices(Recorder *r) {
         return e;
 }
 
-static int record_group(Recorder *r, int fd, const char *name) {
+static int record_group(Recorder *r, const Entry *entry) {
         static const char *const files[] = { "name", "reserved_regions", "type" };
-        _cleanup_free_ char *path = NULL;
-        _cleanup_close_ int group_fd = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_close_ int fd = openat(entry->dir_fd, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int e = 0;
 
-        if (group_fd < 0)
-                return 0;
-        if (asprintf(&path, "sys/kernel/iommu_groups/%s", name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        for (size_t i = 0; i < ELEMENTSOF(files) && e >= 0; i++)
-                e = record_file_at(r, group_fd, path, files[i], NULL);
+        for (size_t i = 0; i < ELEMENTSOF(files) && fd >= 0 && e >= 0; i++)
+                e = record_file_at(r, fd, entry->path, files[i], NULL);
         return e;
 }
 
-static int record_driver(Recorder *r, int fd, const char *name) {
-        _cleanup_free_ char *path = NULL;
-
-        if (asprintf(&path, "sys/bus/pci/drivers/%s", name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        return record_directory(r, path);
-}
-
-static int record_each(Recorder *r, const char *dir, int (*function)(Recorder *, int, const char *)) {
-        _cleanup_close_ int fd = -1;
-        char **names;
-        size_t n;
-        int e = record_list(r, dir, &fd, &names, &n);
-
-        for (size_t i = 0; i < n && e >= 0; i++)
-                e = function(r, fd, names[i]);
-        (void) free_names(names, n);
-        return e;
+static int record_driver(Recorder *r, const Entry *entry) {
+        return record_directory(r, entry->path);
 }
 
 int record_pci(Recorder *r) {
-        int e = record_each(r, "sys/bus/pci/drivers", record_driver);
+        int e = record_entries(r, "sys/bus/pci/drivers", "", record_driver);
 
         if (e >= 0)
-                e = record_each(r, "sys/kernel/iommu_groups", record_group);
+                e = record_entries(r, "sys/kernel/iommu_groups", "", record_group);
         return e < 0 ? e : record_devices(r);
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "replay/replay.h"
+#include "replay/root.h"
 #include "replay/snapshot.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -159,6 +160,24 @@ int record_list(Recorder *r, const char *path, int *ret_fd, char ***ret, size_t 
         return e == -ENOMEM ? e : 0;
 }
 
+int record_entries(Recorder *r, const char *dir, const char *prefix, int (*record)(Recorder *r, const Entry *entry)) {
+        _cleanup_close_ int fd = -1;
+        char **names;
+        size_t n;
+        int e = record_list(r, dir, &fd, &names, &n);
+
+        for (size_t i = 0; i < n && e >= 0; i++) {
+                _cleanup_free_ char *path = NULL;
+
+                if (strncmp(names[i], prefix, strlen(prefix)) != 0)
+                        continue;
+                path = join(dir, names[i]);
+                e = path ? record(r, &(Entry){ fd, dir, names[i], path }) : -ENOMEM;
+        }
+        (void) free_names(names, n);
+        return e;
+}
+
 char *filter_digits(const Recorder *r, char *text) {
         identities_replace_digits(&r->identities, text);
         return text;
@@ -248,4 +267,25 @@ int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_
                 *ret_problem = TAKE_PTR(problem);
         }
         return e;
+}
+
+static int record_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        _cleanup_root_ Root root = ROOT_INIT;
+        int e = root_open(&root, node, ret_problem);
+
+        return e < 0 ? e : snapshot_write(root.dir, flags, out, ret_problem);
+}
+
+/* out may be a pipe that nobody reads from: it is written to when nothing is unpacked any more. */
+int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+        int e = f ? record_node(node, flags, f, ret_problem) : -ENOMEM;
+
+        if (f && fclose(f) != 0 && e >= 0)
+                e = -ENOMEM;
+        if (e < 0)
+                return e;
+        return fwrite(text, 1, size, out) != size || fflush(out) != 0 ? -EIO : 0;
 }

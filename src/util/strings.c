@@ -130,6 +130,15 @@ int string_copy(char **target, const char *s) {
 }
 
 /* The capacity follows from n alone, 4, 8, 16, ..., so that nobody has to keep it. */
+char *string_next_word(char **rest) {
+        char *word;
+
+        while ((word = strsep(rest, " \t")))
+                if (*word)
+                        return word;
+        return NULL;
+}
+
 int array_reserve(void **array, size_t n, size_t element_size) {
         size_t capacity, bytes;
         void *p;

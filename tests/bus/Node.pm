@@ -17,7 +17,7 @@ use Bus;
 our @EXPORT = qw(
         node configure ctl ctl_json fault tree writes write_log slurp spew snapshot ledger_file pid daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
-        allocation allocation_state driver_of other_hand_binds
+        allocation allocation_state driver_of other_hand_binds start_again killed_in
 );
 
 use constant DEADLINE => 30;
@@ -115,7 +115,7 @@ sub ledger_file { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$na
 
 sub pid { return int slurp($ENV{DAEMON_PID}) }
 
-# daemon('stop' or 'start' or 'restart'[, SIGNAL]): 0 or the exit status.
+# daemon('stop' or 'start' or 'restart'[, SIGNAL]): 0 or the exit status. Signal 0: only waits for its end.
 sub daemon {
         my ($verb, @signal) = @_;
         my $status = system "$ENV{NODE_TMP}/$verb-daemon 2>>$ENV{NODE_TMP}/script.log " . join ' ', @signal;
@@ -129,6 +129,29 @@ sub configure {
         my ($text) = @_;
         spew("$ENV{NODE_TMP}/passthroughd.conf", $text);
         restart();
+        return;
+}
+
+# Starts the daemon that was stopped. What the one before signalled is forgotten: its jobs had the same numbers.
+sub start_again {
+        my ($bus, $what) = @_;
+        fault('reset');
+        is(daemon('start'), 0, "$what: the daemon starts");
+        $bus->forget_signals();
+        return;
+}
+
+# Calls a method, and kills the daemon with its children while write N waits; the simulator then lets the write go, with its effect.
+sub killed_in {
+        my ($bus, $n, $what, @call) = @_;
+        fault('reset', "unkillable $n");
+        my $reply = $bus->call(@call);
+        is($reply->{error}, undef, "$what: it is begun") or diag($reply->{body}[0]);
+        ok(wait_until(sub { grep { /^$n .*PENDING/ } write_log() }), "$what: the write waits");
+        is(daemon('stop', 'KILL'), 0, "$what: the daemon is killed");
+        fault('release');
+        ok(wait_until(sub { !grep { /PENDING/ } write_log() }), "$what: the write ends");
+        start_again($bus, $what);
         return;
 }
 

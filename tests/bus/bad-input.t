@@ -170,11 +170,13 @@ is_error($bus->call('Release', 'st', 'guest', $generation), 'NoSuchAllocation', 
 # Twice at once: the second one finds the first at work.
 is(allocate($bus, 'guest', gpu => 1), 'done', 'another allocation');
 $generation = Node::generation($bus, 'guest');
-fault('reset', 'delay 1 200');
+fault('reset', 'unkillable 1');
 my @serials = map { $bus->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Release', 'st', 'guest', $generation) } 1 .. 2;
 my ($first, $second) = map { $bus->reply($_) } @serials;
 is($first->{error}, undef, 'its release is begun');
 is_error($second, 'WrongState', qr/^'guest' is releasing\./, 'a second one at the same time is refused');
+ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'while the first write of that one waits');
+fault('release');
 is($bus->result($first->{body}[0]), 'done', 'and the first one ends well');
 
 done_testing();

@@ -96,8 +96,8 @@ is((allocate($bus, 'pf', pf => 1))[0], 'org.passthroughd1.Error.Insufficient', '
 nothing_written('C11: nothing is written');
 same_tree($claimed, 'C11: nothing changes');
 same_state($state, 'C11: nor the ledger', times => 1);
-is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', 'C4: an allocation whose pool is gone is kept');
-is(release($bus, 'c11'), 'done', 'C4: and can be released');
+is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', 'an allocation whose pool is gone is kept');
+is(release($bus, 'c11'), 'done', 'and can be released');
 same_tree($tree, 'the tree is that of the start');
 
 # ---- B1: no VFs on a PF that somebody has

@@ -218,7 +218,7 @@ sub set_the_scene {
 # What runs beside the page is let run until it has printed what is shown.
 sub end_beside {
         my ($page, $c) = @_;
-        wait_until(sub { shows(slurp($c->{out}), @{ $c->{shown} }) }, 10) if @{ $c->{shown} };
+        wait_until(sub { shows(slurp($c->{out}), @{ $c->{shown} }) }) if @{ $c->{shown} };
         kill 'INT', -$c->{pid};
         waitpid $c->{pid}, 0;
         $run++;
@@ -237,7 +237,7 @@ sub try_commands {
                         $c->{out} = "$ENV{NODE_TMP}/beside" . @$beside;
                         $c->{pid} = begin($c->{command}, $c->{out}, "$c->{out}.err");
                         push @$beside, $c;
-                        wait_until(sub { -s $c->{out} }, 10) if @{ $c->{shown} };
+                        wait_until(sub { -s $c->{out} }) if @{ $c->{shown} };
                 } else {
                         try($page, $c);
                 }
@@ -264,7 +264,7 @@ sub try_page {
                 }
         }
         end_beside($page, $_) for @beside;
-        ok(wait_until(sub { !@{ describe(Bus->new)->{allocations} } }, 10), "$page: what it allocates it releases");
+        ok(wait_until(sub { !@{ describe(Bus->new)->{allocations} } }), "$page: what it allocates it releases");
         return;
 }
 

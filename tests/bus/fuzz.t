@@ -15,18 +15,17 @@ use POSIX ();
 use Test::More;
 
 use Node;
+use Nobody;
 
 use constant { CALLS => 700, PROPERTIES => 'org.freedesktop.DBus.Properties', GROWTH_MAX => 64 * 1024 };
 
-node('edge', root => 1);
+need_nobody();
+node('edge');
 
 $SIG{PIPE} = 'IGNORE';    # a bus that hangs up is an error to report
 my $seed  = $ENV{FUZZ_SEED}  // int rand 2**31;
 my $calls = $ENV{FUZZ_CALLS} // CALLS;
 diag("FUZZ_SEED=$seed FUZZ_CALLS=$calls");
-
-my ($uid, $gid) = (getpwnam 'nobody')[2, 3];
-plan skip_all => 'no user nobody' if !defined $uid;
 
 # What the man page documents is what names.h has (check-names); what the bus library and the bus itself say besides.
 my %documented = map { ("org.passthroughd1.Error.$_" => 1) } slurp("$FindBin::Bin/../../include/bus/names.h") =~ /BUS_ERROR_PREFIX "(\w+)"/g;
@@ -264,25 +263,6 @@ sub hang_up {
                 $bus->post(Bus::NAME, @{ random_call() }) for 1 .. 5;
         }
         return;
-}
-
-# What the function returns when it is run as nobody, by way of JSON.
-sub as_nobody {
-        my ($function) = @_;
-        pipe my $in, my $out or die "pipe: $!";
-        my $pid = fork // die "fork: $!";
-        if (!$pid) {
-                $) = "$gid $gid";
-                POSIX::setgid($gid) or POSIX::_exit(1);
-                POSIX::setuid($uid) or POSIX::_exit(1);
-                my $result = eval { [$function->()] } // ["died: $@"];
-                syswrite $out, JSON::PP->new->ascii->encode($result);
-                POSIX::_exit(0);
-        }
-        close $out;
-        my $text = do { local $/ = undef; <$in> };
-        waitpid $pid, 0;
-        return @{ JSON::PP->new->decode($text) };
 }
 
 # Bytes of memory that only the daemon has.

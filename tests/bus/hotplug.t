@@ -36,31 +36,31 @@ is_deeply([signals()], ['DeviceAdded'], 'is told');
 is_deeply(devices_state($bus, 'gpu'), { $gpu => 'available' }, 'it is on offer');
 same_tree($before, 'the tree is that of the start');
 
-# ---- C1: an allocated one
+# ---- an allocated one
 
-is(allocate($bus, 'guest', gpu => 1, 'ib-vf' => 1, cpus => 2, memory => 2**30), 'done', 'C1: a GPU and a VF are allocated');
+is(allocate($bus, 'guest', gpu => 1, 'ib-vf' => 1, cpus => 2, memory => 2**30), 'done', 'vanished: a GPU and a VF are allocated');
 my @devices = @{ describe($bus)->{allocations}[0]{devices} };
 fault('reset', "remove $path");
-ok(!$bus->call('Rescan')->{error}, 'C1: the GPU is removed, and a rescan');
-is($bus->call('ListAllocations')->{body}[0][0][0], 'guest', 'C1: the allocation is kept');
+ok(!$bus->call('Rescan')->{error}, 'vanished: the GPU is removed, and a rescan');
+is($bus->call('ListAllocations')->{body}[0][0][0], 'guest', 'vanished: the allocation is kept');
 my ($gone) = grep { $_->{address} eq $gpu } @{ describe($bus)->{devices} };
-is($gone->{state}, 'missing', 'C1: its device is missing');
-is($gone->{allocation}, 'guest', 'C1: but still allocated');
+is($gone->{state}, 'missing', 'vanished: its device is missing');
+is($gone->{allocation}, 'guest', 'vanished: but still allocated');
 is_deeply([map { "$_->{address} $_->{guest_address}" } @{ describe($bus)->{allocations}[0]{devices} }],
-        [map { "$_->{address} $_->{guest_address}" } @devices], 'C1: no device changes its address in the guest');
+        [map { "$_->{address} $_->{guest_address}" } @devices], 'vanished: no device changes its address in the guest');
 restart();
 $daemon = pid();
 $bus->forget_signals();
-is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', 'C1: also by the next daemon');
-nothing_written('C1: nothing is written');
+is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', 'vanished: also by the next daemon');
+nothing_written('vanished: nothing is written');
 my $offset = log_since();
-is(release($bus, 'guest'), 'done', 'C1: it can be released');
-unlike(log_since($offset), qr/Failed/, 'C1: without complaints');
-ok(!(grep { $_->{address} eq $gpu } @{ describe($bus)->{devices} }), 'C1: then the missing one is gone');
-is(device($bus, $vf)->{state}, 'available', 'C1: and the one that is there on offer');
+is(release($bus, 'guest'), 'done', 'vanished: it can be released');
+unlike(log_since($offset), qr/Failed/, 'vanished: without complaints');
+ok(!(grep { $_->{address} eq $gpu } @{ describe($bus)->{devices} }), 'vanished: then the missing one is gone');
+is(device($bus, $vf)->{state}, 'available', 'vanished: and the one that is there on offer');
 rescan_kernel();
-ok(!$bus->call('Rescan')->{error}, 'C1: it comes back');
-same_tree($before, 'C1: the tree is that of the start');
+ok(!$bus->call('Rescan')->{error}, 'vanished: it comes back');
+same_tree($before, 'vanished: the tree is that of the start');
 
 # ---- a device that goes while a job is at work on it
 

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Another card at the address of one that was promised is a stranger; C1: one that is gone is waited for.
+# Another card at the address of one that was promised is a stranger; one that is gone is waited for.
 use strict;
 use warnings;
 
@@ -20,14 +20,6 @@ my $bus        = Bus->new->listen;
 my $before     = tree();
 my $state      = snapshot();
 
-sub start_again {
-        my ($what) = @_;
-        fault('reset');
-        is(daemon('start'), 0, "$what: the daemon starts");
-        $bus->forget_signals();
-        return;
-}
-
 sub stranger_untouched {
         my ($what) = @_;
         my @touched = grep { /\Q$gpu\E/ } write_log();
@@ -41,7 +33,7 @@ sub meanwhile {
         is((allocate($bus, 'guest', @request))[0], 'done', "$what: there is an allocation");
         is(daemon('stop'), 0, "$what: the daemon stops");
         $next->();
-        start_again($what);
+        start_again($bus, $what);
         return;
 }
 
@@ -95,10 +87,10 @@ is((release($bus, 'guest'))[0], 'done', 'another card under way: it can be relea
 stranger_untouched('another card under way');
 in_order('another card under way');
 
-# ---- C1: gone at start
+# ---- gone at start
 
 for my $now ('ready', 'preparing', 'releasing') {
-        my $what = "C1: gone, $now";
+        my $what = "gone, $now";
         meanwhile($what, sub {
                 my $file = slurp(ledger_file('guest'));
                 $file =~ s/"ready"/"$now"/;
@@ -125,17 +117,17 @@ for my $now ('ready', 'preparing', 'releasing') {
         in_order($what);
 }
 
-# ---- C1: gone at a start, back at the next
+# ---- gone at a start, back at the next
 
-meanwhile('C1: gone and back', sub { fault("remove $path") });
-is(daemon('stop'), 0, 'C1: gone and back: the daemon stops');
+meanwhile('gone and back', sub { fault("remove $path") });
+is(daemon('stop'), 0, 'gone and back: the daemon stops');
 fault('write sys/bus/pci/rescan 1');
-is(driver_of($gpu), 'nvidia', 'C1: gone and back: the host has it');
-start_again('C1: gone and back');
-is(driver_of($gpu), 'vfio-pci', 'C1: gone and back: it is bound again');
-is(allocation_state($bus, 'guest'), 'ready', 'C1: gone and back: the allocation is ready');
-is(allocation($bus, 'guest')->{reason} // '', '', 'C1: gone and back: without a reason');
-is((release($bus, 'guest'))[0], 'done', 'C1: gone and back: it can be released');
-in_order('C1: gone and back');
+is(driver_of($gpu), 'nvidia', 'gone and back: the host has it');
+start_again($bus, 'gone and back');
+is(driver_of($gpu), 'vfio-pci', 'gone and back: it is bound again');
+is(allocation_state($bus, 'guest'), 'ready', 'gone and back: the allocation is ready');
+is(allocation($bus, 'guest')->{reason} // '', '', 'gone and back: without a reason');
+is((release($bus, 'guest'))[0], 'done', 'gone and back: it can be released');
+in_order('gone and back');
 
 done_testing();

@@ -149,31 +149,31 @@ is(release($bus, 'guest'), 'done', 'its release');
 fault('reset');
 same_tree($before, 'the tree is that of the start');
 
-# ---- C1: an allocated device vanishes and returns
+# ---- an allocated device vanishes and returns
 
-is(allocate($bus, 'guest', gpu => 1), 'done', 'C1: a GPU is allocated');
+is(allocate($bus, 'guest', gpu => 1), 'done', 'vanished: a GPU is allocated');
 my $ready = tree();
 $offset = log_since();
 @signals = told(sub { fault("remove $gpu_path") });
-is_deeply(\@signals, ["InterfacesRemoved $gpu", "DeviceRemoved $gpu"], 'C1: it vanishes');
+is_deeply(\@signals, ["InterfacesRemoved $gpu", "DeviceRemoved $gpu"], 'vanished: it vanishes');
 my ($gone) = grep { $_->{address} eq $gpu } @{ describe($bus)->{devices} };
-is($gone->{state}, 'missing', 'C1: it is missing');
-is(allocation_state($bus, 'guest'), 'ready', 'C1: the allocation is kept');
-is(allocation($bus, 'guest')->{reason}, "$gpu is not on this node any more.", 'C1: and says so');
-like(log_since($offset), qr/^\Q$gpu\E is not on this node any more; 'guest', which has it, is kept until it is released/m, 'C1: as the journal does');
-is_deeply([told(sub { $bus->call('Rescan') })], [], 'C1: a rescan tells nothing more');
+is($gone->{state}, 'missing', 'vanished: it is missing');
+is(allocation_state($bus, 'guest'), 'ready', 'vanished: the allocation is kept');
+is(allocation($bus, 'guest')->{reason}, "$gpu is not on this node any more.", 'vanished: and says so');
+like(log_since($offset), qr/^\Q$gpu\E is not on this node any more; 'guest', which has it, is kept until it is released/m, 'vanished: as the journal does');
+is_deeply([told(sub { $bus->call('Rescan') })], [], 'vanished: a rescan tells nothing more');
 rescan_kernel();
-ok(wait_until(sub { tree() eq $ready }), 'C1: it returns and is bound again');
-ok(wait_until(sub { !defined allocation($bus, 'guest')->{reason} && allocation_state($bus, 'guest') eq 'ready' }), 'C1: the allocation is in order');
-is(device($bus, $gpu)->{state}, 'allocated', 'C1: it is allocated');
-is(device($bus, $gpu)->{driver}, 'vfio-pci', 'C1: on vfio-pci');
+ok(wait_until(sub { tree() eq $ready }), 'vanished: it returns and is bound again');
+ok(wait_until(sub { !defined allocation($bus, 'guest')->{reason} && allocation_state($bus, 'guest') eq 'ready' }), 'vanished: the allocation is in order');
+is(device($bus, $gpu)->{state}, 'allocated', 'vanished: it is allocated');
+is(device($bus, $gpu)->{driver}, 'vfio-pci', 'vanished: on vfio-pci');
 fault("remove $gpu_path");
-ok(settled(), 'C1: it vanishes once more');
-is(release($bus, 'guest'), 'done', 'C1: and is released');
-ok(!(grep { $_->{address} eq $gpu } @{ describe($bus)->{devices} }), 'C1: then it is gone');
+ok(settled(), 'vanished: it vanishes once more');
+is(release($bus, 'guest'), 'done', 'vanished: and is released');
+ok(!(grep { $_->{address} eq $gpu } @{ describe($bus)->{devices} }), 'vanished: then it is gone');
 rescan_kernel();
-ok(wait_until(sub { (device($bus, $gpu)->{state} // '') eq 'available' }), 'C1: and on offer when it is back');
-same_tree($before, 'C1: the tree is that of the start');
+ok(wait_until(sub { (device($bus, $gpu)->{state} // '') eq 'available' }), 'vanished: and on offer when it is back');
+same_tree($before, 'vanished: the tree is that of the start');
 
 # Somebody else unbinds it: told, not fought.
 is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU is allocated');

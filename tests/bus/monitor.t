@@ -87,6 +87,7 @@ sub ended {
 fault(map { "set $_/numa_node -1" } $path =~ s{/[^/]*$}{}r, $path);
 $bus->call('Rescan');
 
+like(qx(passthroughctl monitor --help), qr/^ +--json +Print each line as a JSON object$/m, 'the help says what --json prints');
 my ($text, $json) = (monitor(), monitor('--json'));
 is_deeply([lines_until($text, qr/^daemon/)], ['daemon running'], 'the first line says that all from here on is told');
 is_deeply([events_until($json, 'daemon-running')], [{ event => 'daemon-running' }], 'with --json too');

@@ -18,14 +18,6 @@ my $bus = Bus->new->listen;
 
 sub devices { my ($name) = @_; return map { $_->{address} } @{ allocation($bus, $name)->{devices} } }
 
-sub start_again {
-        my ($what) = @_;
-        fault('reset');
-        is(daemon('start'), 0, "$what: the daemon starts");
-        $bus->forget_signals();
-        return;
-}
-
 my @request = (gpu => 1, 'ib-vf' => 1, cpus => 4, memory => 4 * 2**30);
 my ($gpu, $pf) = qw(0000:82:00.0 0000:83:00.0);
 my $before = tree();
@@ -41,7 +33,7 @@ for my $round ('at once', 'once more') {
         other_hand_binds($_, '') for @devices;
         is_deeply([map { driver_of($_) } @devices], ['nvidia', driver_of($devices[1])], "a boot, $round: the host's drivers have the devices");
         unlike(driver_of($devices[1]), qr/vfio/, "a boot, $round: the VF too");
-        start_again("a boot, $round");
+        start_again($bus, "a boot, $round");
         is_deeply([map { driver_of($_) } @devices], [qw(vfio-pci vfio-pci)], "a boot, $round: bound when the daemon is ready");
         is(allocation_state($bus, 'guest'), 'ready', "a boot, $round: and so is the allocation");
         is(allocation($bus, 'guest')->{reason} // '', '', "a boot, $round: without a reason");
@@ -60,7 +52,7 @@ fault('reset', 'kill 2 after');
 is(allocate($bus, 'guest', @request), 'failed', 'failed: there is an allocation');
 is(daemon('stop'), 0, 'failed: the daemon stops');
 other_hand_binds($_, '') for @devices;
-start_again('failed');
+start_again($bus, 'failed');
 is(allocation_state($bus, 'guest'), 'failed', 'failed: it stays so');
 nothing_written('failed: and is not touched');
 is(release($bus, 'guest'), 'done', 'failed: it is released');
@@ -77,7 +69,7 @@ my $file = slurp(ledger_file('guest'));
 ok($file =~ s/"ready"/"releasing"/, 'releasing: as if killed when it had just begun');
 spew(ledger_file('guest'), $file);
 fault("link proc/4242/fd/7 /dev/vfio/$group", 'set proc/4242/comm qemu-system-x86');
-start_again('releasing');
+start_again($bus, 'releasing');
 nothing_written('releasing: nothing is unbound');
 is_deeply([map { driver_of($_) } @devices], [qw(vfio-pci vfio-pci)], 'releasing: the devices are where they were');
 is(allocation_state($bus, 'guest'), 'failed', 'releasing: the allocation has failed');
@@ -98,7 +90,7 @@ $file = slurp(ledger_file('guest'));
 $file =~ s/"ready"/"releasing"/;
 spew(ledger_file('guest'), $file);
 other_hand_binds($_, '') for @devices;
-start_again('released by a boot');
+start_again($bus, 'released by a boot');
 is(allocation_state($bus, 'guest'), 'gone', 'released by a boot: it is gone when the daemon is ready');
 ok(!(grep { /unbind|drivers_probe/ } write_log()), 'released by a boot: nothing is moved') or diag(join "\n", write_log());
 same_tree($before, 'released by a boot: the tree is that of the start');

@@ -83,11 +83,11 @@ for my $way (sort keys %ways) {
 
 my $unreadable = "$dropins/70-fifo.conf";
 my %refused = (
-        'C7: a PF and its own VF' => [
+        'a PF and its own VF' => [
                 "[Pool pf]\nMatch=address=$pf\n[Pool ib-vf]\nMatch=vendor=15b3 type=vf\n", sub { }, sub { },
                 qr/Pool 'pf' \(\Q$file\E:1\) offers the PF \Q$pf\E and pool 'ib-vf' \(\Q$file\E:3\) its own VF \Q$vfs[0]\E: the same hardware twice/
         ],
-        'C7: in a drop-in' => [
+        'a PF and its own VF, in a drop-in' => [
                 $good, sub { spew("$dropins/80-pf.conf", "\n[Pool pf]\nMatch=address=$pf\n") }, sub { unlink "$dropins/80-pf.conf" },
                 qr{Pool 'pf' \(\Q$dropins\E/80-pf\.conf:2\) offers the PF \Q$pf\E and pool 'ib-vf' \(\Q$file\E:3\) its own VF \Q$vfs[0]\E}
         ],
@@ -309,7 +309,7 @@ reload('a reload');
 my @told = notified();
 like($told[0] // '', qr/^RELOADING=1\nMONOTONIC_USEC=\d+$/, 'the service manager is told that it begins');
 is($told[1], 'READY=1', 'and that it ended');
-spew($file, $refused{'C7: a PF and its own VF'}[0]);
+spew($file, $refused{'a PF and its own VF'}[0]);
 $bus->call('Reload');
 is_deeply([map { s/=.*//sr } notified()], [qw(RELOADING READY)], 'so it is when it is refused');
 

@@ -48,7 +48,8 @@ sub ask_all {
         copy("$ENV{NODE_ROOT}/.nodesim/tree", $now) or die "$now: $!";
         my @plans = map { ['plan', @$_, '--json'] } requests($node);
         my @whole = (['list', '--all', '--json'], ['list'], ['topology', '--all'], ['topology', '--matrix'], ['plan', @{ (requests($node))[0] }], @plans);
-        my @parts = map { ['show', $_], ['explain', $_, '--json'] } sample(), '0000:ff:1f.7', 'no-such';
+        my @parts = map { ['show', $_], ['explain', $_, '--json'] } sample(), '0000:ff:1f.7';
+        push @parts, ['explain', 'no-such', '--json'];
         my %ways  = ('a directory' => $ENV{NODE_ROOT}, 'a tree of now' => $now);
         $ways{'the recorded tree'} = "$SOURCE/tests/nodes/$node.tree" if $conf !~ /hgx-h100\.conf$/;
         for my $command (@whole, @parts) {
@@ -155,12 +156,21 @@ is($err, '', 'without a complaint');
 like($out, qr/^0000:82:00\.0 +gpu +available/m, 'of what is in pools');
 is_deeply([leftovers()], [], 'leaves nothing behind');
 
+($status, $out) = ctl('explain', '83:00.0', @NODE);
+is($status, 0, 'an explanation');
+like($out, qr/its VFs are in pool 'ib-vf'/, 'of a PF says where its VFs are');
+unlike($out, qr/Match=/, 'and advises no line that would be refused');
+
+($status, $out, $err) = ctl('show', 'vm', @NODE, '--json');
+is($JSON->decode($out)->{error}, 'org.passthroughd1.Error.NoSuchAllocation', 'no allocation is an error with a name');
+
 ($status, $out, $err) = ctl('plan', qw(gpu=64), @NODE, '--json');
 is($status, 1, 'a refusal');
 is($JSON->decode($out)->{verdict}, 'insufficient-devices', 'is a document as beside a daemon');
 
 # ---- what it is asked with
 
+fails(1, qr/^passthroughctl: A recorded node has no allocations, so 'vm' is not one; show takes the address of a device/, 'an allocation', 'show', 'vm', @NODE);
 fails(1, qr{^passthroughctl: There is no recorded node /nonexistent: No such file or directory\.$}, 'no such node', qw(list --node /nonexistent));
 fails(1, qr/is not a recorded node/, 'a device', qw(list --node /dev/null));
 fails(1, qr/there is no sys\/ in it\.$/, 'a directory of something else', 'list', '--node', "$SOURCE/tests");
@@ -232,21 +242,35 @@ is_deeply([leftovers()], [], 'and leave nothing behind');
 # ---- interrupted
 
 qx{$SOURCE/tests/nodes/generate 1024 >$TMP/large.tree};
-for my $whom ('the terminal', 'its process') {
-        my $pid = fork // die $!;
+# Ctrl-C is for all processes of a terminal.
+my @ends_of = (['list', 'INT', -1], ['list', 'TERM', 1], ['list', 'HUP', 1], ['list', 'KILL', 1], map { ['snapshot', @$_] } ['INT', -1], ['TERM', 1], ['HUP', 1]);
+for (@ends_of) {
+        my ($verb, $signal, $whom) = @$_;
+        my $name = "$verb, SIG$signal";
+        my $pid  = fork // die $!;
         if (!$pid) {
                 setpgrp;
                 open STDERR, '>', "$TMP/interrupted" or POSIX::_exit(1);
                 open STDOUT, '>&', \*STDERR;
-                exec 'passthroughctl', 'list', '--node', "$TMP/large.tree" or POSIX::_exit(1);
+                exec 'passthroughctl', $verb, '--node', "$TMP/large.tree" or POSIX::_exit(1);
         }
-        ok(wait_until(sub { leftovers() }), "$whom: it unpacks");
-        kill $whom eq 'the terminal' ? ('INT', -$pid) : ('KILL', $pid);
+        ok(wait_until(sub { leftovers() }), "$name: it unpacks");
+        kill $signal, $whom * $pid;
         waitpid $pid, 0;
-        is($? & 127, $whom eq 'the terminal' ? POSIX::SIGINT() : POSIX::SIGKILL(), "$whom: and is killed");
-        ok(wait_until(sub { !kill 0, -$pid }), "$whom: no process is left");
-        is(slurp("$TMP/interrupted"), '', "$whom: no word is said after it");
-        is_deeply([leftovers()], [], "$whom: and no file");
+        is($? & 127, POSIX->can("SIG$signal")->(), "$name: it is killed");
+        ok(wait_until(sub { !kill 0, -$pid }), "$name: no process is left");
+        is(slurp("$TMP/interrupted"), '', "$name: no word is said after it");
+        is_deeply([leftovers()], [], "$name: and no file");
+}
+
+# Output that nobody takes: what was unpacked is gone before it is written.
+{
+        my $pid = open my $out, '-|', 'passthroughctl', 'snapshot', '--node', "$TMP/large.tree" or die $!;
+        read $out, my $text, 1;
+        is_deeply([leftovers()], [], 'snapshot into a pipe: nothing is left while it waits');
+        kill 'TERM', $pid;
+        ok(wait_until(sub { waitpid($pid, POSIX::WNOHANG()) == $pid }), 'and it can be ended');
+        close $out;
 }
 
 done_testing();

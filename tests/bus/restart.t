@@ -90,26 +90,11 @@ for my $when ('before', 'after') {
 
 # ---- the daemon is killed with its job in the middle
 
-# Calls a method, and kills the daemon with its children while write N waits; the simulator then lets the write go, with its effect.
-sub killed_in {
-        my ($n, $what, @call) = @_;
-        fault('reset', "unkillable $n");
-        my $reply = $bus->call(@call);
-        is($reply->{error}, undef, "$what: it is begun") or diag($reply->{body}[0]);
-        ok(wait_until(sub { grep { /^$n .*PENDING/ } write_log() }), "$what: the write waits");
-        is(daemon('stop', 'KILL'), 0, "$what: the daemon is killed");
-        fault('release');
-        ok(wait_until(sub { !grep { /PENDING/ } write_log() }), "$what: the write ends");
-        fault('reset');
-        is(daemon('start'), 0, "$what: the daemon starts");
-        return;
-}
-
 for my $n (1 .. 5) {
         my $what = "killed in write $n of allocate";
         my ($signature, $entries) = request(@request);
-        killed_in($n, $what, 'Allocate', "s$signature", 'guest', $entries);
-        ok(wait_until(sub { state_of('guest') eq 'ready' }, 5), "$what: the allocation becomes ready") or diag(state_of('guest'));
+        killed_in($bus, $n, $what, 'Allocate', "s$signature", 'guest', $entries);
+        ok(wait_until(sub { state_of('guest') eq 'ready' }), "$what: the allocation becomes ready") or diag(state_of('guest'));
         same_tree($ready, "$what: its devices are as if nothing had happened");
         is((release($bus, 'guest'))[0], 'done', "$what: it is released");
         same_tree($before, "$what: to the tree of the start");
@@ -118,8 +103,8 @@ for my $n (1 .. 5) {
 for my $n (1 .. 6) {
         my $what = "killed in write $n of release";
         is(allocate($bus, 'guest', @request), 'done', "$what: there is an allocation");
-        killed_in($n, $what, 'Release', 'st', 'guest', Node::generation($bus, 'guest'));
-        ok(wait_until(sub { state_of('guest') eq 'gone' }, 5), "$what: the allocation goes") or diag(state_of('guest'));
+        killed_in($bus, $n, $what, 'Release', 'st', 'guest', Node::generation($bus, 'guest'));
+        ok(wait_until(sub { state_of('guest') eq 'gone' }), "$what: the allocation goes") or diag(state_of('guest'));
         same_tree($before, "$what: the tree is that of the start");
         same_state($state, "$what: and the ledger too") or release_all($bus);
 }
@@ -127,10 +112,14 @@ for my $n (1 .. 6) {
 # ---- ends that are asked for wait for the job, a second one does not
 
 my ($signature, $entries) = request(@request);
-fault('reset', 'delay 3 300');
+fault('reset', 'unkillable 3');
 is($bus->call('Allocate', "s$signature", 'guest', $entries)->{error}, undef, 'SIGTERM in a job: it is begun');
 ok(wait_until(sub { grep { /^3 .*PENDING/ } write_log() }), 'SIGTERM in a job: a write takes its time');
-fault('reset') if daemon('stop', 'TERM') != 0;
+my $offset = log_since();
+kill 'TERM', pid();
+ok(wait_until(sub { log_since($offset) =~ /^Stopping when 1 running jobs have ended;/m }), 'SIGTERM in a job: the daemon waits for it');
+fault('release');
+is(daemon('stop', 0), 0, 'SIGTERM in a job: and ends') or fault('reset');
 is(scalar(grep { / -> OK$/ } write_log()), 5, 'SIGTERM in a job: the daemon ends when all writes are done');
 same_tree($ready, 'SIGTERM in a job: and the devices are ready');
 fault('reset');

@@ -26,6 +26,8 @@ sub pool { my ($name) = @_; my ($pool) = grep { $_->{name} eq $name } @{ describ
 
 sub addresses { my ($name) = @_; return map { $_->{address} } @{ (allocation($bus, $name) // {})->{devices} } }
 
+sub pfs_of { my ($name) = @_; my @pfs = sort map { device($bus, $_)->{physical_function} } addresses($name); return @pfs }
+
 sub start_with { my ($text) = @_; configure($text); $bus->forget_signals(); return }
 
 my $bare = tree();
@@ -42,9 +44,24 @@ is_deeply(pool('vf'), { total => 4, available => 3 }, 'B9: three are left');
 is(allocate($bus, 'vm2', vf => 2), 'done', 'B9: another one takes two');
 is_deeply(pool('vf'), { total => 4, available => 1 }, 'B9: one is left');
 is(scalar keys %{ { map { $_ => 1 } addresses('vm1'), addresses('vm2') } }, 3, 'B9: nobody has what another one has');
-is_deeply([sort map { device($bus, $_)->{physical_function} } addresses('vm2')], \@pfs, 'B9: the two are of both PFs');
+is_deeply([pfs_of('vm2')], \@pfs, 'B9: the two are of both PFs');
 is((allocate($bus, 'vm3', vf => 2))[0], 'org.passthroughd1.Error.Insufficient', 'B9: a third one cannot have two');
 is(release($bus, $_), 'done', "B9: $_ leaves") for qw(vm1 vm2);
+
+# With one VF of each PF left there is no other way than to take both.
+is(allocate($bus, "vm$_", vf => 1), 'done', "B9: guest $_ of four takes a VF") for 1 .. 4;
+my %left;
+for my $name (map { "vm$_" } 1 .. 4) {
+        my ($pf) = pfs_of($name);
+        next if $left{$pf};
+        $left{$pf} = (addresses($name))[0];
+        is(release($bus, $name), 'done', "B9: the first one on $pf leaves");
+}
+is_deeply([sort keys %left], \@pfs, 'B9: one VF of each PF is left');
+is(allocate($bus, 'split', vf => 2), 'done', 'B9: a guest takes two');
+is_deeply([sort { $a cmp $b } addresses('split')], [sort { $a cmp $b } values %left], 'B9: one of each PF');
+is_deeply(pool('vf'), { total => 4, available => 0 }, 'B9: none is left');
+release_all($bus);
 same_tree($four, 'B9: the tree is that of the start');
 set_vfs($_, 0) for @pfs;
 

@@ -103,24 +103,10 @@ for my $n (1, 4, 8, $release) {
 
 # ---- the daemon is killed while a write takes its time
 
-sub killed_in {
-        my ($n, $what, @call) = @_;
-        fault('reset', "unkillable $n");
-        my $reply = $bus->call(@call);
-        is($reply->{error}, undef, "$what: it is begun") or diag($reply->{body}[0]);
-        ok(wait_until(sub { grep { /^$n .*PENDING/ } write_log() }), "$what: the write waits");
-        is(daemon('stop', 'KILL'), 0, "$what: the daemon is killed");
-        fault('release');
-        ok(wait_until(sub { !grep { /PENDING/ } write_log() }), "$what: the write ends");
-        fault('reset');
-        is(daemon('start'), 0, "$what: the daemon starts");
-        return;
-}
-
 for my $n (grep { $_ % 2 } 1 .. $allocate) {
         my $what = "killed in write $n of allocate";
         my ($signature, $entries) = request(@request);
-        killed_in($n, $what, 'Allocate', "s$signature", 'guest', $entries);
+        killed_in($bus, $n, $what, 'Allocate', "s$signature", 'guest', $entries);
         is(allocation_state($bus, 'guest'), 'ready', "$what: the allocation is ready with the daemon");
         same_tree($ready, "$what: as if nothing had happened");
         $bus->forget_signals();
@@ -129,7 +115,7 @@ for my $n (grep { $_ % 2 } 1 .. $allocate) {
 for my $n (grep { $_ % 2 == 0 } 1 .. $release) {
         my $what = "killed in write $n of release";
         is((allocate($bus, 'guest', @request))[0], 'done', "$what: there is an allocation");
-        killed_in($n, $what, 'Release', 'st', 'guest', Node::generation($bus, 'guest'));
+        killed_in($bus, $n, $what, 'Release', 'st', 'guest', Node::generation($bus, 'guest'));
         is(allocation_state($bus, 'guest'), 'gone', "$what: the allocation is gone when the daemon is ready");
         same_tree($before, "$what: the tree is that of the start");
         same_state($state, "$what: the ledger too") or release_all($bus);
@@ -138,7 +124,7 @@ for my $n (grep { $_ % 2 == 0 } 1 .. $release) {
 
 # ---- out of time
 
-configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=1/r);
+configure($conf =~ s/\[Daemon\]/[Daemon]\nJobTimeoutSec=3/r);
 $bus->forget_signals();
 for my $n (1, $allocate) {
         my $what = "write $n of allocate hangs";

@@ -202,12 +202,20 @@ spew("$tmp/bad.tree", "sys/\nnonsense\n");
 refused(qr{^passthroughctl: \S+/bad\.tree:2: expected NAME=VALUE.*\.$}, 'snapshot', '--node', "$tmp/bad.tree");
 refused(qr/^passthroughctl: .*No such file/, 'snapshot', '--node', "$tmp/absent.tree");
 refused(qr/snapshot records the machine it runs on/, 'snapshot', '--host', 'x@y');
+refused(qr/a snapshot is a \.tree file.*try 'passthroughctl snapshot --help'/, 'snapshot', '--json');
+is($? >> 8, 2, 'as a command line that makes no sense');
+refused(qr/is not a recorded node/, 'snapshot', '--node', '/dev/null');
+my $help = output($ctl, 'snapshot', '--help');
+like($help, qr/^ +--node NODE +Record this recorded node again/m, 'its help says what --node is here');
+unlike($help, qr/--json|--host/, 'and not what it does not take');
 nothing_left('the command');
 
 # ---- thousands of functions
 
 spew("$tmp/large.tree", output("$source/tests/nodes/generate", 4096));
 delete $ENV{TMPDIR};
+spew("$tmp/memory.tree", output($ctl, 'snapshot', '--node', "$tmp/edge.tree"));
+is_same(map({ my $said; with_unpacked($_, sub { $said = inventory($_[0]) }); $said } "$tmp/memory.tree", "$tmp/edge.tree"), 'unpacked in memory, it says the same');
 $begin = time;
 chomp(my $dir = output("$build/tests/tree-tool", 'unpack', "$tmp/large.tree"));
 my $middle = time;

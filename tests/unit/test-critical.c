@@ -8,8 +8,7 @@
 #include <cmocka.h>
 
 #include "host/critical.h"
-#include "host/scan.h"
-#include "tmptree.h"
+#include "treefixture.h"
 
 #define SATA    "pci0000:00/0000:00:1f.2"
 #define NVME    "pci0000:00/0000:00:02.0/0000:02:00.0"
@@ -20,17 +19,9 @@
 #define NVME0N1 "sys/devices/" NVME "/nvme/nvme0/nvme0n1"
 #define ROUTES  "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
 
-typedef struct Fixture {
-        char *root;
-        Sysfs *fs;
-        Inventory *inv;
-} Fixture;
-
 static int setup(void **state) {
-        Fixture *f = calloc(1, sizeof(*f));
+        Fixture *f = fixture_new(state);
 
-        assert_non_null(f);
-        f->root = tree_new();
         tree_device(f->root, SATA, "0x8086", "0xa352", "0x010601");
         tree_device(f->root, NVME, "0x144d", "0xa80a", "0x010802");
         tree_device(f->root, NIC0, "0x8086", "0x10c9", "0x020000");
@@ -45,31 +36,16 @@ static int setup(void **state) {
         tree_dir(f->root, NVME0N1);
         tree_link(f->root, "sys/class/block/nvme0n1", "../../../" NVME0N1);
         tree_file(f->root, "proc/1/mountinfo", "23 22 0:21 / /sys rw,relatime shared:2 - sysfs sysfs rw");
-        assert_int_equal(sysfs_new(f->root, &f->fs), 0);
-        *state = f;
-        return 0;
-}
-
-static int teardown(void **state) {
-        Fixture *f = *state;
-
-        (void) inventory_free(f->inv);
-        (void) sysfs_free(f->fs);
-        tree_done(f->root);
-        free(f);
         return 0;
 }
 
 /* Why the device is critical, after a fresh scan. */
 static const char *critical(Fixture *f, const char *address) {
         const PciDevice *dev;
-        PciAddress a;
 
-        f->inv = inventory_free(f->inv);
-        assert_int_equal(scan_inventory(f->fs, &f->inv), 0);
+        scan(f);
         assert_int_equal(critical_mark(f->fs, f->inv), 0);
-        assert_int_equal(pci_address_parse(address, &a), 0);
-        dev = inventory_find(f->inv, a);
+        dev = find(f, address);
         assert_non_null(dev);
         return dev->critical;
 }

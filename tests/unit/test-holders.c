@@ -11,37 +11,19 @@
 #include <cmocka.h>
 
 #include "host/holders.h"
-#include "tmptree.h"
+#include "treefixture.h"
 
 #define NOBODY 65534
 
 static const PciAddress gpu = { .bus = 1 };
 
-typedef struct Fixture {
-        char *root;
-        Sysfs *fs;
-} Fixture;
-
 static int setup(void **state) {
-        Fixture *f = calloc(1, sizeof(*f));
+        Fixture *f = fixture_new(state);
 
-        assert_non_null(f);
-        f->root = tree_new();
         tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:00.0", "0x10de", "0x2330", "0x030200");
         tree_dir(f->root, "proc/sys");
         tree_file(f->root, "proc/7/comm", "qemu-system-x86");
         tree_link(f->root, "proc/7/fd/0", "/dev/null");
-        assert_int_equal(sysfs_new(f->root, &f->fs), 0);
-        *state = f;
-        return 0;
-}
-
-static int teardown(void **state) {
-        Fixture *f = *state;
-
-        (void) sysfs_free(f->fs);
-        tree_done(f->root);
-        free(f);
         return 0;
 }
 

@@ -42,19 +42,18 @@ static TestNode *make_node(const char *config) {
 
 #define POOLS "[Pool gpu]\nMatch=class=03\n[Pool vf]\nMatch=type=vf\n"
 
-/* The text of one member, without the spaces that the printer would put: arrays and objects too. */
-static const char *text_of(json_object *o, const char *key) {
-        json_object *value = NULL;
-
-        assert_true(json_object_object_get_ex(o, key, &value));
-        return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : "null";
-}
-
 static json_object *member_of(json_object *o, const char *key) {
         json_object *value = NULL;
 
         assert_true(json_object_object_get_ex(o, key, &value));
         return value;
+}
+
+/* The text of one member, without the spaces that the printer would put: arrays and objects too. */
+static const char *text_of(json_object *o, const char *key) {
+        json_object *value = member_of(o, key);
+
+        return value ? json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN) : "null";
 }
 
 static json_object *find_device(json_object *topology, const char *address) {
@@ -74,6 +73,19 @@ static void assert_member(json_object *o, const char *key, const char *expected)
         assert_string_equal(text_of(o, key), expected);
 }
 
+typedef struct DeviceMember {
+        const char *address, *key, *expected;
+} DeviceMember;
+
+static void assert_device_members(json_object *topology, const DeviceMember *members, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                const char *text = text_of(find_device(topology, members[i].address), members[i].key);
+
+                if (!streq(text, members[i].expected))
+                        fail_msg("%s: %s is %s, not %s", members[i].address, members[i].key, text, members[i].expected);
+        }
+}
+
 /* Each device comes after what is above it, and right below that. */
 static void test_order(void **state) {
         static const char *const expected[] = {
@@ -91,32 +103,38 @@ static void test_order(void **state) {
 }
 
 static void test_places(void **state) {
+        static const DeviceMember members[] = {
+                { "0000:14:00.2", "above", "\"0000:14:00.0\"" },
+                { "0000:14:00.2", "root", "\"pci0000:10\"" },
+                { "0000:14:00.2", "type", "\"vf\"" },
+                { "0000:14:00.2", "pool", "\"vf\"" },
+                { "0000:14:00.2", "state", "\"available\"" },
+                { "0000:13:00.0", "above", "\"0000:12:00.0\"" },
+                { "0000:13:00.0", "kind", "\"gpu\"" },
+                { "0000:13:00.0", "numa_node", "0" },
+                { "0000:12:00.0", "kind", "\"bridge\"" },
+                { "0000:20:1f.0", "kind", "\"platform\"" },
+                { "0000:20:1e.0", "kind", "\"platform\"" },
+                { "0000:20:02.0", "kind", "\"other\"" },
+                { "0000:20:02.0", "numa_node", "null" },
+                { "0000:20:02.0", "above", "null" },
+                { "0000:20:02.0", "pool", "null" },
+                { "0000:20:02.0", "state", "\"host\"" },
+        };
         _cleanup_node_ TestNode *t = make_node(POOLS);
         _cleanup_json_ json_object *topology = json_topology(&t->context);
-        json_object *o = find_device(topology, "0000:14:00.2");
 
-        assert_member(o, "above", "\"0000:14:00.0\"");
-        assert_member(o, "root", "\"pci0000:10\"");
-        assert_member(o, "type", "\"vf\"");
-        assert_member(o, "pool", "\"vf\"");
-        assert_member(o, "state", "\"available\"");
-        o = find_device(topology, "0000:13:00.0");
-        assert_member(o, "above", "\"0000:12:00.0\"");
-        assert_member(o, "kind", "\"gpu\"");
-        assert_member(o, "numa_node", "0");
-        assert_member(find_device(topology, "0000:12:00.0"), "kind", "\"bridge\"");
-        assert_member(find_device(topology, "0000:20:1f.0"), "kind", "\"platform\"");
-        assert_member(find_device(topology, "0000:20:1e.0"), "kind", "\"platform\"");
-        o = find_device(topology, "0000:20:02.0");
-        assert_member(o, "kind", "\"other\"");
-        assert_member(o, "numa_node", "null");
-        assert_member(o, "above", "null");
-        assert_member(o, "pool", "null");
-        assert_member(o, "state", "\"host\"");
+        assert_device_members(topology, members, ELEMENTSOF(members));
 }
 
 /* The root is the host bridge with what is above it, and without a bridge that is not in the inventory. */
 static void test_roots(void **state) {
+        static const DeviceMember members[] = {
+                { "0000:10:00.0", "root", "\"platform\\/soc\\/pci0000:10\"" },
+                { "0000:20:00.0", "root", "\"platform\\/soc\\/pci0000:20\"" },
+                { "0000:31:00.0", "root", "\"pci0000:30\"" },
+                { "0000:40:00.0", "root", "null" },
+        };
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_json_ json_object *topology = NULL;
 
@@ -127,14 +145,16 @@ static void test_roots(void **state) {
         node_gpu(t, "elsewhere/0000:40:00.0", 0, 4);
         node_ready(t, "");
         topology = json_topology(&t->context);
-        assert_member(find_device(topology, "0000:10:00.0"), "root", "\"platform\\/soc\\/pci0000:10\"");
-        assert_member(find_device(topology, "0000:20:00.0"), "root", "\"platform\\/soc\\/pci0000:20\"");
-        assert_member(find_device(topology, "0000:31:00.0"), "root", "\"pci0000:30\"");
-        assert_member(find_device(topology, "0000:40:00.0"), "root", "null");
+        assert_device_members(topology, members, ELEMENTSOF(members));
 }
 
 /* A VF whose PF is somewhere else altogether, or not there, stays where its own path puts it. */
 static void test_stray_vf(void **state) {
+        static const DeviceMember members[] = {
+                { "0000:21:00.1", "above", "\"0000:20:01.0\"" },
+                { "0000:21:00.2", "above", "\"0000:20:01.0\"" },
+                { "0000:20:00.1", "above", "null" },
+        };
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_json_ json_object *topology = NULL;
 
@@ -146,10 +166,8 @@ static void test_stray_vf(void **state) {
         node_vf(t, "pci0000:20/0000:20:00.1", "0000:10:00.0", 0, 5);
         node_ready(t, "");
         topology = json_topology(&t->context);
-        assert_member(find_device(topology, "0000:21:00.1"), "above", "\"0000:20:01.0\"");
-        assert_member(find_device(topology, "0000:21:00.2"), "above", "\"0000:20:01.0\"");
-        assert_member(find_device(topology, "0000:20:00.1"), "above", "null");
         assert_int_equal(json_object_array_length(member_of(topology, "devices")), 5);
+        assert_device_members(topology, members, ELEMENTSOF(members));
 }
 
 /* Whole cores are counted; what is taken is taken from what is free. */

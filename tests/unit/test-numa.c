@@ -11,19 +11,26 @@
 #include "host/numa.h"
 #include "scanfixture.h"
 
+static void node0_has_pages(const Fixture *f, unsigned size_kb, const char *total, const char *unused) {
+        char name[64];
+
+        (void) snprintf(name, sizeof(name), "node0/hugepages/hugepages-%ukB/nr_hugepages", size_kb);
+        nodes_have(f, name, total);
+        (void) snprintf(name, sizeof(name), "node0/hugepages/hugepages-%ukB/free_hugepages", size_kb);
+        nodes_have(f, name, unused);
+}
+
 static void test_nodes(void **state) {
         Fixture *f = *state;
         const NumaNode *node;
 
-        tree_file(f->root, "sys/devices/system/node/online", "0,4");
-        tree_file(f->root, "sys/devices/system/node/node0/distance", "10 17");
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages", "4");
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-1048576kB/free_hugepages", "3");
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "512");
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "512");
-        tree_file(f->root, "sys/devices/system/node/node4/cpulist", "");
-        tree_file(f->root, "sys/devices/system/node/node4/distance", "17 10");
-        tree_file(f->root, "sys/devices/system/node/node4/meminfo", "Node 4 MemTotal:       0 kB");
+        nodes_have(f, "online", "0,4");
+        nodes_have(f, "node0/distance", "10 17");
+        node0_has_pages(f, 1048576, "4", "3");
+        node0_has_pages(f, 2048, "512", "512");
+        nodes_have(f, "node4/cpulist", "");
+        nodes_have(f, "node4/distance", "17 10");
+        nodes_have(f, "node4/meminfo", "Node 4 MemTotal:       0 kB");
         scan(f);
         assert_int_equal(f->inv->n_nodes, 2);
         node = inventory_find_node(f->inv, 0);
@@ -46,7 +53,7 @@ static void test_nodes(void **state) {
 static void test_offline_sibling(void **state) {
         Fixture *f = *state;
 
-        tree_file(f->root, "sys/devices/system/cpu/online", "1");
+        cpus_have(f, "online", "1");
         scan(f);
         assert_int_equal(f->inv->n_cpus, 1);
         assert_int_equal(f->inv->cpus[0].core, 1);
@@ -74,10 +81,10 @@ static void test_without_nodes(void **state) {
 static void test_damaged_nodes(void **state) {
         Fixture *f = *state;
 
-        tree_file(f->root, "sys/devices/system/node/node0/meminfo", "nothing");
-        tree_file(f->root, "sys/devices/system/node/node0/distance", "near far");
-        tree_file(f->root, "sys/devices/system/node/node0/cpulist", "all");
-        tree_file(f->root, "sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "1");
+        nodes_have(f, "node0/meminfo", "nothing");
+        nodes_have(f, "node0/distance", "near far");
+        nodes_have(f, "node0/cpulist", "all");
+        cpus_have(f, "cpu0/topology/thread_siblings_list", "1");
         scan(f);
         assert_int_equal(f->inv->n_nodes, 1);
         assert_int_equal(f->inv->nodes[0].memory, 0);
@@ -93,8 +100,7 @@ static void test_refresh(void **state) {
         Fixture *f = *state;
         const NumaNode *node;
 
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "512");
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "512");
+        node0_has_pages(f, 2048, "512", "512");
         scan(f);
         node = inventory_find_node(f->inv, 0);
         assert_int_equal(numa_refresh(f->fs, f->inv), 0);
@@ -103,10 +109,9 @@ static void test_refresh(void **state) {
         assert_int_equal(f->inv->cpus[1].core, 0);
         assert_int_equal(f->inv->cpus[1].node, 0);
 
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages", "600");
-        tree_file(f->root, "sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "7");
-        tree_file(f->root, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 8388608 kB");
-        tree_file(f->root, "sys/devices/system/cpu/online", "1");
+        node0_has_pages(f, 2048, "600", "7");
+        nodes_have(f, "node0/meminfo", "Node 0 MemTotal: 8388608 kB");
+        cpus_have(f, "online", "1");
         assert_int_equal(numa_refresh(f->fs, f->inv), 0);
         assert_ptr_equal(node, inventory_find_node(f->inv, 0));
         assert_int_equal(node->pages[0].total, 600);
@@ -118,7 +123,7 @@ static void test_refresh(void **state) {
         assert_int_equal(f->inv->cpus[0].node, 0);
         assert_int_equal(node->package, 0);
 
-        tree_file(f->root, "sys/devices/system/cpu/online", "0-1");
+        cpus_have(f, "online", "0-1");
         assert_int_equal(numa_refresh(f->fs, f->inv), 0);
         assert_int_equal(f->inv->n_cpus, 2);
         assert_int_equal(f->inv->cpus[1].core, 0);
@@ -128,10 +133,10 @@ static void test_refresh_other_nodes(void **state) {
         Fixture *f = *state;
 
         scan(f);
-        tree_file(f->root, "sys/devices/system/node/node0/meminfo", "Node 0 MemTotal: 1 kB");
-        tree_file(f->root, "sys/devices/system/node/online", "0-1");
+        nodes_have(f, "node0/meminfo", "Node 0 MemTotal: 1 kB");
+        nodes_have(f, "online", "0-1");
         assert_int_equal(numa_refresh(f->fs, f->inv), -ESTALE);
-        tree_file(f->root, "sys/devices/system/node/online", "1");
+        nodes_have(f, "online", "1");
         assert_int_equal(numa_refresh(f->fs, f->inv), -ESTALE);
         assert_int_equal(f->inv->nodes[0].memory, 16ULL << 30);
 }

@@ -158,8 +158,16 @@ static void test_B9_vfs_of_two_pfs(void **state) {
         assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
         assert_devices(ledger_find(t->ledger, "vm1"), "vf0=0000:01:00.1");
         assert_int_equal(node_allocate(t, "vm2", ASK(.pools = "vf=2"), NULL), VERDICT_NONE);
-        assert_devices(ledger_find(t->ledger, "vm2"), "vf0=0000:01:00.2 vf1=0000:02:00.1"); /* spread over the PFs */
+        assert_devices(ledger_find(t->ledger, "vm2"), "vf0=0000:01:00.2 vf1=0000:02:00.1");
         assert_int_equal(node_available(t, "vf"), 1);
+
+        /* With one VF of each PF left there is no other way than to take both. */
+        assert_int_equal(node_allocate(t, "vm3", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "vm3"), "vf0=0000:02:00.2");
+        node_release(t, "vm2");
+        assert_int_equal(node_allocate(t, "split", ASK(.pools = "vf=2"), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "split"), "vf0=0000:01:00.2 vf1=0000:02:00.1");
+        assert_int_equal(node_available(t, "vf"), 0);
 }
 
 /* Two sockets, each a GPU and a NIC below one switch. */
@@ -264,35 +272,24 @@ static void test_two_ports_are_one_card(void **state) {
         assert_devices(plan->allocation, "nic0=0000:03:00.0 nic1=0000:03:00.1");
 }
 
-/* The lone GPU goes first, so that GPU and NIC below the other switch stay together. */
+/* The lone GPU goes first, so that what is below the other switch stays together: two GPUs, or a GPU and its NIC. */
 static void test_takes_from_where_least_is_left(void **state) {
-        _cleanup_node_ TestNode *t = node_new();
-        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        static const uint32_t companions[] = { 0x030200, 0x020000 };
 
-        node_numa(t, 0, 0, 4, 1, 8 * GIB);
-        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
-        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1);
-        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 2);
-        node_bridge(t, "pci0000:00/0000:00:02.0", 0, 11);
-        node_gpu(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 3);
-        node_ready(t, BOTH_POOLS);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 1), &plan, NULL), VERDICT_NONE);
-        assert_devices(plan->allocation, "gpu0=0000:02:00.0");
-}
+        for (size_t i = 0; i < ELEMENTSOF(companions); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
-static void test_leaves_a_gpu_and_its_nic_together(void **state) {
-        _cleanup_node_ TestNode *t = node_new();
-        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-
-        node_numa(t, 0, 0, 4, 1, 8 * GIB);
-        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
-        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1);
-        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 2);
-        node_bridge(t, "pci0000:00/0000:00:02.0", 0, 11);
-        node_gpu(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 3);
-        node_ready(t, BOTH_POOLS);
-        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 1), &plan, NULL), VERDICT_NONE);
-        assert_devices(plan->allocation, "gpu0=0000:02:00.0");
+                node_numa(t, 0, 0, 4, 1, 8 * GIB);
+                node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
+                node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1);
+                node_device(t, "pci0000:00/0000:00:01.0/0000:01:01.0", companions[i], 0, 2);
+                node_bridge(t, "pci0000:00/0000:00:02.0", 0, 11);
+                node_gpu(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 3);
+                node_ready(t, BOTH_POOLS);
+                assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 1), &plan, NULL), VERDICT_NONE);
+                assert_devices(plan->allocation, "gpu0=0000:02:00.0");
+        }
 }
 
 /* "gpu1" and 0 is not "gpu" and 10. */
@@ -472,7 +469,6 @@ int main(void) {
                 cmocka_unit_test(test_two_devices_of_one_group_hold_nothing),
                 cmocka_unit_test(test_two_ports_are_one_card),
                 cmocka_unit_test(test_takes_from_where_least_is_left),
-                cmocka_unit_test(test_leaves_a_gpu_and_its_nic_together),
                 cmocka_unit_test(test_slots_are_unique),
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_refusal_names_who_has_it),

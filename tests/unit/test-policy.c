@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which pool has a device, and whether it may be handed out at all (scenarios B3, C7, D9, D10, E9). */
+/* Which pool has a device, and whether it may be handed out at all (scenarios B3, D9, D10, E9). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,11 +58,15 @@ static void test_B3_two_pools_match_one_device(void **state) {
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "a1=1"), NULL), VERDICT_NONE);
 }
 
-static void test_C7_pf_and_its_vf_offered(void **state) {
-        _cleanup_node_ TestNode *t = node_new();
-
+static void add_pf_with_vf(TestNode *t) {
         node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
         node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
+}
+
+static void test_pf_and_its_vf_offered(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        add_pf_with_vf(t);
         node_ready(t, "[Pool nic]\nMatch=vendor=15b3\n");
         assert_int_equal(t->policy->conflict.verdict, VERDICT_INVALID_REQUEST);
         assert_says(&t->policy->conflict, "0000:81:00.0");
@@ -72,7 +76,7 @@ static void test_C7_pf_and_its_vf_offered(void **state) {
         assert_verdict(t, "0000:81:00.0", VERDICT_PF_HAS_VFS);
 }
 
-static void test_C7_pf_and_vfs_to_be_made(void **state) {
+static void test_pf_and_vfs_to_be_made(void **state) {
         _cleanup_node_ TestNode *t = node_new();
         PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
 
@@ -87,29 +91,68 @@ static void test_C7_pf_and_vfs_to_be_made(void **state) {
         assert_string_equal(policy_vf_pool(t->policy, node_find(t, "0000:81:00.0"))->name, "vf");
 }
 
-static void test_C7_types_settle_it(void **state) {
+static void test_types_settle_it(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
-        node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
-        node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
+        add_pf_with_vf(t);
         node_ready(t, "[Pool nic]\nMatch=vendor=15b3 type=vf\n");
         assert_int_equal(t->policy->conflict.verdict, VERDICT_NONE);
         assert_verdict(t, "0000:81:00.0", VERDICT_NOT_IN_POOL);
         assert_verdict(t, "0000:81:00.1", VERDICT_NONE);
 }
 
+/* A Match= line for the one would be refused for the sake of the other. */
+static void test_no_pool_for_the_other_end(void **state) {
+        static const struct {
+                const char *config, *outsider, *says, *also;
+        } cases[] = {
+                { "[Pool nic]\nMatch=vendor=15b3 type=vf\n", "0000:81:00.0", "its VFs are in pool 'nic'",
+                  "a PF is not" },
+                { "[Pool nic]\nMatch=vendor=15b3 type=pf\n", "0000:81:00.1", "PF 0000:81:00.0 is in pool 'nic'",
+                  "a VF is not" },
+                { "[Pool vf]\nMatch=id=15b3:1018 type=vf\nVirtualFunctions=4\n", "0000:82:00.0",
+                  "the daemon makes VFs on it for pool 'vf'", "a PF is not" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 };
+                PciDevice *empty = node_nic(t, "pci0000:00/0000:00:02.0/0000:82:00.0", 0, 3);
+
+                empty->total_vfs = 8;
+                empty->vf_device = 0x1018;
+                add_pf_with_vf(t);
+                node_ready(t, cases[i].config);
+                assert_int_equal(policy_check(t->policy, node_find(t, cases[i].outsider), &why), VERDICT_NOT_IN_POOL);
+                assert_says(&why, cases[i].says);
+                assert_says(&why, cases[i].also);
+                assert_null(strstr(why.remedy, "Match="));
+        }
+}
+
+/* Nothing is in the way of a line for the PF when its VF is not on offer. */
+static void test_no_pool_for_either(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        add_pf_with_vf(t);
+        node_ready(t, "[Pool nic]\nMatch=type=vf\n[Exclude]\nMatch=type=vf\n");
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:81:00.0"), &why), VERDICT_NOT_IN_POOL);
+        assert_string_equal(why.message, "No pool offers it.");
+        assert_non_null(strstr(why.remedy, "Match="));
+}
+
 /* What [Exclude] names is not on offer, so it is not offered twice. */
-static void test_C7_an_excluded_pf_is_no_conflict(void **state) {
+static void test_an_excluded_pf_is_no_conflict(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
-        node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
-        node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
+        add_pf_with_vf(t);
         node_ready(t, "[Pool nic]\nMatch=vendor=15b3\n[Exclude]\nMatch=type=pf\n");
         assert_verdict(t, "0000:81:00.0", VERDICT_EXCLUDED);
         assert_int_equal(t->policy->conflict.verdict, VERDICT_NONE);
 }
 
-static void test_C7_a_critical_pf_is_no_conflict(void **state) {
+static void test_a_critical_pf_is_no_conflict(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
         assert_int_equal(string_copy(&node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1)->critical,
@@ -449,11 +492,13 @@ static void test_no_iommu_at_all(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_B3_two_pools_match_one_device),
-                cmocka_unit_test(test_C7_pf_and_its_vf_offered),
-                cmocka_unit_test(test_C7_pf_and_vfs_to_be_made),
-                cmocka_unit_test(test_C7_types_settle_it),
-                cmocka_unit_test(test_C7_an_excluded_pf_is_no_conflict),
-                cmocka_unit_test(test_C7_a_critical_pf_is_no_conflict),
+                cmocka_unit_test(test_pf_and_its_vf_offered),
+                cmocka_unit_test(test_pf_and_vfs_to_be_made),
+                cmocka_unit_test(test_types_settle_it),
+                cmocka_unit_test(test_no_pool_for_the_other_end),
+                cmocka_unit_test(test_no_pool_for_either),
+                cmocka_unit_test(test_an_excluded_pf_is_no_conflict),
+                cmocka_unit_test(test_a_critical_pf_is_no_conflict),
                 cmocka_unit_test(test_D9_audio_goes_along),
                 cmocka_unit_test(test_D9_another_card_in_no_pool_blocks),
                 cmocka_unit_test(test_D9_another_card_is_held_when_it_may_be),

@@ -119,7 +119,7 @@ static void assert_dropped(TestNode *t, const char *config, bool dropped) {
         assert_int_equal(promise_has_dropped(t->policy, a), dropped);
 }
 
-/* C4 */
+/* Promised, and in no pool any more. */
 static void test_dropped(void **state) {
         _cleanup_node_ TestNode *t = make_node(false);
 

@@ -91,6 +91,17 @@ static void test_replace_and_copy(void **state _unused_) {
 }
 
 /* What AddressSanitizer watches here: every element up to a growth lies inside. */
+static void test_next_word(void **state) {
+        char line[] = "  one\t two ", nothing[] = " \t", *rest = line;
+
+        assert_string_equal(string_next_word(&rest), "one");
+        assert_string_equal(string_next_word(&rest), "two");
+        assert_null(string_next_word(&rest));
+        assert_null(string_next_word(&rest));
+        rest = nothing;
+        assert_null(string_next_word(&rest));
+}
+
 static void test_array_reserve(void **state _unused_) {
         _cleanup_free_ uint32_t *a = NULL;
 
@@ -165,8 +176,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_parse_unsigned),   cmocka_unit_test(test_parse_hex),
                 cmocka_unit_test(test_parse_size),       cmocka_unit_test(test_format_size),
-                cmocka_unit_test(test_replace_and_copy), cmocka_unit_test(test_array_reserve),
-                cmocka_unit_test(test_text_is_clean),    cmocka_unit_test(test_quotable),
+                cmocka_unit_test(test_replace_and_copy), cmocka_unit_test(test_next_word),
+                cmocka_unit_test(test_array_reserve),    cmocka_unit_test(test_text_is_clean),
+                cmocka_unit_test(test_quotable),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
