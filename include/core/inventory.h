@@ -41,6 +41,7 @@ typedef struct PciDevice {
         char *name;            /* from pci.ids, or NULL */
         char *path;            /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0", on some machines with
                                   more before it, "LNXSYSTM:00/.../pci0000:80/..." */
+        uint64_t instance;     /* inode of its directory: another one each time it is plugged in */
         int parent;            /* index of the bridge above, or -1 on a root bus */
         int numa_node;         /* -1 unknown: never treat it as 0 (domain.md E1) */
         int own_node;          /* what the device says itself, before what is above it was asked */

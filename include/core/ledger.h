@@ -95,6 +95,8 @@ int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *
 void ledger_unwithhold(Ledger *l, PciAddress address);
 /* Whether this very device is withheld; NULL when it is not. */
 const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
+/* VERDICT_NONE when it is not. */
+Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
 
 /* Recomputes everything from the allocations and compares: 0, or -EBADMSG. For tests. */
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

@@ -28,6 +28,7 @@ typedef struct Step {
 typedef struct StepList {
         Step *steps;
         size_t n;
+        bool gone_is_done; /* for a device that is not there any more nothing is left to do */
 } StepList;
 
 StepList *step_list_new(void);
@@ -43,8 +44,8 @@ char *step_describe(const Step *s);
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
  * The way back from what inv says they are to prior driver and override. A device that is on a driver of the host is
- * back already, whichever that is. Devices that are gone, or have another card at their address, are left out.
- * AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
+ * back already, whichever that is. Devices that are gone, or have another card at their address, are left out,
+ * also when they go meanwhile. AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret);
 /* VFs on a PF that has none: autoprobe off, then the count. */

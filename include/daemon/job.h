@@ -50,6 +50,7 @@ const char *job_subject(const Job *job);
 /* What it does now, "" before the first step; why it failed, "" while it did not. */
 const char *job_step(const Job *job);
 const char *job_message(const Job *job);
+void job_set_message(Job *job, const char *message);
 unsigned job_steps_done(const Job *job);
 unsigned job_steps_total(const Job *job);
 /* The device of the step it is at, for a job that is past its deadline; false when it never began one. */

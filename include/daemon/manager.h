@@ -61,7 +61,7 @@ typedef struct Manager {
 
         sd_event *event;
         Server *server;
-        ManagerJob *jobs; /* in order of their ids */
+        ManagerJob *jobs;
         size_t n_jobs;
         uint32_t last_job;
         StartPhase phase;
@@ -105,17 +105,14 @@ void manager_log_policy(const Policy *policy);
 /* manager-facts.c */
 /* Reads the node anew and publishes what is different. */
 int manager_scan(Manager *m);
+/* The same, reading only these devices and those that are made of them, no driver_override; the rest is as it was. */
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n);
 /*
- * The same, reading only these devices and those that are made of them; the rest is as it was. locked: of them, those
- * that a driver may just be tried on, which is not waited for.
+ * Reads what can have changed of these devices anew; where that does not do, the whole node. locked: somebody may be at
+ * them, which is not waited for (host/scan.h). Returns whether anything differed, or -ENOMEM. Pointers into the
+ * inventory are not good any more when it did. Publishes nothing unless the whole node was read.
  */
-int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, const PciAddress *locked, size_t n_locked);
-/*
- * Reads what can have changed of these devices anew; where that does not do, the whole node. Returns whether anything
- * differed, or -ENOMEM. Pointers into the inventory are not good any more when it did. Publishes nothing unless the
- * whole node was read.
- */
-int manager_refresh(Manager *m, const PciAddress *devices, size_t n);
+int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* The same for CPUs, memory, hugepages, mounts and routes. */
 int manager_refresh_host(Manager *m);
 
@@ -137,11 +134,13 @@ void manager_publish_allocation(Manager *m, const Allocation *a);
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
-        void (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
+        /* Looks at what is true now and returns what the job came to after all, with job_set_message() if it is worse.
+         */
+        JobResult (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
 } JobKind;
 /*
  * Starts a job; takes over steps. devices (copied): those that no allocation has and nobody may get meanwhile. Refused
- * when there are too many jobs or no process can be made; then nothing was done.
+ * when there are too many jobs; then nothing was done. A process that cannot be made is a failed job.
  */
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
@@ -156,9 +155,9 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /*
  * Whether a guest has one of the devices: of somebody else's on one that was on VFIO before it was allocated, or on one
- * that we are asked to take back.
+ * that we are asked to take back. bound_too: those that are on its VFIO driver as well, which preparing leaves alone.
  */
-Verdict manager_check_holders(const Manager *m, const Allocation *a, Refusal *ret);
+Verdict manager_check_holders(const Manager *m, const Allocation *a, bool bound_too, Refusal *ret);
 /* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
 bool manager_is_bound(const Manager *m, const Allocation *a);
 /* In memory, on disk and on the bus; reason is copied, NULL for none. */

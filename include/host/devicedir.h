@@ -44,6 +44,9 @@ DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 /* The kernel may hold the device's lock for ever: what waits for that lock, driver_override, is then not read. */
 void device_dir_set_locked(DeviceDir *d);
 
+/* PciDevice.instance. */
+uint64_t device_dir_instance(const DeviceDir *d);
+
 bool device_dir_has(const DeviceDir *d, Attribute a);
 /* The directory listed its ids but they can no longer be read: the device went away since. */
 bool device_dir_is_gone(const DeviceDir *d);

@@ -18,8 +18,9 @@ typedef struct Scan {
         size_t n_busy;
         char first_skipped[PCI_ADDRESS_STRING_MAX]; /* in a domain above PCI_DOMAIN_MAX */
         size_t n_skipped;
-        const Inventory *old; /* of an update, else NULL */
-        PciAddress *reread;   /* the devices that are not taken over from there, ascending */
+        const Inventory *old; /* NULL the first time */
+        bool update;          /* what is not read anew is taken over from there */
+        PciAddress *reread;   /* of an update: what is read anew, ascending */
         size_t n_reread;
 } Scan;
 

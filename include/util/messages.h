@@ -12,4 +12,4 @@
 #define MESSAGE_DEVICE_STUCK   "61f6305106fb4169af3732d09bdbf71e" /* a write to the kernel does not return */
 #define MESSAGE_OUT_OF_ORDER   "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation is not what it was promised to be */
 #define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device has gone from the node */
-#define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created, a device not bound, at start */
+#define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created, a device not bound */

@@ -161,9 +161,16 @@ int config_parse_key(ConfigParser *p, const char *name, const char *value) {
                                          p, "A Match= line under an unknown header, perhaps a misspelt [Exclude], "
                                             "could not be read")
                                : 0;
-        if (p->section == SECTION_NONE)
-                return parser_problem(
-                        p, "'%s=' stands before any section; expected [Daemon], [Pool NAME] or [Exclude] first.", name);
+        if (p->section == SECTION_NONE) {
+                r = streq(name, "Match") ? parser_hold_back(p, "A Match= line before any section, perhaps of an "
+                                                               "[Exclude] that was lost, could not be read")
+                                         : 0;
+                return r < 0 ? r
+                             : parser_problem(p,
+                                              "'%s=' stands before any section; expected [Daemon], [Pool NAME] or "
+                                              "[Exclude] first.",
+                                              name);
+        }
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                 if (keys[i].section != p->section || !streq(keys[i].name, name))

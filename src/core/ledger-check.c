@@ -9,14 +9,18 @@
 #include "util/strings.h"
 
 static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
-        return refuse(ret, VERDICT_ALLOCATED, &address, NULL, "%s is held by '%s'.", PCI_ADDRESS_STR(address),
-                      holder->name);
+        return refuse(ret, VERDICT_ALLOCATED, &address, "Release that one first.", "%s is held by '%s'.",
+                      PCI_ADDRESS_STR(address), holder->name);
 }
 
-static Verdict check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
+Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
         const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
 
-        return w ? refuse(ret, w->verdict, &address, NULL, "%s", w->message) : VERDICT_NONE;
+        return w ? refuse(ret, w->verdict, &address,
+                          w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
+                                                      : "Wait for the job to end.",
+                          "%s", w->message)
+                 : VERDICT_NONE;
 }
 
 /*
@@ -35,11 +39,11 @@ static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevic
                 Verdict v;
 
                 if (holder && holder != except)
-                        return refuse(ret, VERDICT_ALLOCATED, &dev->address, NULL,
+                        return refuse(ret, VERDICT_ALLOCATED, &dev->address, "Release that one first.",
                                       "%s shares IOMMU group %d with %s, which '%s' holds.",
                                       PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
                                       holder->name);
-                v = check_withheld(l, member->address, ret);
+                v = ledger_check_withheld(l, member->address, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }
@@ -51,13 +55,13 @@ static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, Pci
         const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
 
         if (holder && holder != except)
-                return refuse(ret, VERDICT_PF_ALLOCATED, &address, NULL, "Its PF %s is held by '%s'.",
-                              PCI_ADDRESS_STR(physfn), holder->name);
+                return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that one first.",
+                              "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
-                return check_withheld(l, physfn, ret);
+                return ledger_check_withheld(l, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
-                return refuse(ret, VERDICT_PF_HAS_VFS, &address, NULL, "%u of its VFs are in allocations.",
-                              ledger_pf_use(l, address));
+                return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release those first.",
+                              "%u of its VFs are in allocations.", ledger_pf_use(l, address));
         return VERDICT_NONE;
 }
 
@@ -68,9 +72,9 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
 
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
-        v = check_withheld(l, dev->address, ret);
+        v = ledger_check_withheld(l, dev->address, ret);
         for (size_t i = 0; v == VERDICT_NONE && l->n_withheld > 0 && i < dev->n_vfs; i++)
-                v = check_withheld(l, dev->vfs[i], ret);
+                v = ledger_check_withheld(l, dev->vfs[i], ret);
         if (v != VERDICT_NONE)
                 return v;
         v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);

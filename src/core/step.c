@@ -165,10 +165,13 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
          */
         static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        int r = l ? 0 : -ENOMEM;
+        int r = 0;
 
+        if (!l)
+                return -ENOMEM;
+        l->gone_is_done = true;
         /* What is not whole cannot be kept as it is. */
-        if (r == 0 && after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv)) {
+        if (after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv)) {
                 *ret = TAKE_PTR(l);
                 return 0;
         }

@@ -104,6 +104,10 @@ const char *job_message(const Job *job) {
         return job->message ?: "";
 }
 
+void job_set_message(Job *job, const char *message) {
+        (void) string_copy(&job->message, message);
+}
+
 unsigned job_steps_done(const Job *job) {
         return job->has_result && job->n_begun == job->steps->n ? job->n_begun : job->n_begun - (job->n_begun > 0);
 }
@@ -303,11 +307,16 @@ static int begin(Job *job, sd_event *event) {
         _cleanup_close_ int go = -1;
         int r = fork_child(job, job->fs, &go);
 
-        if (r >= 0)
-                r = watch(job, event, job->timeout_sec);
         if (r < 0)
                 return r;
-        return write(go, &(char){ 0 }, 1) == 1 ? 0 : -EIO;
+        r = watch(job, event, job->timeout_sec);
+        if (r >= 0 && write(go, &(char){ 0 }, 1) == 1)
+                return 0;
+        /* Without its byte it ends, having written nothing. */
+        (void) close(TAKE_FD(go));
+        (void) waitpid(job->pid, NULL, 0);
+        job->pid = 0;
+        return r < 0 ? r : -EIO;
 }
 
 static int on_begin(sd_event_source *source, void *userdata) {
@@ -321,7 +330,6 @@ static int on_begin(sd_event_source *source, void *userdata) {
                 return 0;
         if (r < 0)
                 (void) string_replace(&job->message, "No process could be made to do the work: %s.", strerror(-r));
-        /* Without its byte a child writes nothing. */
         set_result(job, r < 0 ? JOB_FAILED : JOB_DONE);
         gone(job);
         return 0;

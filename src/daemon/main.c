@@ -70,6 +70,7 @@ int main(int argc, char *argv[]) {
         _cleanup_(cleanup_manager_free) Manager *m = NULL;
         const char *state_dir = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd";
         int r = parse_arguments(argc, argv);
+        sigset_t early;
 
         if (r < 0) {
                 (void) fprintf(stderr, "Try 'passthroughd --help'.\n");
@@ -77,6 +78,10 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return EXIT_SUCCESS;
+        /* A reload that is asked for this early is done when it can be. */
+        (void) sigemptyset(&early);
+        (void) sigaddset(&early, SIGHUP);
+        (void) sigprocmask(SIG_BLOCK, &early, NULL);
         r = manager_new(arg_sysroot, arg_config, state_dir, &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;

@@ -15,8 +15,8 @@
 #define PLAN_ATTEMPTS_MAX 4
 
 static void prepare_begun(Manager *m, const ManagerJob *mj);
-static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
-static void release_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
 static const JobKind prepare_kind = { .verb = "prepare", .begun = prepare_begun, .finished = prepare_finished };
 static const JobKind release_kind = { .verb = "release", .finished = release_finished };
@@ -44,7 +44,7 @@ static int refresh_groups(Manager *m, const Allocation *a) {
                 for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
                         r = pci_address_append(&devices, &n, m->node.inventory->devices[g->members[j]].address);
         }
-        return r < 0 ? r : manager_refresh(m, devices, n);
+        return r < 0 ? r : manager_refresh(m, devices, n, false);
 }
 
 /* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
@@ -73,14 +73,16 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                       "Drivers change faster than a plan can be made.");
 }
 
-Verdict manager_check_holders(const Manager *m, const Allocation *a, Refusal *ret) {
+Verdict manager_check_holders(const Manager *m, const Allocation *a, bool bound_too, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
                 Holder holder;
                 /* Another card at the address is not ours to ask about. */
                 bool ours = dev && allocation_device_is(&a->devices[i], dev);
-                bool on_vfio = ours && (dev->vfio || streq_ptr(dev->driver, a->vfio_driver));
-                int r = on_vfio ? holders_of_device(m->fs, dev->address, dev->iommu_group, &holder) : 0;
+                bool bound = ours && streq_ptr(dev->driver, a->vfio_driver);
+                int r = (bound && bound_too) || (ours && !bound && dev->vfio)
+                                ? holders_of_device(m->fs, dev->address, dev->iommu_group, &holder)
+                                : 0;
 
                 if (r < 0)
                         return refuse(ret, VERDICT_BUSY, &dev->address,
@@ -160,7 +162,7 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
         if (string_copy(&a->reason, reason) < 0)
                 a->reason = NULL;
         /* Not fatal: the file then says what was true before, and a restart does the missing part again. */
-        r = store_save(m->store, a);
+        r = m->node.ledger->read_only ? 0 : store_save(m->store, a);
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
@@ -203,7 +205,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE)
                 v = plan_on_fresh_facts(m, request, &plan, ret);
         if (v == VERDICT_NONE)
-                v = manager_check_holders(m, plan->allocation, ret);
+                v = manager_check_holders(m, plan->allocation, true, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = TAKE_PTR(plan->allocation);
@@ -232,7 +234,7 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
                  a->n_pins, FORMAT_SIZE(allocation_memory(a)));
 }
 
-static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
 
         /* Past its deadline the child may still hold the lock that reading would wait for. */
@@ -241,9 +243,9 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
         switch (result) {
         case JOB_DONE:
                 if (!manager_is_bound(m, a)) {
-                        manager_set_state(m, a, ALLOCATION_FAILED,
-                                          "All was done, but a device is not on the VFIO driver after all.");
-                        break;
+                        job_set_message(mj->job, "All was done, but a device is not on the VFIO driver after all.");
+                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                        return JOB_FAILED_DIRTY;
                 }
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
@@ -259,6 +261,7 @@ static void prepare_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 break;
         }
+        return result;
 }
 
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
@@ -304,13 +307,9 @@ static Verdict check_release(const Manager *m, const Allocation *a, const char *
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const Withheld *w = ledger_find_withheld(m->node.ledger, a->devices[i].address);
-
-                if (w)
-                        return refuse(ret, w->verdict, &w->address, NULL, "%s", w->message);
-        }
-        return VERDICT_NONE;
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+                v = ledger_check_withheld(m->node.ledger, a->devices[i].address, ret);
+        return v;
 }
 
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
@@ -322,11 +321,11 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         if (refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         manager_publish_allocation(m, a);
-        v = manager_check_holders(m, a, ret);
+        v = manager_check_holders(m, a, true, ret);
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }
 
-static void release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
 
         /* Past its deadline the child may still hold the lock that reading would wait for. */
@@ -348,4 +347,5 @@ static void release_finished(Manager *m, const ManagerJob *mj, JobResult result)
                 manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 break;
         }
+        return result;
 }

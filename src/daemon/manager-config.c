@@ -76,8 +76,10 @@ AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
 
 /* Whether the device gets something from config that start would have given it. */
 static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
-        const Pool *pool = policy_pool(now, dev), *old = policy_pool(before, dev);
-        const Pool *vfs = policy_vf_pool(now, dev), *old_vfs = policy_vf_pool(before, dev);
+        const Pool *pool = policy_offers(now, dev) ? policy_pool(now, dev) : NULL;
+        const Pool *old = policy_offers(before, dev) ? policy_pool(before, dev) : NULL;
+        const Pool *vfs = policy_vf_pool(now, dev);
+        const Pool *old_vfs = policy_vf_pool(before, dev);
 
         if (vfs && (!old_vfs || old_vfs->virtual_functions != vfs->virtual_functions))
                 return true;

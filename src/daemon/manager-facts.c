@@ -43,17 +43,6 @@ static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         return 0;
 }
 
-/* What is not read keeps its last known value. */
-static void keep_overrides(const Inventory *old, Inventory *new, const PciAddress *busy, size_t n) {
-        for (size_t i = 0; old && i < n; i++) {
-                const PciDevice *before = inventory_find(old, busy[i]), *now = inventory_find(new, busy[i]);
-
-                if (before && now)
-                        (void) string_copy(&new->devices[inventory_device_index(new, now)].driver_override,
-                                           before->driver_override);
-        }
-}
-
 bool manager_is_busy(const Manager *m, PciAddress address) {
         _cleanup_free_ PciAddress *busy = NULL;
         size_t n = 0;
@@ -98,9 +87,12 @@ static void check_claims(Manager *m, const Inventory *old) {
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->phase <= START_VFS)
                 return;
-        for (size_t i = 0; i < m->node.inventory->n_devices; i++)
-                if (!inventory_find(old, m->node.inventory->devices[i].address))
-                        manager_arrived(m, m->node.inventory->devices[i].address);
+        for (size_t i = 0; i < m->node.inventory->n_devices; i++) {
+                const PciDevice *now = &m->node.inventory->devices[i], *before = inventory_find(old, now->address);
+
+                if (!before || before->instance != now->instance)
+                        manager_arrived(m, now->address);
+        }
 }
 
 /* Takes over inv, which is complete but for what the host needs. */
@@ -133,34 +125,29 @@ int manager_scan(Manager *m) {
 
         log_debug("Reading the whole node.");
         if (r >= 0)
-                r = scan_inventory_around(m->fs, busy, n_busy, &inv);
-        if (r >= 0) {
-                keep_overrides(m->node.inventory, inv, busy, n_busy);
+                r = scan_inventory_around(m->fs, m->node.inventory, busy, n_busy, &inv);
+        if (r >= 0)
                 r = take_inventory(m, TAKE_PTR(inv));
-        }
         return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;
 }
 
-int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, const PciAddress *locked, size_t n_locked) {
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         _cleanup_free_ PciAddress *busy = NULL;
-        size_t n_busy = 0, n_jobs;
+        size_t n_busy = 0;
         int r = busy_devices(m, &busy, &n_busy);
 
-        n_jobs = n_busy;
-        for (size_t i = 0; r >= 0 && i < n_locked; i++)
-                r = pci_address_append(&busy, &n_busy, locked[i]);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = pci_address_append(&busy, &n_busy, devices[i]);
         if (r >= 0)
                 r = scan_update(m->fs, m->node.inventory, devices, n, busy, n_busy, &inv);
-        if (r >= 0) {
-                keep_overrides(m->node.inventory, inv, busy, n_jobs);
+        if (r >= 0)
                 r = take_inventory(m, TAKE_PTR(inv));
-        }
         return r;
 }
 
 /* 1: something differs. -ESTALE: more than can be mended in place. */
-static int refresh_device(Manager *m, PciAddress address) {
+static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->node.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL;
         PciDevice *dev;
@@ -174,7 +161,7 @@ static int refresh_device(Manager *m, PciAddress address) {
                 r = string_copy(&override, dev->driver_override);
         if (r < 0)
                 return r;
-        r = scan_refresh(m->fs, dev);
+        r = scan_refresh(m->fs, dev, locked);
         if (r < 0)
                 return r == -ENOMEM ? r : -ESTALE;
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override))
@@ -183,11 +170,11 @@ static int refresh_device(Manager *m, PciAddress address) {
         return 1;
 }
 
-int manager_refresh(Manager *m, const PciAddress *devices, size_t n) {
+int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked) {
         int differs = 0;
 
         for (size_t i = 0; differs >= 0 && i < n; i++) {
-                int r = refresh_device(m, devices[i]);
+                int r = refresh_device(m, devices[i], locked);
 
                 differs = r < 0 ? r : differs | r;
         }

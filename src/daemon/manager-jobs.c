@@ -97,15 +97,15 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         Manager *m = userdata;
         ManagerJob *mj = find(m, job);
 
+        unwithhold(m, mj);
+        if (result == JOB_TIMEOUT)
+                mark_stuck(m, job);
+        result = mj->kind->finished(m, mj, result);
         if (result != JOB_DONE)
                 log_full(LOG_ERR, 0,
                          (&(LogFields){
                                  .id = MESSAGE_JOB_FAILED, .allocation = job_subject(job), .step = job_step(job) }),
                          "Job %u, %s %s: %s", job_id(job), job_verb(job), job_subject(job), job_message(job));
-        unwithhold(m, mj);
-        if (result == JOB_TIMEOUT)
-                mark_stuck(m, job);
-        mj->kind->finished(m, mj, result);
         publish(m, job);
         /* finished() may have started another job and so moved the array. */
         mj = find(m, job);
@@ -129,7 +129,7 @@ static void release_stuck(Manager *m, const Job *job) {
         ledger_unwithhold(m->node.ledger, address);
         for (size_t i = 0; i < steps->n; i++)
                 (void) pci_address_append(&devices, &n, steps->steps[i].device);
-        (void) manager_refresh(m, devices, n);
+        (void) manager_refresh(m, devices, n, false);
         manager_publish_devices(m, devices, n);
 }
 
@@ -143,6 +143,7 @@ static void on_gone(Job *job, void *userdata) {
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];
         manager_live_job_gone(m);
+        manager_go_on_starting(m);
         exit_when_idle(m);
 }
 

@@ -19,8 +19,7 @@
 typedef struct Event {
         PciAddress address;
         bool removed; /* what is at the address now came later */
-        bool added;   /* last, with no driver bound to it since */
-        bool bound;
+        bool bound;   /* last: the driver is done with it */
 } Event;
 
 struct Live {
@@ -82,7 +81,6 @@ static void note(Live *live, UeventAction action, PciAddress address) {
                 live->n_events++;
         }
         e->removed = e->removed || action == UEVENT_REMOVE;
-        e->added = action == UEVENT_ADD || (e->added && action == UEVENT_CHANGE);
         e->bound = action == UEVENT_BIND || (e->bound && action == UEVENT_CHANGE);
 }
 
@@ -116,51 +114,40 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
 typedef struct Look {
         PciAddress *fresh; /* to be read from the beginning */
         size_t n_fresh;
-        PciAddress *locked; /* of them */
-        size_t n_locked;
-        PciAddress *known; /* whose driver may be another one */
-        size_t n_known;
+        PciAddress *bound; /* whose driver is done, fresh ones among them */
+        size_t n_bound;
+        PciAddress *other; /* known ones whose driver may be another one, and at it */
+        size_t n_other;
 } Look;
 
 static void look_done(Look *l) {
         free(l->fresh);
-        free(l->locked);
-        free(l->known);
-}
-
-/* A PF whose driver comes late: now VFs can be made. */
-static bool is_late_pf(const Manager *m, const PciDevice *dev, const Event *e) {
-        return e->bound && !dev->driver && dev->n_vfs == 0 && policy_vf_pool(m->node.policy, dev);
+        free(l->bound);
+        free(l->other);
 }
 
 static int sort_event(Manager *m, const Event *e, Look *l) {
-        const PciDevice *dev = inventory_find(m->node.inventory, e->address);
+        bool fresh = e->removed || !inventory_find(m->node.inventory, e->address);
         int r = 0;
 
-        /* Known and not removed: it was read since, and a driver may be at it. */
-        if (dev && e->added && !e->removed)
-                return 0;
-        if (!dev || e->removed)
-                r = pci_address_append(&l->fresh, &l->n_fresh, e->address);
-        else if (manager_is_busy(m, e->address))
+        if (!fresh && manager_is_busy(m, e->address)) {
                 m->live->events[m->live->n_events++] = *e;
-        else
-                r = pci_address_append(&l->known, &l->n_known, e->address);
-        if (r >= 0 && e->added)
-                r = pci_address_append(&l->locked, &l->n_locked, e->address);
+                return 0;
+        }
+        if (fresh)
+                r = pci_address_append(&l->fresh, &l->n_fresh, e->address);
+        if (r >= 0 && e->bound)
+                r = pci_address_append(&l->bound, &l->n_bound, e->address);
+        if (r >= 0 && !fresh && !e->bound)
+                r = pci_address_append(&l->other, &l->n_other, e->address);
         return r;
 }
 
-/* Of those known before; others are found by comparing. */
-static int find_arrived(const Manager *m, const Event *events, size_t n, PciAddress **ret, size_t *ret_n) {
-        int r = 0;
+static int look_again(Manager *m, const PciAddress *devices, size_t n, bool locked) {
+        int r = manager_refresh(m, devices, n, locked);
 
-        for (size_t i = 0; r >= 0 && i < n; i++) {
-                const PciDevice *dev = inventory_find(m->node.inventory, events[i].address);
-
-                if (dev && (events[i].removed || is_late_pf(m, dev, &events[i])))
-                        r = pci_address_append(ret, ret_n, events[i].address);
-        }
+        if (r > 0)
+                manager_publish_devices(m, devices, n);
         return r;
 }
 
@@ -170,22 +157,32 @@ static int look_at(Manager *m, const Event *events, size_t n) {
 
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = sort_event(m, &events[i], &l);
-        log_debug("Events of %zu devices: reading %zu from the beginning, %zu again.", n, l.n_fresh, l.n_known);
+        log_debug("Events of %zu devices: reading %zu from the beginning, %zu again.", n, l.n_fresh,
+                  l.n_bound + l.n_other);
         if (r >= 0 && l.n_fresh > 0)
-                r = manager_scan_devices(m, l.fresh, l.n_fresh, l.locked, l.n_locked);
+                r = manager_scan_devices(m, l.fresh, l.n_fresh);
         if (r >= 0)
-                r = manager_refresh(m, l.known, l.n_known);
-        if (r > 0)
-                manager_publish_devices(m, l.known, l.n_known);
+                r = look_again(m, l.bound, l.n_bound, false);
+        if (r >= 0)
+                r = look_again(m, l.other, l.n_other, true);
         return r;
+}
+
+/* A PF whose driver comes late: now VFs can be made. */
+static void find_late_pfs(Manager *m, const Event *events, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = inventory_find(m->node.inventory, events[i].address);
+
+                if (dev && events[i].bound && dev->n_vfs == 0 && policy_vf_pool(m->node.policy, dev))
+                        manager_arrived(m, dev->address);
+        }
 }
 
 static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         Live *live = m->live;
-        _cleanup_free_ PciAddress *arrived = NULL;
         Event events[MANAGER_EVENTS_MAX];
-        size_t n = live->n_events, n_arrived = 0;
+        size_t n = live->n_events;
         bool everything = live->everything;
         int r;
 
@@ -193,16 +190,12 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         live->n_events = 0;
         live->everything = false;
         live->first = 0;
-        r = find_arrived(m, events, n, &arrived, &n_arrived);
-        if (r >= 0)
-                r = everything ? -ENOBUFS : look_at(m, events, n);
+        r = everything ? -ENOBUFS : look_at(m, events, n);
         if (r < 0) {
                 log_info("More changed than events can tell, reading the whole node.");
                 (void) manager_scan(m);
         }
-        for (size_t i = 0; i < n_arrived; i++)
-                if (inventory_find(m->node.inventory, arrived[i]))
-                        manager_arrived(m, arrived[i]);
+        find_late_pfs(m, events, n);
         manager_go_on_starting(m);
         return 0;
 }

@@ -59,12 +59,12 @@ static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *re
         if (!d) {
                 Verdict v = check_host_needs(m, a, ret);
 
-                return v != VERDICT_NONE ? v : manager_check_holders(m, a, ret);
+                return v != VERDICT_NONE ? v : manager_check_holders(m, a, false, ret);
         }
-        return gone ? refuse(ret, VERDICT_MISSING, &d->address, NULL, "%s is not on this node any more.",
-                             PCI_ADDRESS_STR(d->address))
-                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, NULL, "%s is not the card that was allocated.",
-                             PCI_ADDRESS_STR(d->address));
+        return gone ? refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.",
+                             "%s is not on this node any more.", PCI_ADDRESS_STR(d->address))
+                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, "Release the allocation.",
+                             "%s is not the card that was allocated.", PCI_ADDRESS_STR(d->address));
 }
 
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
@@ -74,7 +74,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
 
         /* What is gone is left out of a release, so that it can always be had. */
         if (state == ALLOCATION_RELEASING)
-                v = manager_check_holders(m, a, &refusal);
+                v = manager_check_holders(m, a, true, &refusal);
         else
                 v = check_hardware(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {

@@ -14,15 +14,17 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-static void vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
-static void binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
 static const JobKind create_vfs_kind = { .verb = "create-vfs", .finished = vfs_finished };
 static const JobKind bind_kind = { .verb = "bind", .finished = binding_finished };
 
 static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
-        Verdict v = VERDICT_NONE;
+        Verdict v = ledger_check_withheld(m->node.ledger, pf->address, ret);
 
+        if (v != VERDICT_NONE)
+                return v;
         if (pf->type != PCI_TYPE_PF)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "Enable SR-IOV in the firmware of node and card.", "%s cannot have VFs.",
@@ -80,11 +82,12 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
         return start_vfs(m, pf, count, ret_job, ret);
 }
 
-static void vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         if (result == JOB_DONE && job_steps_total(mj->job) > 0)
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .device = job_subject(mj->job) }), "Created VFs on %s.",
                          job_subject(mj->job));
         (void) manager_scan(m);
+        return result;
 }
 
 static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
@@ -101,14 +104,15 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
-static void binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         PciAddress address;
 
         if (result != JOB_TIMEOUT)
-                (void) manager_refresh(m, mj->devices, mj->n_devices);
+                (void) manager_refresh(m, mj->devices, mj->n_devices, false);
         /* Nobody remembers the driver that it had; the next start binds it. */
         if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
                 (void) ledger_withhold(m->node.ledger, address, VERDICT_STUCK, job_message(mj->job));
+        return result;
 }
 
 /* The queue of a phase: what it is about, found when the phase begins, for the inventory may be another one before it

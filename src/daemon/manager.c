@@ -75,11 +75,18 @@ static PlanContext on_context(void *userdata) {
 
 static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                            Refusal *ret) {
-        return manager_allocate(userdata, name, r, owner, ret_job, ret);
+        Verdict v = manager_allocate(userdata, name, r, owner, ret_job, ret);
+
+        /* Fresh facts may have shown what is new. */
+        manager_go_on_starting(userdata);
+        return v;
 }
 
 static Verdict on_release(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
-        return manager_release(userdata, name, generation, ret_job, ret);
+        Verdict v = manager_release(userdata, name, generation, ret_job, ret);
+
+        manager_go_on_starting(userdata);
+        return v;
 }
 
 static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,

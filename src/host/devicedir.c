@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include "host/devicedir.h"
 #include "util/strings.h"
@@ -131,6 +132,12 @@ DeviceDir *device_dir_free(DeviceDir *d) {
 
 void device_dir_set_locked(DeviceDir *d) {
         d->locked = true;
+}
+
+uint64_t device_dir_instance(const DeviceDir *d) {
+        struct stat st;
+
+        return fstat(d->fd, &st) < 0 ? 0 : st.st_ino;
 }
 
 bool device_dir_has(const DeviceDir *d, Attribute a) {

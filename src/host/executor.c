@@ -4,8 +4,10 @@
 #include "host/executor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "host/driver.h"
+#include "host/pcipath.h"
 #include "host/sriov.h"
 #include "util/strings.h"
 
@@ -76,6 +78,12 @@ static const struct {
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
 };
 
+static bool is_gone(const Sysfs *fs, PciAddress address) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
+
+        return fd == -ENOENT;
+}
+
 /* What was so before this run is left alone: it is not this run's to undo. */
 static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const bool *changed, ReportFunction report,
                     void *userdata) {
@@ -88,7 +96,8 @@ static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const
                 if (!changed[i] && (i != failed || step_table[s->kind].undoes_itself))
                         continue;
                 r = step_table[s->kind].undo(fs, s);
-                if (r >= 0)
+                /* A device that is gone has taken along what there was to undo. */
+                if (r >= 0 || is_gone(fs, s->device))
                         continue;
                 report(&(Report){ .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                 result = r;
@@ -107,6 +116,8 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
 
                 report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 r = step_table[s->kind].run(fs, s);
+                if (r < 0 && steps->gone_is_done && is_gone(fs, s->device))
+                        r = 0;
                 if (r < 0) {
                         report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                         return undo_all(fs, steps, i, changed, report, userdata);

@@ -60,7 +60,7 @@ static bool has_direct_region(char *text) {
 
 /* A group of devices that are as they were has the regions that it had: 1 when that is known. */
 static int take_over_group(const Scan *s, const IommuGroup *group) {
-        const IommuGroup *before = s->old ? inventory_find_group(s->old, group->number) : NULL;
+        const IommuGroup *before = s->update ? inventory_find_group(s->old, group->number) : NULL;
 
         if (!before)
                 return 0;

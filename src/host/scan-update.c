@@ -128,7 +128,6 @@ static int update(Scan *s, const PciAddress *devices, size_t n) {
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = append_family(s->old, devices[i], &s->reread, &s->n_reread);
         sort(s->reread, &s->n_reread);
-        /* What is new in a slot may be more than was named. */
         if (r >= 0)
                 r = read_devices(s, s->reread, s->n_reread);
         if (r >= 0)
@@ -150,12 +149,14 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 
         /* What is odd about the node as a whole is found by looking at all of it. */
         if (old->n_notes > 0)
-                return scan_inventory_around(fs, busy, n_busy, ret);
+                return scan_inventory_around(fs, old, busy, n_busy, ret);
         fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
         inv = fd < 0 ? NULL : inventory_new();
         if (!inv)
                 return fd < 0 ? fd : -ENOMEM;
-        s = (Scan){ .fs = fs, .inv = inv, .devices_fd = fd, .busy = busy, .n_busy = n_busy, .old = old };
+        s = (Scan){
+                .fs = fs, .inv = inv, .devices_fd = fd, .busy = busy, .n_busy = n_busy, .old = old, .update = true
+        };
         r = scan_start_libpci(&s, &conf);
         if (r >= 0)
                 r = update(&s, devices, n);
@@ -169,8 +170,9 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
         int group = now->iommu_group;
 
-        if (n_virtfns != before->n_virtfns || now->vendor != before->vendor || now->device != before->device ||
-            now->subsystem_vendor != before->subsystem_vendor || now->subsystem_device != before->subsystem_device)
+        if (now->instance != before->instance || n_virtfns != before->n_virtfns || now->vendor != before->vendor ||
+            now->device != before->device || now->subsystem_vendor != before->subsystem_vendor ||
+            now->subsystem_device != before->subsystem_device)
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
                 group = -1;
@@ -186,7 +188,7 @@ static void take_driver(PciDevice *dev, PciDevice *now) {
         dev->vfio = now->vfio;
 }
 
-int scan_refresh(const Sysfs *fs, PciDevice *dev) {
+int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         PciDevice now = { .iommu_group = -1 };
         size_t n_virtfns;
@@ -197,6 +199,9 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev) {
                 return -ENOENT;
         if (r < 0)
                 return r;
+        if (locked)
+                device_dir_set_locked(d);
+        now.instance = device_dir_instance(d);
         (void) device_dir_virtfns(d, &n_virtfns);
         r = device_facts_read_ids(d, &now);
         if (r >= 0)
@@ -205,6 +210,8 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev) {
                 r = check_same(fs, &now, n_virtfns, dev);
         if (r >= 0)
                 r = device_facts_read_driver(d, &now);
+        if (r >= 0 && locked)
+                r = string_copy(&now.driver_override, dev->driver_override);
         if (r >= 0)
                 take_driver(dev, &now);
         free(now.fault); /* the last scan said so already */

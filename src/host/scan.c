@@ -99,6 +99,7 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciAddress 
         dev->subsystem_device = ids.subsystem_device;
         dev->class = ids.class;
         dev->fault = ids.fault;
+        dev->instance = device_dir_instance(d);
 
         r = read_path(s, name, dev);
         if (r >= 0)
@@ -126,9 +127,22 @@ static bool pf_is_busy(const Scan *s, const DeviceDir *d) {
         return busy;
 }
 
+/* What is not read is as it was, unless it was plugged in since. */
+static int keep_override(Scan *s, PciAddress address) {
+        const PciDevice *before = s->old ? inventory_find(s->old, address) : NULL;
+        PciDevice *now = &s->inv->devices[s->inv->n_devices - 1];
+
+        /* Not added when it went away. */
+        if (!before || s->inv->n_devices == 0 || !pci_address_equal(now->address, address) ||
+            before->instance != now->instance)
+                return 0;
+        return string_copy(&now->driver_override, before->driver_override);
+}
+
 static int scan_device(Scan *s, const char *name, bool shares_slot) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         PciAddress address;
+        bool locked;
         int r;
 
         if (pci_address_parse(name, &address) < 0)
@@ -145,9 +159,12 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
                 return 0; /* went away meanwhile */
         if (r < 0)
                 return inventory_add_note(s->inv, "%s cannot be read (%s) and is skipped.", name, strerror(-r));
-        if (is_busy(s, address) || pf_is_busy(s, d))
+        /* Events come while drivers are still at it. */
+        locked = s->update || is_busy(s, address) || pf_is_busy(s, d);
+        if (locked)
                 device_dir_set_locked(d);
-        return add_device(s, d, name, address, shares_slot);
+        r = add_device(s, d, name, address, shares_slot);
+        return r >= 0 && locked ? keep_override(s, address) : r;
 }
 
 /* Two functions of one slot: "0000:01:00.0", "0000:01:00.1". */
@@ -210,13 +227,14 @@ int scan_start_libpci(Scan *s, PciConf **ret) {
 }
 
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
-        return scan_inventory_around(fs, NULL, 0, ret);
+        return scan_inventory_around(fs, NULL, NULL, 0, ret);
 }
 
-int scan_inventory_around(const Sysfs *fs, const PciAddress *busy, size_t n_busy, Inventory **ret) {
+int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
+                          Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
-        Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy };
+        Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old };
         int r;
 
         if (!inv)

@@ -230,6 +230,7 @@ void device_remove(Sim *sim, Node *dev) {
 }
 
 static void device_return(Sim *sim, Node *dev, uint64_t removed_at, uint64_t rescan_at) {
+        node_renew(dev);
         if (node_child(dev, "driver_override"))
                 node_write(dev, "driver_override", "(null)\n");
         if (node_child(dev, "sriov_drivers_autoprobe"))

@@ -72,6 +72,10 @@ Node *node_new_root(void) {
         return node_new(NODE_DIR, "");
 }
 
+void node_renew(Node *node) {
+        node->serial = ++last_serial;
+}
+
 uint64_t node_last_serial(void) {
         return last_serial;
 }

@@ -56,6 +56,8 @@ void node_attach(Node *dir, Node *node);
 Node *node_ref(Node *node);
 void node_unref(Node *node, uint64_t n);
 uint64_t node_last_serial(void);
+/* As if it was made just now. */
+void node_renew(Node *node);
 GoneName *nodes_take_gone(size_t *ret_n); /* since the last call */
 void nodes_free(void);                    /* all, whoever refers to them: for the end */
 

@@ -219,6 +219,8 @@ static void test_held_back(void **state _unused_) {
                 { "[exclude]\nMatch=type=vf\n", 2 },
                 { "[Exclude\nMatch=type=vf\n", 2 },
                 { "[Exclude] x\nMatch=type=vf\n", 2 },
+                { "Match=type=vf\n[Pool a]\nMatch=type=pf\n", 1 },
+                { "Extra=1\n[Pool a]\nMatch=type=pf\n", 0 },
                 { "[Frob]\nExtra=1\n[Pool a]\nMatch=type=vf\n", 0 },
                 { "[Ex\x01lude]\nMatch=type=vf\n", 1 },
                 { "[Pool a]\nMatch=type=vf\nExclude]\nMatch=type=pf\n", 3 },

@@ -225,7 +225,7 @@ static void test_around_a_busy_device(void **state) {
 
         assert_int_equal(mkfifo(path, 0600), 0);
         (void) alarm(20);
-        assert_int_equal(scan_inventory_around(f->fs, busy, ELEMENTSOF(busy), &f->inv), 0);
+        assert_int_equal(scan_inventory_around(f->fs, NULL, busy, ELEMENTSOF(busy), &f->inv), 0);
         (void) alarm(0);
         nic = find(f, "0000:01:00.0");
         assert_true(nic->has_override);
@@ -328,26 +328,26 @@ static void test_refresh(void **state) {
         nic_has(f, "driver_override", "vfio-pci");
         tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
         tree_dir(f->root, "sys/devices/" NIC "/vfio-dev");
-        assert_int_equal(scan_refresh(f->fs, nic), 0);
+        assert_int_equal(scan_refresh(f->fs, nic, false), 0);
         assert_string_equal(nic->driver, "vfio-pci");
         assert_string_equal(nic->driver_override, "vfio-pci");
         assert_true(nic->vfio);
         assert_int_equal(nic->iommu_group, -1);
         tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../../../../kernel/iommu_groups/7");
         tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/igb");
-        assert_int_equal(scan_refresh(f->fs, nic), -ESTALE);
+        assert_int_equal(scan_refresh(f->fs, nic, false), -ESTALE);
         assert_string_equal(nic->driver, "vfio-pci");
         assert_int_equal(nic->iommu_group, -1);
         tree_file(f->root, "sys/kernel/iommu_groups/7/name", "vfio-noiommu");
-        assert_int_equal(scan_refresh(f->fs, nic), 0);
+        assert_int_equal(scan_refresh(f->fs, nic, false), 0);
         tree_attribute_link(f->root, "0000:01:00.0", "driver", "../../../../bus/pci/drivers/vfio-pci");
         tree_attribute_link(f->root, "0000:01:00.0", "virtfn0", "../0000:01:10.0");
-        assert_int_equal(scan_refresh(f->fs, nic), -ESTALE);
+        assert_int_equal(scan_refresh(f->fs, nic, false), -ESTALE);
         nic = writable(f, scan_nic(f)); /* the link leads nowhere: still the same afterwards */
         assert_int_equal(nic->n_vfs, 0);
-        assert_int_equal(scan_refresh(f->fs, nic), 0);
+        assert_int_equal(scan_refresh(f->fs, nic, false), 0);
         tree_unlink(f->root, "sys/bus/pci/devices/0000:01:00.0");
-        assert_int_equal(scan_refresh(f->fs, nic), -ENOENT);
+        assert_int_equal(scan_refresh(f->fs, nic, false), -ENOENT);
         assert_string_equal(nic->driver, "vfio-pci");
 }
 
