@@ -69,6 +69,9 @@ typedef struct ConfigProblem {
         char *message; /* a sentence */
 } ConfigProblem;
 
+/* "FILE:LINE: MESSAGE". 0 or -ENOMEM; the caller frees. */
+int config_problem_format(const ConfigProblem *p, char **ret);
+
 typedef struct Config {
         char **files; /* those that were read, in this order; none: the defaults */
         size_t n_files;

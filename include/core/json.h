@@ -23,10 +23,11 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev);
 json_object *json_allocation(const Inventory *inv, const Allocation *a);
 json_object *json_plan(const PlanContext *c, const Plan *p);
 json_object *json_refusal(const Refusal *r);
-/* The node: devices, pools, nodes, allocations, notes. version is the program's. */
-json_object *json_describe(const PlanContext *c, const char *version);
-/* Its text, one line. Takes a third of the time, for the objects of thousands of devices are never there at once. */
-char *json_describe_text(const PlanContext *c, const char *version);
+/*
+ * The node: devices, pools, nodes, allocations, notes, as text of one line, which takes a third of the time of an
+ * object: those of thousands of devices are never there at once. version is the program's.
+ */
+char *json_describe(const PlanContext *c, const char *version);
 /* The node as a tree, for people: NUMA nodes, devices below bridges, distances of GPUs and NICs up to so many. */
 #define TOPOLOGY_MATRIX_MAX 512U
 json_object *json_topology(const PlanContext *c);

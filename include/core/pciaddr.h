@@ -31,6 +31,10 @@ static inline bool pci_address_equal(PciAddress a, PciAddress b) {
 }
 /* Appends to an array that began as NULL and 0. -ENOMEM leaves it as it was. */
 int pci_address_append(PciAddress **array, size_t *n, PciAddress a);
+/* Ascending, each once; *n becomes how many are left. */
+void pci_addresses_sort(PciAddress *array, size_t *n);
+/* array: sorted. */
+bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a);
 
 /* Same domain, bus and slot: functions of one card. */
 bool pci_address_same_slot(PciAddress a, PciAddress b);

@@ -320,7 +320,7 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
-        _cleanup_free_ char *text = json_describe_text(&c, VERSION);
+        _cleanup_free_ char *text = json_describe(&c, VERSION);
 
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }

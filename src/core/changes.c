@@ -4,6 +4,7 @@
 #include "core/changes.h"
 
 #include "core/device-state.h"
+#include "util/digest.h"
 #include "util/stringtable.h"
 
 static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
@@ -15,24 +16,6 @@ static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
         [DEVICE_PROPERTY_ALLOCATION] = "Allocation",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_property, DeviceProperty, _DEVICE_PROPERTY_MAX)
-
-/* FNV-1a, 64 bits. */
-#define DIGEST_START 14695981039346656037ULL
-
-static uint64_t digest_bytes(uint64_t digest, const void *data, size_t size) {
-        for (const uint8_t *c = data; size > 0; c++, size--)
-                digest = (digest ^ *c) * 1099511628211ULL;
-        return digest;
-}
-
-/* With its end, so that two strings one after the other cannot be taken for others. */
-static uint64_t digest_string(uint64_t digest, const char *s) {
-        return digest_bytes(digest, s ?: "", strlen(s ?: "") + 1);
-}
-
-static uint64_t digest_number(uint64_t digest, int64_t n) {
-        return digest_bytes(digest, &n, sizeof(n));
-}
 
 static uint64_t identity_of(const PciDevice *dev) {
         uint64_t digest = digest_string(DIGEST_START, dev->name);

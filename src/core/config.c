@@ -66,6 +66,11 @@ Config *config_free(Config *c) {
         return NULL;
 }
 
+int config_problem_format(const ConfigProblem *p, char **ret) {
+        return p->line > 0 ? string_replace(ret, "%s:%u: %s", p->file, p->line, p->message)
+                           : string_replace(ret, "%s: %s", p->file, p->message);
+}
+
 /* Takes the message, also when it fails. */
 static int append_problem(Config *c, const char *file, unsigned line, char *message) {
         _cleanup_free_ char *owned = message;

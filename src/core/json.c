@@ -263,16 +263,6 @@ static json_object *json_missing(const PlanContext *c, const Claim *claim) {
         return o;
 }
 
-/* Devices of allocations that the node does not have any more. */
-static void add_missing(json_object *devices, const PlanContext *c) {
-        for (size_t i = 0; i < c->ledger->n_claims; i++) {
-                const Claim *claim = &c->ledger->claims[i];
-
-                if (!inventory_find(c->inventory, claim->address))
-                        (void) json_object_array_add(devices, json_missing(c, claim));
-        }
-}
-
 /* The node with its devices, which it takes over. */
 static json_object *describe_with(const PlanContext *c, const char *version, json_object *devices) {
         json_object *o = json_object_new_object(), *nodes = json_object_new_array();
@@ -286,17 +276,10 @@ static json_object *describe_with(const PlanContext *c, const char *version, jso
         for (size_t i = 0; i < c->inventory->n_notes; i++)
                 (void) json_object_array_add(notes, json_object_new_string(c->inventory->notes[i]));
         for (size_t i = 0; i < c->config->n_problems; i++) {
-                const ConfigProblem *p = &c->config->problems[i];
-                char place[32] = "";
-                size_t size = strlen(p->file) + strlen(p->message) + sizeof(place) + 4;
-                _cleanup_free_ char *text = malloc(size);
+                _cleanup_free_ char *text = NULL;
 
-                if (!text)
-                        continue;
-                if (p->line > 0)
-                        (void) snprintf(place, sizeof(place), ":%u", p->line);
-                (void) snprintf(text, size, "%s%s: %s", p->file, place, p->message);
-                (void) json_object_array_add(problems, json_object_new_string(text));
+                if (config_problem_format(&c->config->problems[i], &text) >= 0)
+                        (void) json_object_array_add(problems, json_object_new_string(text));
         }
         for (size_t i = 0; i < c->policy->n_problems; i++)
                 (void) json_object_array_add(problems, json_object_new_string(c->policy->problems[i]));
@@ -309,15 +292,6 @@ static json_object *describe_with(const PlanContext *c, const char *version, jso
         json_object_object_add(o, "notes", notes);
         json_object_object_add(o, "config_problems", problems);
         return o;
-}
-
-json_object *json_describe(const PlanContext *c, const char *version) {
-        json_object *devices = json_object_new_array();
-
-        for (size_t i = 0; i < c->inventory->n_devices; i++)
-                (void) json_object_array_add(devices, json_device(c, &c->inventory->devices[i]));
-        add_missing(devices, c);
-        return describe_with(c, version, devices);
 }
 
 /* Takes o over. */
@@ -344,7 +318,7 @@ static int print_devices(json_object *devices, struct printbuf *out, int level, 
         return r >= 0 ? printbuf_memappend(out, "]", 1) : r;
 }
 
-char *json_describe_text(const PlanContext *c, const char *version) {
+char *json_describe(const PlanContext *c, const char *version) {
         json_object *devices = json_object_new_array(), *o;
         char *text;
 

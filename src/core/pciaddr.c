@@ -78,3 +78,23 @@ int pci_address_append(PciAddress **array, size_t *n, PciAddress a) {
         (*array)[(*n)++] = a;
         return 0;
 }
+
+static int compare(const void *a, const void *b) {
+        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
+}
+
+void pci_addresses_sort(PciAddress *array, size_t *n) {
+        size_t kept = 0;
+
+        if (*n == 0)
+                return;
+        qsort(array, *n, sizeof(*array), compare);
+        for (size_t i = 0; i < *n; i++)
+                if (i == 0 || !pci_address_equal(array[i], array[kept - 1]))
+                        array[kept++] = array[i];
+        *n = kept;
+}
+
+bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a) {
+        return n > 0 && bsearch(&a, array, n, sizeof(*array), compare);
+}

@@ -7,6 +7,7 @@
 #include "host/critical.h"
 #include "host/numa.h"
 #include "host/scan.h"
+#include "util/digest.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -185,11 +186,10 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
 
 /* What the host stands on, as one number. */
 static uint64_t critical_digest(const Inventory *inv) {
-        uint64_t digest = inv->critical_unknown ? 1 : 14695981039346656037ULL;
+        uint64_t digest = digest_string(DIGEST_START, inv->critical_unknown);
 
         for (size_t i = 0; i < inv->n_devices; i++)
-                for (const char *c = inv->devices[i].critical; c && *c; c++)
-                        digest = (digest ^ (uint8_t) *c ^ i) * 1099511628211ULL;
+                digest = digest_string(digest, inv->devices[i].critical);
         return digest;
 }
 

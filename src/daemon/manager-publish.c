@@ -54,17 +54,11 @@ static int publish_device(Manager *m, PciAddress address) {
         return 0;
 }
 
-static int address_compare(const void *a, const void *b) {
-        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
-}
-
 /* Each once. */
 static void publish_all_of(Manager *m, PciAddress *devices, size_t n, int r) {
-        if (n > 0)
-                qsort(devices, n, sizeof(*devices), address_compare);
+        pci_addresses_sort(devices, &n);
         for (size_t i = 0; r >= 0 && i < n; i++)
-                if (i == 0 || !pci_address_equal(devices[i], devices[i - 1]))
-                        r = publish_device(m, devices[i]);
+                r = publish_device(m, devices[i]);
         if (r < 0)
                 manager_publish(m);
 }

@@ -125,12 +125,8 @@ static void enqueue(Manager *m, const char *subject) {
         m->n_queue += m->queue[m->n_queue] != NULL;
 }
 
-static int address_compare(const void *a, const void *b) {
-        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
-}
-
 static bool is_new(const Manager *m, PciAddress address) {
-        return !m->announced || bsearch(&address, m->round, m->n_round, sizeof(*m->round), address_compare);
+        return !m->announced || pci_addresses_have(m->round, m->n_round, address);
 }
 
 static void find_pfs(Manager *m) {
@@ -273,7 +269,7 @@ static bool begin_round(Manager *m) {
         m->round = TAKE_PTR(m->arrived);
         m->n_round = m->n_arrived;
         m->n_arrived = 0;
-        qsort(m->round, m->n_round, sizeof(*m->round), address_compare);
+        pci_addresses_sort(m->round, &m->n_round);
         m->phase = START_CONNECTED;
         return true;
 }

@@ -15,11 +15,10 @@
 #include "util/strings.h"
 #include "util/sysfs.h"
 
-#define MAIN_FILE "passthroughd/passthroughd.conf"
-#define NULL_FILE "/dev/null"
+#define NULL_FILE   "/dev/null"
+#define ENTRIES_MAX 65536U /* of any name in one drop-in directory */
 
-/* The first has the last word. */
-static const char *const directories[] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
+const char *const config_directories[CONFIG_DIRECTORIES] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
 
 typedef struct Dropin {
         const char *name; /* in path */
@@ -39,18 +38,18 @@ static void loader_done(Loader *l) {
         free(l->dropins);
 }
 
-static int open_path(const Loader *l, const char *path, int flags) {
+static int open_path(const Sysfs *fs, const char *path, int flags) {
         int fd;
 
-        if (l->fs)
-                return sysfs_open(l->fs, path, flags);
+        if (fs)
+                return sysfs_open(fs, path, flags);
         fd = open(path, flags | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
 
 /* A recorded machine has no device nodes, so the link tells, not what it leads to. */
-static bool is_masked(const Loader *l, const char *path) {
-        _cleanup_close_ int fd = open_path(l, path, O_PATH | O_NOFOLLOW);
+static bool is_masked(const Sysfs *fs, const char *path) {
+        _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
         char target[sizeof(NULL_FILE) + 1];
         ssize_t n = fd < 0 ? -1 : readlinkat(fd, "", target, sizeof(target));
 
@@ -58,8 +57,8 @@ static bool is_masked(const Loader *l, const char *path) {
 }
 
 /* A link that leads nowhere was meant to lead somewhere. */
-static bool is_absent(const Loader *l, const char *path) {
-        _cleanup_close_ int fd = open_path(l, path, O_PATH | O_NOFOLLOW);
+static bool is_absent(const Sysfs *fs, const char *path) {
+        _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
 
         return fd == -ENOENT;
 }
@@ -83,25 +82,38 @@ static const char *why_unreadable(int error) {
         }
 }
 
-/* Returns whether the file is there, whatever is in it, or -ENOMEM. */
-static int read_text(Loader *l, const char *path) {
+int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = -1;
-        _cleanup_free_ char *text = NULL;
-        size_t size = 0;
+        bool masked = is_masked(fs, path);
         int r;
 
-        if (is_masked(l, path))
-                r = 0;
-        else {
-                fd = open_path(l, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-                if (fd == -ENOENT && is_absent(l, path))
+        if (!masked) {
+                fd = open_path(fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+                if (fd == -ENOENT && is_absent(fs, path))
                         return 0;
-                r = fd < 0 ? fd : is_null_device(fd) ? 0 : read_file_fd(fd, CONFIG_TEXT_MAX, &text, &size);
+                if (fd < 0)
+                        return fd;
+                masked = is_null_device(fd);
         }
-        if (r == -ENOMEM)
+        if (!masked) {
+                r = read_file_fd(fd, CONFIG_TEXT_MAX, ret, ret_size);
+                return r < 0 ? r : 1;
+        }
+        *ret = strdup("");
+        *ret_size = 0;
+        return *ret ? 1 : -ENOMEM;
+}
+
+/* Returns whether the file is there, whatever is in it, or -ENOMEM. */
+static int read_text(Loader *l, const char *path) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = config_file_read(l->fs, path, &text, &size);
+
+        if (r == 0 || r == -ENOMEM)
                 return r;
         r = r < 0 ? config_read_failed(l->config, path, why_unreadable(r))
-                  : config_read_text(l->config, path, text ?: "", size);
+                  : config_read_text(l->config, path, text, size);
         return r < 0 ? r : 1;
 }
 
@@ -110,6 +122,31 @@ static bool is_dropin(const char *name) {
         size_t len = strlen(name);
 
         return name[0] != '.' && len > strlen(".conf") && streq(name + len - strlen(".conf"), ".conf");
+}
+
+/* Those of other names do not count, but somebody may have put very many there. */
+int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n) {
+        _cleanup_close_ int fd = open_path(fs, directory, O_RDONLY | O_DIRECTORY);
+        char **names = NULL;
+        size_t n = 0, kept = 0;
+        int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
+
+        *ret = NULL;
+        *ret_n = 0;
+        if (r < 0)
+                return r == -ENOENT && is_absent(fs, directory) ? 0 : r;
+        for (size_t i = 0; i < n; i++)
+                if (is_dropin(names[i]))
+                        names[kept++] = names[i];
+                else
+                        free(names[i]);
+        if (kept > CONFIG_DROPINS_MAX) {
+                names = free_names(names, kept);
+                return -E2BIG;
+        }
+        *ret = names;
+        *ret_n = kept;
+        return 0;
 }
 
 static bool has_dropin(const Loader *l, const char *name) {
@@ -134,18 +171,18 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
 
 /* Directories come in the order of their rank: a name that is there already hides this one. */
 static int find_dropins(Loader *l, const char *directory) {
-        _cleanup_close_ int fd = open_path(l, directory, O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
-        size_t n = 0;
-        int r = fd < 0 ? fd : list_dir_at(fd, ".", CONFIG_DROPINS_MAX, &names, &n);
+        char **names;
+        size_t n;
+        int r = config_dropins_list(l->fs, directory, &names, &n);
 
-        if (r == -ENOMEM || (r == -ENOENT && is_absent(l, directory)))
-                return r == -ENOENT ? 0 : r;
+        if (r == -ENOMEM)
+                return r;
         if (r < 0)
                 return config_read_failed(l->config, directory,
-                                          r == -E2BIG ? "there are more than 256 files" : why_unreadable(r));
+                                          r == -E2BIG ? "there are too many files in it, 256 named *.conf are the limit"
+                                                      : why_unreadable(r));
         for (size_t i = 0; r == 0 && i < n; i++)
-                if (is_dropin(names[i]) && !has_dropin(l, names[i]))
+                if (!has_dropin(l, names[i]))
                         r = add_dropin(l, directory, names[i]);
         names = free_names(names, n);
         return r;
@@ -169,15 +206,15 @@ static int load_searched(Loader *l) {
         bool found = false;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(directories); i++) {
+        for (size_t i = 0; r >= 0 && i < CONFIG_DIRECTORIES; i++) {
                 char path[64];
 
-                (void) snprintf(path, sizeof(path), "%s/" MAIN_FILE, directories[i]);
+                (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE, config_directories[i]);
                 if (!found) {
                         r = read_text(l, path);
                         found = r > 0;
                 }
-                (void) snprintf(path, sizeof(path), "%s/" MAIN_FILE ".d", directories[i]);
+                (void) snprintf(path, sizeof(path), "%s/" CONFIG_MAIN_FILE ".d", config_directories[i]);
                 if (r >= 0)
                         r = find_dropins(l, path);
         }
@@ -199,12 +236,10 @@ void config_log_problems(const Config *c) {
         static const LogFields fields = { .id = MESSAGE_CONFIG_LINE };
 
         for (size_t i = 0; i < c->n_problems; i++) {
-                const ConfigProblem *p = &c->problems[i];
+                _cleanup_free_ char *text = NULL;
 
-                if (p->line > 0)
-                        log_full(LOG_WARNING, 0, &fields, "%s:%u: %s", p->file, p->line, p->message);
-                else
-                        log_full(LOG_WARNING, 0, &fields, "%s: %s", p->file, p->message);
+                if (config_problem_format(&c->problems[i], &text) >= 0)
+                        log_full(LOG_WARNING, 0, &fields, "%s", text);
         }
         if (c->held_back)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_HELD_BACK }), "%s", c->held_back);

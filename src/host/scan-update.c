@@ -11,24 +11,8 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-static int address_compare(const void *a, const void *b) {
-        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
-}
-
 bool scan_is_reread(const Scan *s, PciAddress address) {
-        return s->n_reread > 0 && bsearch(&address, s->reread, s->n_reread, sizeof(*s->reread), address_compare);
-}
-
-static void sort(PciAddress *addresses, size_t *n) {
-        size_t kept = 0;
-
-        if (*n == 0)
-                return;
-        qsort(addresses, *n, sizeof(*addresses), address_compare);
-        for (size_t i = 0; i < *n; i++)
-                if (i == 0 || !pci_address_equal(addresses[i], addresses[i - 1]))
-                        addresses[kept++] = addresses[i];
-        *n = kept;
+        return pci_addresses_have(s->reread, s->n_reread, address);
 }
 
 /* All functions of the slot: whether a function has neighbours decides what is read of it. */
@@ -92,10 +76,10 @@ static int read_new_pfs(Scan *s) {
         }
         if (r < 0 || n == 0)
                 return r;
-        sort(pfs, &n);
+        pci_addresses_sort(pfs, &n);
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = pci_address_append(&s->reread, &s->n_reread, pfs[i]);
-        sort(s->reread, &s->n_reread);
+        pci_addresses_sort(s->reread, &s->n_reread);
         return r < 0 ? r : read_devices(s, pfs, n);
 }
 
@@ -127,7 +111,7 @@ static int update(Scan *s, const PciAddress *devices, size_t n) {
 
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = append_family(s->old, devices[i], &s->reread, &s->n_reread);
-        sort(s->reread, &s->n_reread);
+        pci_addresses_sort(s->reread, &s->n_reread);
         if (r >= 0)
                 r = read_devices(s, s->reread, s->n_reread);
         if (r >= 0)

@@ -129,7 +129,7 @@ static void test_json_plan(void **state) {
 static void test_json_describe_names_what_is_missing(void **state) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_json_ json_object *o = NULL;
-        _cleanup_free_ char *text = NULL, *same = NULL;
+        _cleanup_free_ char *text = NULL;
         json_object *devices = NULL, *present, *missing;
         Allocation *a = allocation_new("vm1");
         AllocationDevice *d = allocation_add_device(a, address_of("0000:99:00.0"), DEVICE_ROLE_HELD);
@@ -137,8 +137,9 @@ static void test_json_describe_names_what_is_missing(void **state) {
         assert_non_null(d);
         d->vendor = 0x10de;
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
-        o = json_describe(&t->context, "0");
-        text = json_text(o, false);
+        text = json_describe(&t->context, "0");
+        assert_non_null(text);
+        o = json_tokener_parse(text);
         assert_true(json_object_object_get_ex(o, "devices", &devices));
         present = json_object_array_get_idx(devices, 0);
         missing = json_object_array_get_idx(devices, json_object_array_length(devices) - 1);
@@ -154,8 +155,6 @@ static void test_json_describe_names_what_is_missing(void **state) {
                 (void) member(missing, key);
         }
         assert_null(strchr(text, '\n'));
-        same = json_describe_text(&t->context, "0");
-        assert_string_equal(same, text);
 }
 
 #define assert_table(type, max, name)                                                                                  \
