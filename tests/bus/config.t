@@ -27,7 +27,7 @@ my @broken = (
         ['an unknown term',         "[Pool gpu]\nMatch=vendor=10de\nMatch=shape=round\n",           3, qr/shape/],
         ['a term that is no id',    "[Pool gpu]\nMatch=vendor=10de\nMatch=vendor=nvidia\n",         3, qr/vendor/],
         ['a line without =',        "[Pool gpu]\nMatch\nMatch=vendor=10de\n",                       2, qr/./],
-        ['a key before a section',  "Match=vendor=8086\n[Pool gpu]\nMatch=vendor=10de\n",           1, qr/./],
+        ['a key before a section',  "JobTimeoutSec=3\n[Pool gpu]\nMatch=vendor=10de\n",           1, qr/./],
         ['a number that is none',   "[Daemon]\nJobTimeoutSec=soon\n[Pool gpu]\nMatch=vendor=10de\n", 2, qr/JobTimeoutSec/],
         ['a number out of range',   "[Pool gpu]\nVirtualFunctions=70000\nMatch=vendor=10de\n",      2, qr/VirtualFunctions/],
         ['CPUs that are none',      "[Daemon]\nHousekeepingCpus=a-b\n[Pool gpu]\nMatch=vendor=10de\n", 2, qr/HousekeepingCpus/],

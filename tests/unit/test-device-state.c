@@ -43,11 +43,11 @@ static void test_states(void **state) {
         _cleanup_node_ TestNode *t = make_node();
 
         assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
-        assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "No pool offers it.");
+        assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "its VFs are in pool 'vf'");
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1 vf=1"), NULL), VERDICT_NONE);
         assert_state(t, GPU, DEVICE_STATE_ALLOCATED, "held by 'vm7'");
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "held by 'vm7'");
-        assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "No pool offers it.");
+        assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "its VFs are in pool 'vf'");
         node_release(t, "vm7");
         assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
