@@ -202,8 +202,8 @@ static void update(Fixture *f, Machine *m) {
                 const PciDevice *dev = inventory_find(some, addresses[i]);
 
                 if (dev)
-                        assert_int_equal(
-                                scan_refresh(f->fs, &some->devices[inventory_device_index(some, dev)], false), 0);
+                        assert_int_equal(scan_refresh(f->fs, &some->devices[inventory_device_index(some, dev)], false),
+                                         0);
         }
         assert_int_equal(scan_inventory(f->fs, &all), 0);
         assert_same_inventory(some, all);
