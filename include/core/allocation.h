@@ -59,12 +59,13 @@ typedef struct Cell {
 
 typedef struct Allocation {
         char *name;
-        char id[37];         /* UUID: also the domain's */
-        uint32_t owner;      /* uid of the caller */
-        uint64_t generation; /* counts up with every allocation of this node */
-        AllocationState state;
-        char *reason;      /* why it is in that state, a sentence; NULL in the usual ones */
-        char *vfio_driver; /* its devices are bound to, whatever VfioDriver= says later */
+        char id[37];           /* UUID: also the domain's */
+        uint32_t owner;        /* uid of the caller */
+        uint64_t generation;   /* counts up with every allocation of this node */
+        AllocationState state; /* as on disk: never in-use */
+        char *domain;          /* running one that has one of its devices, NULL none known; not on disk */
+        char *reason;          /* why it is in that state, a sentence; NULL in the usual ones */
+        char *vfio_driver;     /* its devices are bound to, whatever VfioDriver= says later */
         AllocationDevice
                 *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
         size_t n_devices;
@@ -75,6 +76,9 @@ typedef struct Allocation {
         size_t n_cells;
         uint64_t page_size; /* 0: ordinary pages */
 } Allocation;
+
+/* What it is called: ready, with a domain, is in-use. */
+AllocationState allocation_shown_state(const Allocation *a);
 
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);

@@ -52,6 +52,7 @@ typedef struct ManagerJob {
 } ManagerJob;
 
 typedef struct Live Live;
+typedef struct Guests Guests;
 
 typedef struct Manager {
         Sysfs *fs;
@@ -74,6 +75,7 @@ typedef struct Manager {
         size_t n_arrived;
         StandingList *shown; /* what the bus was told of each device; NULL before the announcement */
         Live *live;          /* manager-live.c */
+        Guests *guests;      /* manager-guests.c */
         bool stopping;       /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
@@ -189,3 +191,8 @@ void manager_live_close(Manager *m);
 int manager_live_start(Manager *m);
 /* A job of ours let go of its devices: what came for them meanwhile can be looked at. */
 void manager_live_job_gone(Manager *m);
+
+/* manager-guests.c */
+/* Begins to follow which domains run (Allocation.domain). */
+int manager_guests_start(Manager *m);
+void manager_guests_stop(Manager *m);

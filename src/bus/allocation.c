@@ -65,7 +65,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
         return sd_bus_message_append(reply, "s",
                                      streq(property, "Name")    ? a->name
                                      : streq(property, "Id")    ? a->id
-                                     : streq(property, "State") ? allocation_state_to_string(a->state)
+                                     : streq(property, "State") ? allocation_state_to_string(allocation_shown_state(a))
                                                                 : a->reason ?: "");
 }
 

@@ -106,8 +106,9 @@ static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_
 
                 r = allocation_path(a->name, &path);
                 if (r >= 0)
-                        r = sd_bus_message_append(reply, "(sstuo)", a->name, allocation_state_to_string(a->state),
-                                                  a->generation, a->owner, path);
+                        r = sd_bus_message_append(reply, "(sstuo)", a->name,
+                                                  allocation_state_to_string(allocation_shown_state(a)), a->generation,
+                                                  a->owner, path);
         }
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
@@ -292,7 +293,8 @@ static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_er
                               a->state == ALLOCATION_FAILED ? "Release it and allocate again."
                                                             : "Allocate again when it is gone.",
                               "'%s' is %s, no guest could start with it.%s%s", a->name,
-                              allocation_state_to_string(a->state), a->reason ? " " : "", a->reason ?: "");
+                              allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "",
+                              a->reason ?: "");
                 return bus_reply_refusal(call, &refusal);
         }
         if (domxml_make(c.inventory, c.config, a, template, &xml, &refusal) != VERDICT_NONE)

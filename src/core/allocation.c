@@ -19,6 +19,10 @@ static const char *const device_role_table[_DEVICE_ROLE_MAX] = {
 };
 DEFINE_STRING_TABLE(device_role, DeviceRole, _DEVICE_ROLE_MAX)
 
+AllocationState allocation_shown_state(const Allocation *a) {
+        return a->state == ALLOCATION_READY && a->domain ? ALLOCATION_IN_USE : a->state;
+}
+
 Allocation *allocation_new(const char *name) {
         _cleanup_(cleanup_allocation_free) Allocation *a = calloc(1, sizeof(*a));
 
@@ -42,6 +46,7 @@ Allocation *allocation_free(Allocation *a) {
         free(a->devices);
         free(a->pins);
         free(a->reason);
+        free(a->domain);
         free(a->vfio_driver);
         free(a->name);
         free(a);

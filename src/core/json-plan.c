@@ -75,8 +75,9 @@ static json_object *json_promise(const Inventory *inv, const Allocation *a, bool
         json_object_object_add(o, "name", planned ? NULL : json_string_or_null(a->name));
         json_object_object_add(o, "id", planned ? NULL : json_object_new_string(a->id));
         json_object_object_add(o, "owner", planned ? NULL : json_object_new_int64(a->owner));
-        json_object_object_add(o, "state",
-                               json_object_new_string(planned ? "planned" : allocation_state_to_string(a->state)));
+        json_object_object_add(
+                o, "state",
+                json_object_new_string(planned ? "planned" : allocation_state_to_string(allocation_shown_state(a))));
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "devices", json_allocation_devices(inv, a));

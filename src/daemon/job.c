@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "bus/names.h"
+#include "daemon/child.h"
 #include "host/executor.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -222,41 +222,23 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static void send_report(const Report *report, void *userdata) {
-        const int *fd = userdata;
-
-        /* The parent is gone when this fails; so are we, by PR_SET_PDEATHSIG. */
-        (void) !write(*fd, report, sizeof(*report));
+        /* The parent is gone when this fails; so are we. */
+        (void) !write(CHILD_REPORT_FD, report, sizeof(*report));
 }
-
-/* The first descriptor after stdio. */
-#define REPORT_FD 3
 
 /* go: the parent sends a byte when it watches us, or is gone; without it nothing is written. */
 _Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, int fd, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        sigset_t none;
         int r;
 
-        /* A restarted daemon takes the work up again; two writers must not meet. */
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-                _exit(CHILD_FAILED_DIRTY);
         if (read(go, &(char){ 0 }, 1) != 1)
                 _exit(CHILD_FAILED_DIRTY);
-        (void) prctl(PR_SET_NAME, "passthroughd-job");
-        (void) sigemptyset(&none);
-        (void) sigprocmask(SIG_SETMASK, &none, NULL);
-        /*
-         * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for
-         * ever would keep the daemon's bus name from its successor.
-         */
-        if (fd != REPORT_FD && dup2(fd, REPORT_FD) < 0)
+        /* A restarted daemon takes the work up again; two writers must not meet. */
+        if (child_settle(parent, "passthroughd-job", fd) < 0)
                 _exit(CHILD_FAILED_DIRTY);
-        (void) close_range(REPORT_FD + 1, ~0U, 0);
-        fd = REPORT_FD;
         r = sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs);
         if (r == 0)
-                r = executor_run(fs, job->steps, send_report, &fd);
+                r = executor_run(fs, job->steps, send_report, NULL);
         _exit(r == 0 ? CHILD_DONE : r > 0 ? CHILD_FAILED : CHILD_FAILED_DIRTY);
 }
 

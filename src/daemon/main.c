@@ -77,7 +77,7 @@ int main(int argc, char *argv[]) {
                 return 2;
         }
         if (r == 0)
-                return EXIT_SUCCESS;
+                return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
         /* A reload that is asked for this early is done when it can be. */
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);

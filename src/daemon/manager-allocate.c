@@ -307,6 +307,9 @@ static Verdict check_release(const Manager *m, const Allocation *a, const char *
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
+        if (a->domain)
+                return refuse(ret, VERDICT_BUSY, NULL, "Shut it down first.", "The domain '%s' runs with '%s'.",
+                              QUOTABLE(a->domain), name);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
                 v = ledger_check_withheld(m->node.ledger, a->devices[i].address, ret);
         return v;

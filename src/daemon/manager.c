@@ -56,6 +56,7 @@ Manager *manager_free(Manager *m) {
         free(m->arrived);
         standing_list_free(m->shown);
         manager_live_close(m);
+        manager_guests_stop(m);
         server_free(m->server);
         sd_event_unref(m->event);
         store_close(m->store);
@@ -193,6 +194,9 @@ int manager_run(Manager *m) {
         r = server_new(m->event, &server_callbacks, m, &m->server);
         if (r < 0)
                 return r;
+        r = manager_guests_start(m);
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the event loop: %m");
         manager_go_on_starting(m);
         r = sd_event_loop(m->event);
         return r < 0 ? log_error_errno(r, "The event loop failed: %m") : r;

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Processes of the daemon's own that may block for ever. */
+
+#include <sys/types.h>
+
+/* The only descriptor that a child keeps but stdio: where it reports. */
+#define CHILD_REPORT_FD 3
+
+/*
+ * For a child that was just forked: it dies with its parent, gets signals again, is called name, and has closed all but
+ * stdio and report, which is CHILD_REPORT_FD then. -ESRCH when the parent is gone already.
+ */
+int child_settle(pid_t parent, const char *name, int report);

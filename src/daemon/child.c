@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "daemon/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int child_settle(pid_t parent, const char *name, int report) {
+        sigset_t none;
+
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                return -ESRCH;
+        (void) prctl(PR_SET_NAME, name);
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        /*
+         * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for
+         * ever would keep the daemon's bus name from its successor.
+         */
+        if (report != CHILD_REPORT_FD && dup2(report, CHILD_REPORT_FD) < 0)
+                return -errno;
+        (void) close_range(CHILD_REPORT_FD + 1, ~0U, 0);
+        return 0;
+}

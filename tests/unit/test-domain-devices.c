@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "core/domain-devices.h"
+#include "util/cleanup.h"
+
+/* As libvirt writes a running domain, with what is ours to find and what only looks like it. */
+static const char document[] =
+        "<domain type='kvm' id='3'><name>a</name><devices>\n"
+        "<hostdev mode='subsystem' type='pci' managed='no'><driver name='vfio'/>"
+        "<source><address domain='0x0000' bus='0x82' slot='0x00' function='0x0'/></source>"
+        "<address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/></hostdev>"
+        "<interface type='hostdev'><source>"
+        "<address type='pci' domain='0x10000' bus='131' slot='4' function='7'/></source></interface>"
+        "<disk type='nvme' device='disk'><source type='pci' managed='no' namespace='1'>"
+        "<address domain='0x0000' bus='0xff' slot='0x1f' function='0x0'/></source></disk>"
+        "<hostdev mode='subsystem' type='mdev'><source>"
+        "<address uuid='c2177883-f1bb-47f0-914d-32a22e3a8804'/></source></hostdev>"
+        "<hostdev mode='subsystem' type='usb'><source><address bus='1' device='3'/></source></hostdev>"
+        "<interface type='network'><source network='default'/></interface>"
+        "<hostdev type='pci'><source><address bus='0x100' slot='0' function='0'/></source></hostdev>"
+        "<hostdev type='pci'><source><address bus='one' slot='0' function='0'/></source></hostdev>"
+        "<hostdev type='pci'><source><address bus='' slot='0' function='0'/></source></hostdev>"
+        "<hostdev type='pci'><source><address bus='1' slot='32' function='0'/></source></hostdev>"
+        "</devices></domain>";
+
+static void test_sources(void **state) {
+        static const char *const expected[] = { "0000:82:00.0", "10000:83:04.7", "0000:ff:1f.0" };
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+
+        assert_int_equal(domain_devices_append(document, &devices, &n), 0);
+        assert_int_equal(n, ELEMENTSOF(expected));
+        for (size_t i = 0; i < n; i++)
+                assert_string_equal(PCI_ADDRESS_STR(devices[i]), expected[i]);
+}
+
+static void test_no_domain(void **state) {
+        static const char *const documents[] = {
+                "", "<domain", "<network><devices/></network>", "<domain/>", "no document",
+        };
+        PciAddress *devices = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(documents); i++)
+                assert_int_equal(domain_devices_append(documents[i], &devices, &n), -EINVAL);
+        assert_int_equal(n, 0);
+        assert_int_equal(domain_devices_append("<domain><devices/></domain>", &devices, &n), 0);
+        assert_int_equal(n, 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_sources),
+                cmocka_unit_test(test_no_domain),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
