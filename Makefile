@@ -10,6 +10,8 @@
 # make install, uninstall  into, or from, $(DESTDIR)$(PREFIX)
 # make deb                 a Debian package in BUILD
 # make deb-check           installs, starts, upgrades and purges it in a fresh Debian 12 under systemd-nspawn (root, network)
+# make lab                 the tests of tests/lab in an emulated machine with a real kernel, IOMMU, SR-IOV and libvirt (root, network); LAB="a.t b.t"
+# make lab-shell           a root shell on that machine
 #
 # Knobs: DEVELOPER=1 (warnings are errors)  SANITIZE=address,undefined  BUILD=DIR  V=1 (show commands)  DESTDIR=  PREFIX=
 #        CC= CFLAGS= LDFLAGS= are yours; ours are added.
@@ -70,7 +72,7 @@ FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
 OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES))
 
-.PHONY: all deps demo check fuzz fuzz-programs bench lint install uninstall deb deb-check clean tests
+.PHONY: all deps demo check fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 tests: all $(NODESIM) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
@@ -151,15 +153,21 @@ $(BUILD)/passthroughd.service: systemd/passthroughd.service Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(s\?bin\)/,$(PREFIX)/\1/,' $< > $@
 
+# Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
+install uninstall: export DESTDIR := $(DESTDIR)
+ifneq ($(words [$(PREFIX)] [$(SYSCONFDIR)] [$(UNITDIR)]),3)
+$(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
+endif
+
 # The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
 install: all $(BUILD)/passthroughd.service
-	$(Q)$(foreach f,$(INSTALLED),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) $(DESTDIR)$(call field,3,$(f)) &&) true
-	$(Q)install -vd $(DESTDIR)$(CONFIG_FILE).d
-	$(Q)test -e $(DESTDIR)$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf $(DESTDIR)$(CONFIG_FILE)
+	$(Q)$(foreach f,$(INSTALLED),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
+	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
+	$(Q)test -e "$$DESTDIR"$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf "$$DESTDIR"$(CONFIG_FILE)
 
 uninstall:
-	$(Q)rm -vf $(foreach f,$(INSTALLED),$(DESTDIR)$(call field,3,$(f)))
-	@echo 'Left: $(DESTDIR)$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
+	$(Q)rm -vf $(foreach f,$(INSTALLED),"$$DESTDIR"$(call field,3,$(f)))
+	@echo "Left: $$DESTDIR"'$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
 
 # A binary package of what "make install" installs.
 deb: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
@@ -167,6 +175,10 @@ deb: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
+
+lab lab-shell: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
+	$(Q)+BUILD=$(BUILD) tests/lab/build
+	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),prove --verbose --timer tests/lab/run $(if $(LAB),:: $(LAB)),tests/lab/run --shell)
 
 clean:
 	rm -rf $(BUILD)

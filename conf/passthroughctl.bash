@@ -16,6 +16,13 @@ _passthroughctl_column() {
     passthroughctl "${@:2}" 2>/dev/null | awk -v c="$1" 'NR > 1 && $c != "-" { print $c }' | sort -u
 }
 
+# What is offered is on standard input; readline quotes what is a name of a file, and adds the slash of a directory.
+_passthroughctl_files() {
+    mapfile -t COMPREPLY
+    compopt -o filenames 2>/dev/null
+    return 0
+}
+
 _passthroughctl() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} verb='' i words=''
     # Readline breaks words at "=" and ":"; a pool's count and an address come in pieces.
@@ -36,8 +43,8 @@ _passthroughctl() {
     --numa) words='required preferred socket legacy' ;;
     --proximity) words='switch root-complex node any' ;;
     --pool) words=$(_passthroughctl_column 2 list) ;;
-    --template | --config) mapfile -t COMPREPLY < <(compgen -f -- "$cur") && return ;;
-    --node) mapfile -t COMPREPLY < <(compgen -f -X '!*.tree' -- "$cur" && compgen -d -- "$cur") && return ;;
+    --template | --config) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
+    --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
     --cpus | --memory | --page-size | --cells | --generation) return ;;
     *)

@@ -16,6 +16,7 @@ typedef struct Verb {
         unsigned options;      /* OPTION_BIT()s besides OPTIONS_GLOBAL */
         const char *help;      /* one line */
         const OptionNote *notes;
+        const char *instead; /* what to do with an operand too many, which comes after it; NULL: nothing */
 } Verb;
 
 int verb_list(const Args *args);

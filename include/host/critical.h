@@ -21,3 +21,6 @@ int critical_mark(const Sysfs *fs, Inventory *inv);
  * -ENOMEM.
  */
 int critical_nvme_subsystem(const char *path, char **ret);
+
+/* In mountinfo and swaps space, tab, newline and backslash are "\040" and so on. In place. */
+void critical_unescape(char *s);

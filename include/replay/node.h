@@ -12,7 +12,7 @@ typedef struct ReplayNode ReplayNode;
 
 /*
  * node: a .tree file or a directory; config: NULL for what was recorded. For a process of its own: it may change the
- * environment and the user namespace. Nothing is on disk any more when this returns. On failure *ret_problem (caller
+ * user namespace. Nothing is on disk any more when this returns. On failure *ret_problem (caller
  * frees) is a sentence.
  */
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem);

@@ -24,11 +24,11 @@ Replay *replay_free(Replay *r);
 DEFINE_CLEANUP(Replay *, replay_free)
 
 /*
- * Makes a directory from a .tree file, below $TMPDIR, /dev/shm or /tmp: what the daemon would read of that machine. The
- * file may be hostile. Caller removes it with tree_remove() and frees the path. On failure *ret_problem (caller frees)
- * is a sentence, or NULL for want of memory.
+ * Makes a directory from a .tree file, in the directory top (NULL: $TMPDIR, /dev/shm or /tmp): what the daemon would
+ * read of that machine. The file may be hostile. Caller removes it with tree_remove() and frees the path. On failure
+ * *ret_problem (caller frees) is a sentence, or NULL for want of memory.
  */
-int tree_unpack(const char *file, char **ret_dir, char **ret_problem);
+int tree_unpack(const char *file, const char *top, char **ret_dir, char **ret_problem);
 void tree_remove(const char *dir);
 
 typedef enum SnapshotFlags {
@@ -38,9 +38,9 @@ typedef enum SnapshotFlags {
 /*
  * Records the machine below root, "/" for this one, as a .tree on out: what the daemon reads, as far as this user may.
  * Never what can block (sriov_numvfs) or wakes a device. On failure *ret_problem (caller frees) is a sentence, or NULL
- * for want of memory.
+ * for want of memory. Whether out could take it is not looked at: that is for who flushes it.
  */
 int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem);
-/* As above of a recorded node, a .tree file or a directory. For a process of its own: it may change the environment and
- * the user namespace. What it unpacks is gone when this returns, and however the process ends but for SIGKILL. */
+/* As above of a recorded node, a .tree file or a directory. For a process of its own: it may change the
+ * user namespace. What it unpacks is gone when this returns, and however the process ends but for SIGKILL. */
 int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);

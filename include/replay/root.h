@@ -20,9 +20,9 @@ typedef struct Root {
 #define _cleanup_root_ _cleanup_(root_done)
 
 /*
- * node: a .tree file or a directory. For a process of its own: it may change the environment and the user namespace,
- * and until root_done() signals may have to wait. On failure *ret_problem (caller frees) is a sentence, or NULL for
- * want of memory.
+ * node: a .tree file or a directory, either with what any machine has. For a process of its own: it may change the user
+ * namespace, and until root_done() signals may have to wait. On failure *ret_problem (caller frees) is a sentence, or
+ * NULL for want of memory.
  */
 int root_open(Root *root, const char *node, char **ret_problem);
 void root_done(Root *root);

@@ -31,7 +31,7 @@ int record_directory(Recorder *r, const char *path);
 int record_unreadable(Recorder *r, const char *path, int error);
 int record_bytes(Recorder *r, const char *path, const char *data, size_t size);
 
-/* Names in a directory below the root, sorted; none when it is not there. */
+/* Names in a directory below the root, sorted; none when it is not there, or cannot be read, which is recorded. */
 int record_list(Recorder *r, const char *path, int *ret_fd, char ***ret, size_t *ret_n);
 
 /* An entry of a directory, while record() below has it. */
@@ -43,10 +43,10 @@ typedef struct Entry {
 /* Calls record() for each whose name begins with prefix, in the order of the names, until it fails. 0, or -ENOMEM. */
 int record_entries(Recorder *r, const char *dir, const char *prefix, int (*record)(Recorder *r, const Entry *entry));
 
-/* Filters. */
+/* A filter. */
 char *filter_digits(const Recorder *r, char *text);
-char *filter_scrub(const Recorder *r, char *text);
 
 int record_pci(Recorder *r);     /* functions and bridges, drivers, groups */
 int record_classes(Recorder *r); /* block devices and interfaces, and what they are stacked on */
-int record_host(Recorder *r);    /* CPUs, memory, mounts, swap, routes, command line, configuration */
+int record_host(Recorder *r);    /* CPUs, memory, mounts, swap, routes, command line */
+int record_configuration(Recorder *r);

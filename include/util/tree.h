@@ -16,7 +16,8 @@
 #define TREE_VALUES_MAX   (512U * 1024U * 1024U) /* bytes of all paths and values, those of braces counted each */
 #define TREE_INCLUDE_MAX  8U                     /* depth of %include */
 #define TREE_INCLUDES_MAX 256U                   /* how many there are */
-#define TREE_ITEMS_MAX    (4U * 1024U * 1024U)   /* items of one tree, those of braces counted each */
+#define TREE_ITEMS_MAX    (1024U * 1024U)        /* items of one tree, those of braces counted each */
+#define TREE_BRACES_MAX   65536U                 /* paths that the braces of one line stand for */
 #define TREE_CONFIG_MAX   4096U                  /* bytes of PCI config space */
 #define TREE_PATH_MAX     2048U                  /* bytes of a path */
 #define TREE_DEPTH_MAX    64U                    /* components of a path */

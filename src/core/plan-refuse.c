@@ -76,6 +76,16 @@ static Verdict refuse_empty_pool(const Pool *pool, unsigned wanted, Refusal *ret
                 pool->name, wanted);
 }
 
+/* held: devices that an allocation has and that nothing else keeps from being free. */
+static const char *advise(const SearchPool *pool, unsigned n_free, unsigned held) {
+        if (n_free + held >= pool->wanted)
+                return "Release an allocation that has some, or ask for fewer.";
+        if (n_free > 0)
+                return "Ask for fewer.";
+        return held > 0 ? "Release an allocation that has some, and ask for fewer."
+                        : "'passthroughctl explain DEVICE' says what keeps a device from being free.";
+}
+
 static Verdict check_counts(const Planner *p, Refusal *ret) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
                 const SearchPool *pool = &p->pools[i];
@@ -86,9 +96,7 @@ static Verdict check_counts(const Planner *p, Refusal *ret) {
                 count_pool(p, pool->pool, &all, &held);
                 if (all == 0)
                         return refuse_empty_pool(pool->pool, pool->wanted, ret);
-                (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL,
-                              n_free + held >= pool->wanted ? "Release an allocation that has some, or ask for fewer."
-                                                            : "Ask for fewer.",
+                (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, advise(pool, n_free, held),
                               "Pool '%s' has %u of its %u devices free, %u wanted.", pool->pool->name, n_free, all,
                               pool->wanted);
                 if (ret && ret->message)

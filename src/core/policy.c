@@ -283,8 +283,12 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
                               "To offer VFs, take the PF out of that pool first.",
                               "No pool offers it: its PF %s is in pool '%s', and a VF is not offered beside its PF.",
                               PCI_ADDRESS_STR(pf->address), policy_pool(p, pf)->name);
-        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Add a Match= line for it to a [Pool NAME] section.",
-                      "No pool offers it.");
+        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                      p->inventory->iommu ? "Add a Match= line for it to a [Pool NAME] section."
+                                          : "Enable the IOMMU first, without it no pool can offer anything: VT-d or "
+                                            "AMD-Vi in the firmware, and intel_iommu=on (Intel). Then add a Match= "
+                                            "line for it to a [Pool NAME] section.",
+                      p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
 }
 
 static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {

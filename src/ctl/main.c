@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl: the table of verbs, usage printed from it, and the way into a verb and out of the program. */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 
@@ -37,7 +38,7 @@ static const Verb verbs[] = {
           "Print the libvirt domain of an allocation" },
         { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens", monitor_notes },
         { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
-          "Record this machine: a .tree file on stdout", snapshot_notes },
+          "Record this machine: a .tree file on stdout", snapshot_notes, "it writes to standard output, use > " },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };
@@ -101,7 +102,9 @@ static int check_args(const Args *args, const Verb *verb) {
         if (args->n_operands < verb->min)
                 return report_usage(args, "%s needs %s", verb->name, verb->arguments);
         if (args->n_operands > verb->max)
-                return report_usage(args, "%s has no use for '%s'", verb->name, args->operands[verb->max]);
+                return report_usage(args, "%s has no use for '%s'%s%s%s", verb->name, args->operands[verb->max],
+                                    verb->instead ? ": " : "", verb->instead ?: "",
+                                    verb->instead ? args->operands[verb->max] : "");
         return 0;
 }
 
@@ -126,10 +129,21 @@ static int run_verb(const Args *args) {
         return r != 0 ? r : verb->run(args);
 }
 
+/* Else what is opened next would be taken for the standard output that was closed, and written to. */
+static void fill_descriptors(void) {
+        int fd;
+
+        do
+                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        while (fd >= 0 && fd <= STDERR_FILENO);
+        cleanup_close(&fd);
+}
+
 int main(int argc, char **argv) {
         _cleanup_(args_done) Args args = { 0 };
         int r;
 
+        fill_descriptors();
         (void) setlocale(LC_CTYPE, "");
         r = args_parse(&args, argc, argv);
         if (r == -ENOMEM)

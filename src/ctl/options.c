@@ -92,6 +92,8 @@ static int take_number(Args *args, Option option, const char *value) {
 
         if (r == -ERANGE)
                 return report_usage(args, "'%s %s' is too large", info->name, value);
+        if (r == 0 && args->number[option] == 0 && option != OPTION_GENERATION)
+                return report_usage(args, "'%s %s' asks for nothing: leave it out, or ask for more", info->name, value);
         if (r < 0)
                 return report_usage(args, "'%s %s' is not a %s", info->name, value,
                                     size ? "size: give a number with K, M, G or T, such as 20G" : "whole number");
@@ -103,6 +105,8 @@ static int take_option(Args *args, Option option, const char *value) {
 
         args->given |= OPTION_BIT(option);
         args->text[option] = value;
+        if (info->type != OPTION_TYPE_FLAG && !*value)
+                return report_usage(args, "%s needs a value, %s", info->name, info->value);
         if (info->type == OPTION_TYPE_NUMBER || info->type == OPTION_TYPE_SIZE)
                 return take_number(args, option, value);
         if (info->type == OPTION_TYPE_TEXT && !text_is_clean(value))

@@ -18,19 +18,19 @@
 static int read_text(const char *file, char **ret, size_t *ret_size) {
         _cleanup_free_ char *data = malloc(TEMPLATE_MAX + 2);
         FILE *f = streq(file, "-") ? stdin : fopen(file, "re");
-        bool failed;
+        int error;
         size_t n;
 
         if (!f)
                 return -errno;
         n = data ? fread(data, 1, TEMPLATE_MAX + 1, f) : 0;
-        failed = ferror(f);
+        error = ferror(f) ? -errno : 0;
         if (f != stdin)
                 (void) fclose(f);
         if (!data)
                 return -ENOMEM;
-        if (failed)
-                return -EIO;
+        if (error < 0)
+                return error;
         if (n > TEMPLATE_MAX)
                 return -E2BIG;
         data[n] = '\0';

@@ -163,6 +163,10 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         int r = start(m);
 
+        if (r < 0 && m->guests->pid > 0) {
+                (void) kill(m->guests->pid, SIGKILL);
+                forget_child(m->guests);
+        }
         if (r < 0)
                 log_warning_errno(r, "Failed to ask libvirt which domains run, ignoring: %m");
         return 0;

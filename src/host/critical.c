@@ -183,8 +183,7 @@ static int mark_user(const Sysfs *fs, Inventory *inv, const char *link, const ch
         return r < 0 ? r : walk_down(&w, real, chain, 0);
 }
 
-/* In mountinfo and swaps space, tab, newline and backslash are "\040" and so on. In place. */
-static void unescape(char *s) {
+void critical_unescape(char *s) {
         char *to = s;
 
         for (const char *from = s; *from; to++) {
@@ -202,7 +201,7 @@ static void unescape(char *s) {
 static int mark_node(const Sysfs *fs, Inventory *inv, char *node, const char *use) {
         _cleanup_free_ char *real = NULL, *link = NULL;
 
-        unescape(node);
+        critical_unescape(node);
         if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
                 return 0;
         /* A recorded machine has no device nodes: then the name has to do. */
@@ -230,7 +229,7 @@ static int mark_mount(const Sysfs *fs, Inventory *inv, char *line) {
                 else if (i == 4)
                         mount = word;
         }
-        unescape(mount);
+        critical_unescape(mount);
         clean = text_is_clean(mount);
         if (asprintf(&use, "%s (mounted)", clean ? mount : "a file system") < 0) {
                 use = NULL;

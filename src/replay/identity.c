@@ -50,19 +50,23 @@ static uint64_t sip_hash(const uint64_t key[static 2], const void *data, size_t 
         return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-int identities_init(Identities *i, bool keep, const char *host) {
+int identities_init(Identities *i, bool keep, const char *name) {
+        size_t n = name ? strcspn(name, ".") : 0;
+
         *i = (Identities){ .keep = keep };
         if (getrandom(i->key, sizeof(i->key), 0) != sizeof(i->key))
                 return -EIO;
-        if (host && strlen(host) >= HOST_MIN && !streq(host, "localhost") && !(i->host = strdup(host)))
-                return -ENOMEM;
-        return 0;
+        if (n < HOST_MIN || (n == strlen("localhost") && strncmp(name, "localhost", n) == 0))
+                return 0;
+        i->host = strndup(name, n);
+        i->domain = strdup(name + n);
+        return i->host && i->domain ? 0 : -ENOMEM;
 }
 
 void identities_done(Identities *i) {
         explicit_bzero(i->key, sizeof(i->key));
-        free(i->host);
-        i->host = NULL;
+        free(TAKE_PTR(i->host));
+        free(TAKE_PTR(i->domain));
 }
 
 /* Hex digits of text replaced by those of the hash of all of them; n is how many bytes of text. */
@@ -103,12 +107,14 @@ void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t 
                 bytes[j] = (unsigned char) (hash >> 8 * (j % 8));
 }
 
-/* Two hex digits, a colon, and so on. */
+/* Two hex digits, a colon or a dash, and so on. */
 static bool is_mac(const char *s) {
         for (size_t i = 0; i < MAC_LENGTH; i++)
-                if (i % 3 == 2 ? s[i] != ':' : !isxdigit((unsigned char) s[i]))
+                if (i % 3 == 2 ? (s[i] != ':' && s[i] != '-') || s[i] != s[2] : !isxdigit((unsigned char) s[i]))
                         return false;
-        return !isxdigit((unsigned char) s[MAC_LENGTH]) && s[MAC_LENGTH] != ':';
+        if (s[MAC_LENGTH] == s[2])
+                return !isxdigit((unsigned char) s[MAC_LENGTH + 1]); /* else a longer one, or something else */
+        return !isalnum((unsigned char) s[MAC_LENGTH]);
 }
 
 static bool is_uuid(const char *s) {
@@ -118,29 +124,46 @@ static bool is_uuid(const char *s) {
         return !isalnum((unsigned char) s[UUID_LENGTH]);
 }
 
-/* udev's last resort for the name of an interface, "enx001b213a4f2c": how much comes before the digits. */
-static size_t mac_name(const char *s) {
-        if ((strncmp(s, "enx", 3) != 0 && strncmp(s, "wlx", 3) != 0) || strspn(s + 3, "0123456789abcdef") != 12)
+/* A MAC address, a GUID, or the id of a machine, without anything between its digits; where numbers have a meaning, not
+ * one that could be decimal. */
+static size_t bare_digits(const char *s, bool decimal) {
+        size_t n = strspn(s, "0123456789abcdefABCDEF");
+
+        if ((n != 12 && n != 16 && n != 32) || isalnum((unsigned char) s[n]))
                 return 0;
-        return 3;
+        return decimal || strspn(s, "0123456789") < n ? n : 0;
 }
 
-/* A word that gives a name: how much of it comes before the name. "PARTUUID=" and "PARTLABEL=" too. */
-static size_t named(const char *s, bool word_before) {
-        static const char *const keys[] = { "UUID=",   "LABEL=",      "hostname=",     "ip=",      "nfsroot=", "uuid=",
-                                            "BOOTIF=", "nameserver=", "rd.luks.name=", "netroot=", "ifname=" };
+/* udev's last resort for the name of an interface, "enx001b213a4f2c": how much comes before the digits. */
+static size_t mac_name(const char *s) {
+        static const char types[][3] = { "en", "ib", "sl", "wl", "ww" };
+
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                if (strncmp(s, types[i], 2) == 0 && s[2] == 'x' && strspn(s + 3, "0123456789abcdef") == 12)
+                        return 3;
+        return 0;
+}
+
+/* A word that gives a name: how much of it comes before the name. "PARTUUID=" and "PARTLABEL=" end so too. */
+static size_t named(const char *s) {
+        static const char *const keys[] = { "UUID=", "LABEL=" };
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
-                if ((!word_before || i < 2) && strncmp(s, keys[i], strlen(keys[i])) == 0)
+                if (strncmp(s, keys[i], strlen(keys[i])) == 0)
                         return strlen(keys[i]);
         return 0;
 }
 
-static bool is_word(char c) {
-        return isalnum((unsigned char) c) || c == '-';
+/* How much of s is the name of the machine, with its domain where that follows. */
+static size_t host_name(const Identities *i, const char *s) {
+        size_t host = strlen(i->host), domain = strlen(i->domain);
+
+        if (strncasecmp(s, i->host, host) != 0 || isalnum((unsigned char) s[host]))
+                return 0;
+        return host + (strncasecmp(s + host, i->domain, domain) == 0 ? domain : 0);
 }
 
-static void write_hash(const Identities *i, const char *s, size_t n, FILE *f) {
+void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f) {
         (void) fprintf(f, "%012llx", (unsigned long long) sip_hash(i->key, s, n) & 0xffffffffffffULL);
 }
 
@@ -154,38 +177,46 @@ static void write_replaced(const Identities *i, const char *s, size_t skip, size
         (void) fputs(text, f);
 }
 
-/* Writes what s begins with, replaced; returns how much of s that was. */
-static size_t write_identity(const Identities *i, const char *s, bool word_before, bool with_host, FILE *f) {
-        size_t host = i->host && with_host ? strlen(i->host) : 0, skip;
+static size_t write_named(const Identities *i, const char *s, size_t skip, FILE *f) {
+        size_t n = strcspn(s + skip, " \t\n/\"',");
 
-        if (!word_before && is_uuid(s))
+        (void) fwrite(s, 1, skip, f);
+        if (is_uuid(s + skip) && n == UUID_LENGTH)
+                write_replaced(i, s + skip, 0, n, f);
+        else if (n > 0)
+                identities_write_hash(i, s + skip, n, f);
+        return skip + n;
+}
+
+/* Writes what s begins with, replaced; returns how much of s that was. inside: of a word that began before. */
+static size_t write_identity(const Identities *i, const char *s, bool inside, bool with_host, FILE *f) {
+        size_t skip = named(s), n;
+
+        if (skip > 0)
+                return write_named(i, s, skip, f);
+        if (inside)
+                return 0;
+        if (is_uuid(s))
                 return write_replaced(i, s, 0, UUID_LENGTH, f), UUID_LENGTH;
-        if (!word_before && is_mac(s))
+        if (is_mac(s))
                 return write_replaced(i, s, 0, MAC_LENGTH, f), MAC_LENGTH;
-        skip = word_before ? 0 : mac_name(s);
+        skip = mac_name(s);
         if (skip > 0)
                 return write_replaced(i, s, skip, 12, f), skip + 12;
-        skip = named(s, word_before);
-        if (skip > 0) {
-                size_t n = strcspn(s + skip, " \t\n/\"',");
-
-                (void) fwrite(s, 1, skip, f);
-                if (is_uuid(s + skip) && n == UUID_LENGTH)
-                        write_replaced(i, s + skip, 0, n, f);
-                else if (n > 0)
-                        write_hash(i, s + skip, n, f);
-                return skip + n;
-        }
-        if (host == 0 || word_before || strncasecmp(s, i->host, host) != 0 || is_word(s[host]))
-                return 0;
-        write_hash(i, i->host, host, f);
-        return host;
+        skip = strncmp(s, "0x", 2) == 0 ? 2 : 0;
+        n = bare_digits(s + skip, with_host);
+        if (n > 0)
+                return write_replaced(i, s, skip, n, f), skip + n;
+        n = i->host && with_host ? host_name(i, s) : 0;
+        if (n > 0)
+                identities_write_hash(i, i->host, strlen(i->host), f);
+        return n;
 }
 
 char *identities_scrub(const Identities *i, const char *text, bool with_host) {
         char *copy = NULL;
         size_t size;
-        bool word = false;
+        bool inside = false;
         FILE *f;
 
         if (i->keep)
@@ -194,18 +225,34 @@ char *identities_scrub(const Identities *i, const char *text, bool with_host) {
         if (!f)
                 return NULL;
         while (*text) {
-                size_t n = write_identity(i, text, word, with_host, f);
+                size_t n = write_identity(i, text, inside, with_host, f);
 
                 if (n == 0) {
                         (void) fputc(*text, f);
                         n = 1;
                 }
-                word = is_word(text[n - 1]);
+                inside = isalnum((unsigned char) text[n - 1]);
                 text += n;
         }
         if (fclose(f) != 0) {
                 free(copy);
                 return NULL;
+        }
+        return copy;
+}
+
+char *identities_scrub_path(const Identities *i, const char *path) {
+        char *copy = strdup(path);
+        bool inside = false;
+
+        for (char *p = copy; p && *p && !i->keep; p++) {
+                size_t skip = inside ? 0 : mac_name(p);
+
+                if (skip > 0) {
+                        replace_digits(i, p + skip, 12);
+                        p += skip + 11;
+                }
+                inside = isalnum((unsigned char) *p);
         }
         return copy;
 }

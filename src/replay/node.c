@@ -4,7 +4,6 @@
 #include "replay/node.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <systemd/sd-id128.h>
@@ -48,15 +47,9 @@ static int read_config(Node *n, const char *root, const char *file, char **ret_p
 /* With the configuration there already: what is on offer follows from both. */
 static int read_facts(Node *n, const char *node, const char *root, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        _cleanup_close_ int sys = -1;
         Inventory *inv, *old;
         int r = sysfs_new(root, &fs);
 
-        if (r >= 0) {
-                sys = sysfs_open(fs, "sys", O_PATH | O_DIRECTORY);
-                if (sys < 0)
-                        return fail(sys, ret_problem, "%s is not a recorded node: there is no sys/ in it.", node);
-        }
         if (r >= 0)
                 r = scan_inventory(fs, &inv);
         if (r >= 0)

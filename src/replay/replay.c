@@ -51,7 +51,8 @@ static int serve(ReplayNode *node) {
         return r < 0 ? r : sd_event_loop(event);
 }
 
-_Noreturn static void run_child(const char *path, const char *config, pid_t parent) {
+/* What the caller names may be one of its descriptors, "/dev/fd/5": they are there until it is read. */
+_Noreturn static void run_child(const char *path, const char *config, int report, int bus, pid_t parent) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *node = NULL;
         _cleanup_free_ char *problem = NULL;
         const char *word;
@@ -65,7 +66,7 @@ _Noreturn static void run_child(const char *path, const char *config, pid_t pare
         if (r >= 0)
                 replay_node_warn(node, path);
         word = r < 0 ? problem ?: "Out of memory." : "";
-        if (write(REPORT_FD, word, strlen(word) + 1) < 0 || r < 0)
+        if (arrange_descriptors(report, bus) < 0 || write(REPORT_FD, word, strlen(word) + 1) < 0 || r < 0)
                 _exit(EXIT_FAILURE);
         (void) close(REPORT_FD);
         _exit(serve(node) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -75,11 +76,8 @@ static int start_child(Replay *r, const char *node, const char *config, int repo
         pid_t parent = getpid();
 
         r->pid = fork();
-        if (r->pid == 0) {
-                if (arrange_descriptors(report, bus) < 0)
-                        _exit(EXIT_FAILURE);
-                run_child(node, config, parent);
-        }
+        if (r->pid == 0)
+                run_child(node, config, report, bus, parent);
         if (r->pid > 0)
                 return 0;
         r->pid = 0;

@@ -4,12 +4,14 @@
 #include "replay/root.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "replay/replay.h"
 #include "replay/scratch.h"
 #include "util/strings.h"
+#include "util/sysfs.h"
 
 /* A handler could not put away what is half unpacked: signals wait, for as long as reading it takes. */
 static int hold_signals(Root *root) {
@@ -25,20 +27,55 @@ static int hold_signals(Root *root) {
 /* In memory, unless the user says where or the system says no. */
 static int unpack(Root *root, const char *file, char **ret_problem) {
         char path[64];
+        const char *top = NULL;
         int r;
 
         root->scratch = secure_getenv("TMPDIR") ? -1 : scratch_open();
         if (root->scratch >= 0) {
                 (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", root->scratch);
-                if (setenv("TMPDIR", path, true) < 0)
-                        return -ENOMEM;
+                top = path;
         } else {
                 r = hold_signals(root);
                 if (r < 0)
                         return r;
         }
-        r = tree_unpack(file, &root->dir, ret_problem);
+        r = tree_unpack(file, top, &root->dir, ret_problem);
         root->unpacked = r >= 0;
+        return r;
+}
+
+static int not_a_node(const char *node, const char *why, int error, char **ret_problem) {
+        (void) string_replace(ret_problem, "%s is not a recorded node: %s.", node, why);
+        return error;
+}
+
+static int try_dir(const Sysfs *fs, const char *path) {
+        _cleanup_close_ int fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+
+        return MIN(fd, 0);
+}
+
+/* Any machine has these; a directory of something else would pass for a machine without devices. */
+static int check_node(const char *dir, const char *node, char **ret_problem) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r = sysfs_new(dir, &fs);
+
+        if (r < 0)
+                return not_a_node(node, strerror(-r), r, ret_problem);
+        r = try_dir(fs, "sys");
+        if (r < 0)
+                return not_a_node(node, "there is no sys/ in it", r, ret_problem);
+        r = try_dir(fs, "proc");
+        if (r < 0)
+                return not_a_node(node, "there is no proc/ in it", r, ret_problem);
+        r = try_dir(fs, "sys/devices");
+        if (r < 0 && try_dir(fs, "sys/bus") < 0)
+                return not_a_node(node, "there is neither sys/devices nor sys/bus in it", r, ret_problem);
+        r = try_dir(fs, "sys/bus/pci/devices");
+        if (r == 0 || r == -ENOENT)
+                return 0;
+        (void) string_replace(ret_problem, "The recorded node %s has no readable sys/bus/pci/devices: %s.", node,
+                              strerror(-r));
         return r;
 }
 
@@ -58,9 +95,12 @@ int root_open(Root *root, const char *node, char **ret_problem) {
                 r = -EINVAL;
                 (void) string_replace(
                         &problem,
-                        "%s is not a recorded node: that is a .tree file, or a directory with sys/ and proc/ in it.",
+                        "%s is not a recorded node: that is a .tree file, a regular one and no pipe, or a directory "
+                        "with sys/ and proc/ in it.",
                         node);
         }
+        if (r >= 0)
+                r = check_node(root->dir, node, &problem);
         if (r < 0)
                 *ret_problem = TAKE_PTR(problem);
         return r;

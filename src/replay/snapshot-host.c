@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Recording what is not a device: CPUs, memory, what the host stands on, how it was started, what it is configured to.
- */
+/* Recording what is not a device: CPUs, memory, what the host stands on, how it was started. */
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "core/cpuset.h"
+#include "host/critical.h"
+#include "replay/cmdline.h"
 #include "replay/snapshot.h"
 #include "util/strings.h"
-#include "util/tree.h"
 
 #define CPUS  "sys/devices/system/cpu"
 #define NODES "sys/devices/system/node"
@@ -123,17 +123,61 @@ static char *filter_lines(const Recorder *r, char *text, LineFilter filter) {
         return TAKE_PTR(copy);
 }
 
-/* "/dev/mapper/vg-root" is a link that will not be there: the node it leads to, "/dev/dm-0". */
-static int write_node(const Recorder *r, const char *node, FILE *f) {
-        _cleanup_free_ char *real = NULL, *clean = NULL;
-        int e = sysfs_realpath(r->fs, node, &real);
+static int write_scrubbed(const Recorder *r, const char *text, FILE *f) {
+        _cleanup_free_ char *clean = identities_scrub(&r->identities, text, true);
 
-        if (e == -ENOMEM)
-                return e;
-        clean = identities_scrub(&r->identities, e < 0 ? node + 1 : real, false);
         if (!clean)
                 return -ENOMEM;
-        (void) fprintf(f, "/%s", clean);
+        (void) fputs(clean, f);
+        return 0;
+}
+
+static bool is_block_device(const Recorder *r, const char *name) {
+        _cleanup_free_ char *link = NULL;
+        _cleanup_close_ int fd = -1;
+
+        if (strpbrk(name, " \t\n\\") || asprintf(&link, "sys/class/block/%s", name) < 0) {
+                link = NULL;
+                return false;
+        }
+        fd = sysfs_open(r->fs, link, O_PATH);
+        return fd >= 0;
+}
+
+/* Who follows it finds no device: only where it would be looked for stays, "/dev/mapper/". */
+static void write_other_node(const Recorder *r, const char *node, FILE *f) {
+        static const char *const known[] = { "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-uuid/", "/dev/" };
+        size_t i = 0, n;
+
+        while (strncmp(node, known[i], strlen(known[i])) != 0)
+                i++;
+        n = r->identities.keep ? 0 : strlen(known[i]);
+        (void) fwrite(node, 1, n, f);
+        if (r->identities.keep)
+                (void) fputs(node, f);
+        else
+                identities_write_hash(&r->identities, node + n, strlen(node + n), f);
+}
+
+/* node: below /dev/, as the kernel escapes it. "/dev/mapper/vg-root" is a link that will not be there: written is what
+ * it leads to, "/dev/dm-0". */
+static int write_node(const Recorder *r, const char *node, FILE *f) {
+        _cleanup_free_ char *real = NULL, *path = strdup(node);
+        const char *found;
+        int e;
+
+        if (!path)
+                return -ENOMEM;
+        critical_unescape(path);
+        e = sysfs_realpath(r->fs, path, &real);
+        if (e == -ENOMEM)
+                return e;
+        found = strrchr(real ?: path, '/');
+        found = found ? found + 1 : real;
+        if (is_block_device(r, found))
+                (void) fprintf(f, "/dev/%s", found);
+        else
+                write_other_node(r, node, f);
         return 0;
 }
 
@@ -144,7 +188,6 @@ static bool is_node(const char *source) {
 /* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw": which device is mounted where, and nothing else. */
 static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
-        _cleanup_free_ char *mount = NULL;
         int e;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
@@ -156,11 +199,11 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
         source = string_next_word(&rest);
         if (!source || (strncmp(words[2], "0:", 2) == 0 && !is_node(source)))
                 return 0;
-        mount = identities_scrub(&r->identities, words[4], true);
-        if (!mount)
-                return -ENOMEM;
-        (void) fprintf(f, "%s %s %s / %s rw - %s ", words[0], words[1], words[2], mount, type);
-        e = is_node(source) ? write_node(r, source, f) : 0;
+        (void) fprintf(f, "%s %s %s / ", words[0], words[1], words[2]);
+        e = write_scrubbed(r, words[4], f);
+        (void) fprintf(f, " rw - %s ", type);
+        if (e >= 0 && is_node(source))
+                e = write_node(r, source, f);
         (void) fputs(is_node(source) ? " rw\n" : "none rw\n", f);
         return e;
 }
@@ -175,8 +218,8 @@ static int filter_swap(const Recorder *r, char *line, FILE *f) {
 
         if (node && is_node(node))
                 e = write_node(r, node, f);
-        else
-                (void) fputs(node ? node : "", f);
+        else if (node)
+                e = write_scrubbed(r, node, f);
         (void) fprintf(f, "\t%s\n", rest ? rest + strspn(rest, " \t") : "");
         return e;
 }
@@ -186,7 +229,7 @@ static char *filter_swaps(const Recorder *r, char *text) {
 }
 
 static int write_interface(const Recorder *r, const char *name, FILE *f) {
-        _cleanup_free_ char *clean = identities_scrub(&r->identities, name, false);
+        _cleanup_free_ char *clean = identities_scrub_path(&r->identities, name);
 
         if (!clean)
                 return -ENOMEM;
@@ -245,38 +288,11 @@ static int record_mounts(Recorder *r) {
         return record_descriptor(r, own_fd < 0 ? fd : own_fd, "proc/1/mountinfo", filter_mounts);
 }
 
-static char *filter_config(const Recorder *r, char *text) {
-        char *scrubbed = identities_scrub(&r->identities, text, false);
+static char *filter_cmdline(const Recorder *r, char *text) {
+        char *scrubbed = cmdline_scrub(&r->identities, text);
 
         free(text);
         return scrubbed;
-}
-
-/* A drop-in that is a link masks others, as an empty one does. */
-static int record_drop_in(Recorder *r, const Entry *entry) {
-        static const char null[] = "/dev/null";
-        const char *dot = strrchr(entry->name, '.');
-        char target[TREE_TARGET_MAX];
-        ssize_t length;
-
-        if (!dot || !streq(dot, ".conf"))
-                return 0;
-        length = readlinkat(entry->dir_fd, entry->name, target, sizeof(target) - 1);
-        target[MAX(length, 0)] = '\0';
-        if (length >= (ssize_t) strlen(null) && streq(target + length - strlen(null), null))
-                return record_bytes(r, entry->path, "", 0);
-        return record_file(r, entry->path, filter_config);
-}
-
-/* In every place where the daemon looks for it. */
-static int record_configuration(Recorder *r, const char *top) {
-        char path[64], dir[96];
-        int e;
-
-        (void) snprintf(path, sizeof(path), "%s/passthroughd/passthroughd.conf", top);
-        (void) snprintf(dir, sizeof(dir), "%s.d", path);
-        e = record_file(r, path, filter_config);
-        return e < 0 ? e : record_entries(r, dir, "", record_drop_in);
 }
 
 int record_host(Recorder *r) {
@@ -286,13 +302,12 @@ int record_host(Recorder *r) {
         } files[] = {
                 { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", NULL },
                 { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", NULL },
-                { "proc/cmdline", filter_scrub },
+                { "proc/cmdline", filter_cmdline },
                 { "proc/sys/kernel/osrelease", NULL },
                 { "proc/swaps", filter_swaps },
                 { "proc/net/route", filter_routes },
                 { "proc/net/ipv6_route", filter_routes6 },
         };
-        static const char *const tops[] = { "etc", "run", "usr/local/lib", "usr/lib" };
         int e = record_cpus(r);
 
         if (e >= 0)
@@ -301,7 +316,5 @@ int record_host(Recorder *r) {
                 e = record_mounts(r);
         for (size_t i = 0; i < ELEMENTSOF(files) && e >= 0; i++)
                 e = record_file(r, files[i].path, files[i].filter);
-        for (size_t i = 0; i < ELEMENTSOF(tops) && e >= 0; i++)
-                e = record_configuration(r, tops[i]);
         return e;
 }

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -17,13 +16,9 @@
 
 #define ENTRIES_MAX 65536U
 
-static bool has_mac_name(const char *path) {
-        return strstr(path, "enx") || strstr(path, "wlx");
-}
-
 /* A path or target as it is to be written: interfaces are sometimes named by their MAC address. NULL: no memory. */
 static char *clean(const Recorder *r, const char *path) {
-        return has_mac_name(path) ? identities_scrub(&r->identities, path, false) : strdup(path);
+        return identities_scrub_path(&r->identities, path);
 }
 
 int record_unreadable(Recorder *r, const char *path, int error) {
@@ -55,46 +50,10 @@ int record_directory(Recorder *r, const char *path) {
         return 0;
 }
 
-/* Grows as it comes: sizes in proc and sysfs say nothing. */
-static int read_text(int fd, char **ret, size_t *ret_size) {
-        _cleanup_free_ char *text = NULL;
-        size_t room = SYSFS_ATTRIBUTE_MAX, used = 0;
-        struct stat st;
-
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode))
-                return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        for (;;) {
-                char *bigger = realloc(text, room + 1);
-                ssize_t n;
-
-                if (!bigger)
-                        return -ENOMEM;
-                text = bigger;
-                n = read(fd, text + used, room - used);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                used += (size_t) n;
-                if (n == 0)
-                        break;
-                if (used == room && (room *= 2) > RECORD_FILE_MAX)
-                        return -E2BIG;
-        }
-        text[used] = '\0';
-        *ret = TAKE_PTR(text);
-        *ret_size = used;
-        return 0;
-}
-
 int record_descriptor(Recorder *r, int fd, const char *path, RecordFilter filter) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
-        int e = read_text(fd, &text, &size);
+        int e = fd < 0 ? fd : read_file_fd(fd, RECORD_FILE_MAX, &text, &size);
 
         if (e == -ENOMEM)
                 return e;
@@ -102,7 +61,7 @@ int record_descriptor(Recorder *r, int fd, const char *path, RecordFilter filter
                 return 0;
         if (e < 0)
                 return record_unreadable(r, path, e);
-        if (filter && !r->identities.keep) {
+        if (filter) {
                 text = filter(r, TAKE_PTR(text));
                 if (!text)
                         return -ENOMEM;
@@ -157,7 +116,9 @@ int record_list(Recorder *r, const char *path, int *ret_fd, char ***ret, size_t 
                 return 0;
         *ret = NULL;
         *ret_n = 0;
-        return e == -ENOMEM ? e : 0;
+        if (e == -ENOMEM || e == -ENOENT || e == -ENOTDIR || e == -ENODEV)
+                return e == -ENOMEM ? e : 0;
+        return record_unreadable(r, path, e);
 }
 
 int record_entries(Recorder *r, const char *dir, const char *prefix, int (*record)(Recorder *r, const Entry *entry)) {
@@ -181,13 +142,6 @@ int record_entries(Recorder *r, const char *dir, const char *prefix, int (*recor
 char *filter_digits(const Recorder *r, char *text) {
         identities_replace_digits(&r->identities, text);
         return text;
-}
-
-char *filter_scrub(const Recorder *r, char *text) {
-        char *scrubbed = identities_scrub(&r->identities, text, true);
-
-        free(text);
-        return scrubbed;
 }
 
 static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
@@ -221,7 +175,9 @@ static int record_all(Recorder *r) {
 
         if (e >= 0)
                 e = record_classes(r);
-        return e < 0 ? e : record_host(r);
+        if (e >= 0)
+                e = record_host(r);
+        return e < 0 ? e : record_configuration(r);
 }
 
 /* The header comes first, but tells what was met on the way. */
@@ -242,28 +198,33 @@ static int record(Recorder *r, FILE *out) {
                 return e;
         write_header(r, unreadable, out);
         (void) fwrite(body, 1, size, out);
-        return fflush(out) != 0 || ferror(out) ? -EIO : 0;
+        return ferror(out) ? -ENOMEM : 0;
 }
 
-int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem) {
+static int record_root(const char *root, SnapshotFlags flags, FILE *out) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
-        _cleanup_free_ char *problem = NULL;
         char host[SYSFS_ATTRIBUTE_MAX];
         Recorder r = { 0 };
         int e = sysfs_new(root, &fs);
 
-        if (e >= 0) {
-                bool named = sysfs_read(fs, "proc/sys/kernel/hostname", host, sizeof(host)) > 0;
-
-                r.fs = fs;
-                host[named ? strcspn(host, ".") : 0] = '\0';
-                e = identities_init(&r.identities, flags & SNAPSHOT_IDENTITIES, host);
-        }
+        if (e < 0)
+                return e;
+        r.fs = fs;
+        e = sysfs_read(fs, "proc/sys/kernel/hostname", host, sizeof(host));
+        e = identities_init(&r.identities, flags & SNAPSHOT_IDENTITIES, e > 0 ? host : NULL);
         if (e >= 0)
                 e = record(&r, out);
         identities_done(&r.identities);
+        return e;
+}
+
+/* name: what the user calls it. */
+static int record_named(const char *root, const char *name, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        _cleanup_free_ char *problem = NULL;
+        int e = record_root(root, flags, out);
+
         if (e < 0) {
-                (void) string_replace(&problem, "%s cannot be recorded: %s.", root, strerror(-e));
+                (void) string_replace(&problem, "%s cannot be recorded: %s.", name, strerror(-e));
                 *ret_problem = TAKE_PTR(problem);
         }
         return e;
@@ -273,19 +234,37 @@ static int record_node(const char *node, SnapshotFlags flags, FILE *out, char **
         _cleanup_root_ Root root = ROOT_INIT;
         int e = root_open(&root, node, ret_problem);
 
-        return e < 0 ? e : snapshot_write(root.dir, flags, out, ret_problem);
+        return e < 0 ? e : record_named(root.dir, node, flags, out, ret_problem);
+}
+
+/* In pieces smaller than any buffer: what cannot be written stays in it, and fflush() says why it cannot. */
+static void print(const char *text, size_t size, FILE *out) {
+        for (size_t at = 0, n; at < size && !ferror(out); at += n) {
+                n = MIN(size - at, (size_t) 1024);
+                (void) fwrite(text + at, 1, n, out);
+        }
 }
 
 /* out may be a pipe that nobody reads from: it is written to when nothing is unpacked any more. */
-int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
+static int take(const char *root, const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         FILE *f = open_memstream(&text, &size);
-        int e = f ? record_node(node, flags, f, ret_problem) : -ENOMEM;
+        int e = -ENOMEM;
 
+        if (f)
+                e = node ? record_node(node, flags, f, ret_problem) : record_named(root, root, flags, f, ret_problem);
         if (f && fclose(f) != 0 && e >= 0)
                 e = -ENOMEM;
-        if (e < 0)
-                return e;
-        return fwrite(text, 1, size, out) != size || fflush(out) != 0 ? -EIO : 0;
+        if (e >= 0)
+                print(text, size, out);
+        return e;
+}
+
+int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        return take(root, NULL, flags, out, ret_problem);
+}
+
+int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        return take(NULL, node, flags, out, ret_problem);
 }

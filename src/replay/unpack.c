@@ -57,7 +57,7 @@ static int check_depth(const Unpack *u, const char *path) {
         return strlen(real) > TREE_PATH_MAX || path_depth(real) > TREE_DEPTH_MAX ? -E2BIG : 0;
 }
 
-/* A file gives way to a directory, a link that leads nowhere does not. */
+/* A file gives way to a directory, one that cannot be read too; a link that leads nowhere does not. */
 static int make_dir_at(int parent_fd, const char *name) {
         struct stat st;
 
@@ -65,7 +65,7 @@ static int make_dir_at(int parent_fd, const char *name) {
                 return 0;
         if (errno != EEXIST || fstatat(parent_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode))
+        if (!S_ISREG(st.st_mode) && !S_ISSOCK(st.st_mode))
                 return -ENOTDIR;
         if (unlinkat(parent_fd, name, 0) < 0 || mkdirat(parent_fd, name, 0700) < 0)
                 return -errno;
@@ -127,7 +127,7 @@ static int open_file(Unpack *u, const char *name, bool fresh) {
 
         if (fd >= 0)
                 return fd;
-        if (errno != EEXIST && errno != ELOOP && errno != EISDIR)
+        if (errno != EEXIST && errno != ELOOP && errno != EISDIR && errno != ENXIO)
                 return -errno;
         r = clear(u, name);
         if (r < 0)
@@ -180,13 +180,13 @@ static int take_directory(Unpack *u, const char *path) {
         return 0;
 }
 
-/* Even root cannot read(2) a directory: that is what stands for a file that cannot be read. */
+/* Not even root can open a socket, as a file or as a directory: that is what stands for either that cannot be read. */
 static int take_error(Unpack *u, const char *name) {
         int r = clear(u, name);
 
         if (r < 0)
                 return r;
-        return mkdirat(u->dir_fd, name, 0700) < 0 ? -errno : 0;
+        return mknodat(u->dir_fd, name, S_IFSOCK | 0600, 0) < 0 ? -errno : 0;
 }
 
 static int real_dir(Unpack *u) {
@@ -223,8 +223,9 @@ static bool is_below_proc(const char *path) {
 }
 
 /*
- * Links of proc are shown, not followed, and are absolute: they stay as they are. Any other is made such that it leads
- * to a place inside; one to the root or into proc, from where those of proc would lead out, is left out.
+ * Links of proc are shown, not followed, and are absolute: they stay as they are. So does one to /dev/null, which masks
+ * a file of the configuration. Any other is made such that it leads to a place inside; one to the root or into proc,
+ * from where those of proc would lead out, is left out.
  */
 static int take_link(Unpack *u, const char *path, const char *name, const char *target) {
         _cleanup_free_ char *to = NULL, *text = NULL;
@@ -232,7 +233,7 @@ static int take_link(Unpack *u, const char *path, const char *name, const char *
 
         if (r < 0)
                 return r;
-        if (is_below_proc(path) && (streq(u->real, "proc") || is_below_proc(u->real)))
+        if ((is_below_proc(path) && (streq(u->real, "proc") || is_below_proc(u->real))) || streq(target, "/dev/null"))
                 text = strdup(target);
         else {
                 to = resolve(u->real, target);
@@ -348,11 +349,11 @@ static const char *top_directory(void) {
         return "/tmp";
 }
 
-int tree_unpack(const char *file, char **ret_dir, char **ret_problem) {
+int tree_unpack(const char *file, const char *top, char **ret_dir, char **ret_problem) {
         _cleanup_free_ char *dir = NULL, *problem = NULL;
         int r;
 
-        if (asprintf(&dir, "%s/passthrough-XXXXXX", top_directory()) < 0) {
+        if (asprintf(&dir, "%s/passthrough-XXXXXX", top ?: top_directory()) < 0) {
                 dir = NULL;
                 return -ENOMEM;
         }

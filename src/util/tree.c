@@ -20,6 +20,7 @@ typedef struct Parser {
         unsigned depth;
         char *section;
         TreeItem item;   /* of this line */
+        unsigned paths;  /* that its braces stand for, as far as they were counted */
         const char *end; /* what is added to its value */
         TreeFunction function;
         void *userdata;
@@ -144,6 +145,8 @@ static int take_path(const char *written, const char *value, void *userdata) {
         p->budget->values += strlen(written) + strlen(value);
         if (r == -ENOMEM)
                 return r;
+        if (p->paths++ >= TREE_BRACES_MAX)
+                return complain(p, -E2BIG, "the braces stand for too many paths");
         if (r < 0 || strlen(path) < size)
                 return complain(p, -EINVAL, "the path has a backslash that makes no sense");
         r = path_normalize(p, path);
@@ -155,8 +158,10 @@ static int take_path(const char *written, const char *value, void *userdata) {
 }
 
 static int take_paths(Parser *p, const char *path, const char *value) {
-        int r = tree_expand(path, value, take_path, p);
+        int r;
 
+        p->paths = 0;
+        r = tree_expand(path, value, take_path, p);
         if (r == -EINVAL)
                 return complain(p, r, "the braces make no sense");
         return r == -E2BIG ? complain(p, r, "the path is too long") : r;
@@ -298,9 +303,12 @@ static int take_line(Parser *p, char *line) {
 }
 
 static int parse(Parser *p, const char *text, size_t size) {
+        static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, of editors elsewhere */
         const char *end = text + size;
         int r = 0;
 
+        if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
+                text += strlen(mark);
         while (text < end && r >= 0) {
                 const char *newline = memchr(text, '\n', (size_t) (end - text));
                 size_t n = (size_t) ((newline ? newline : end) - text);

@@ -20,6 +20,7 @@ sub offered {
         open my $in, '-|', 'bash', '-c', <<'END', 'bash', "$FindBin::Bin/../../conf/passthroughctl.bash", @words or die "bash: $!";
 . "$1"
 shift
+compopt() { echo "[$*]"; } # outside of readline it would only complain
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
 _passthroughctl
@@ -39,11 +40,21 @@ is(offered('passthroughctl', 'plan', '--p'), '--page-size --proximity', 'options
 is(offered('passthroughctl', '--json', 'plan', '--p'), '--page-size --proximity', 'after another option');
 is(offered('passthroughctl', 'snapshot', '--'), '--help --identities --node --version', 'not those that a verb refuses');
 is(offered('passthroughctl', 'plan', '--numa', ''), 'legacy preferred required socket', 'values of an option');
-is(offered('passthroughctl', 'plan', 'g'), 'gpu=', 'a pool');
+is(offered('passthroughctl', 'plan', 'g'), '[-o nospace] gpu=', 'a pool, to be continued');
 is(offered('passthroughctl', 'explain', '0000:82:00.0'), '0000:82:00.0', 'a device');
 is(offered('passthroughctl', 'release', ''), '', 'no allocation yet');
 my $bus = Bus->new->listen;
 is(allocate($bus, 'guest', gpu => 1), 'done', 'an allocation');
 is(offered('passthroughctl', 'release', 'g'), 'guest', 'is offered to release');
 is(offered('passthroughctl', '-H', 'release', 'g'), '', 'the value of an option is not a verb');
+
+# Files: those and directories, as what they are.
+chdir "$ENV{NODE_TMP}" or die $!;
+mkdir $_ or die "$_: $!" for 'files', 'files/a dir', 'files/x.tree';
+chdir 'files' or die $!;
+is(offered('passthroughctl', 'list', '--node', ''), '[-o filenames] a dir x.tree', 'directories where there is no recorded node');
+spew($_, '') for 'my node.tree', 'my.conf';
+is(offered('passthroughctl', 'list', '--node', ''), '[-o filenames] a dir my node.tree x.tree', 'recorded nodes beside them');
+is(offered('passthroughctl', 'list', '--config', 'my'), '[-o filenames] my node.tree my.conf', 'any file as a configuration');
+chdir '/';
 done_testing();

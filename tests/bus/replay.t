@@ -97,8 +97,8 @@ spew($plain{$_}, slurp($_) =~ s/^(VirtualFunctions=)/#$1/mgr) for keys %plain;
 sub readable {
         my ($said) = @_;
         my ($status, @texts) = @$said;
-        # No file system of ours fails to read as a broken device does: a directory is in its place.
-        s/ \((?:Input\/output error|Is a directory)\)//g for @texts;
+        # No file system of ours fails to read as a broken device does: what cannot be opened is in its place.
+        s/ \((?:Input\/output error|No such device or address)\)//g for @texts;
         return [$status, map { /^[\[{]/ && eval { $JSON->decode($_) } || [split /\n/] } @texts];
 }
 
@@ -187,6 +187,10 @@ fails(2, qr/--config goes with --node/, 'a configuration without a node', 'list'
 fails(2, qr/^passthroughctl: xml takes gpu=1 only with --node: /,  'a request to xml without a node', qw(xml vm gpu=1));
 fails(2, qr/^passthroughctl: xml takes --cpus only with --node: /, 'request options too', qw(xml vm --cpus 4));
 fails(1, qr/wants neither devices nor CPUs/, 'xml of nothing', 'xml', 'vm', @NODE);
+fails(1, qr/^passthroughctl: Cannot read template \Q$TMP\E: Is a directory\.$/, 'a directory as a template', 'xml', 'vm', 'gpu=1', '--template', $TMP, @NODE);
+fails(2, qr/^passthroughctl: \Q$_\E needs a value/, "nothing as $_", 'xml', 'vm', 'gpu=1', $_, '') for qw(--host --node --config --template --numa);
+fails(2, qr/^passthroughctl: '\Q$_\E 0' asks for nothing/, "$_ 0", 'plan', 'gpu=1', $_, '0', @NODE) for qw(--cells --page-size --cpus --memory);
+is(system("passthroughd $_ >/dev/full") >> 8, 1, "passthroughd $_ that nobody can read") for qw(--help --version);
 
 # ---- configuration
 

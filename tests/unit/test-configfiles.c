@@ -244,8 +244,15 @@ static void test_limits(void **state) {
                 tree_bytes(*state, path, "", 0);
         }
         _cleanup_config_ Config *many = load(*state);
-        assert_unreadable(many, "/etc/" CONF ".d cannot be read: there are more than 256 files.");
+        assert_unreadable(many, "/etc/" CONF
+                                ".d cannot be read: there are too many files in it, 256 named *.conf are the limit.");
         tree_unlink(*state, "etc/" CONF ".d/0.conf");
+        for (unsigned i = 0; i < 300; i++) {
+                char path[128];
+
+                (void) snprintf(path, sizeof(path), "etc/" CONF ".d/%u.conf.bak", i); /* does not count */
+                tree_bytes(*state, path, "", 0);
+        }
         _cleanup_config_ Config *most = load(*state);
         assert_null(most->unreadable);
 

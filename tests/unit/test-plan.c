@@ -347,6 +347,24 @@ static void test_refusals(void **state) {
                        "3 guest cells are wanted, this node has 2 NUMA nodes.");
 }
 
+/* What is advised would be of use. */
+static void test_refusal_advice(void **state) {
+        _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS "[Exclude]\nMatch=address=0000:01:00.0\n");
+        _cleanup_refusal_ Refusal some = { 0 }, held = { 0 }, both = { 0 }, none = { 0 };
+        _cleanup_node_ TestNode *excluded = two_switches(BOTH_POOLS "[Exclude]\nMatch=class=0302\n");
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &some), VERDICT_INSUFFICIENT_DEVICES);
+        assert_string_equal(some.remedy, "Ask for fewer.");
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1", .cpus = 2), NULL), VERDICT_NONE);
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1"), &(Plan *){ NULL }, &held), VERDICT_INSUFFICIENT_DEVICES);
+        assert_string_equal(held.remedy, "Release an allocation that has some, or ask for fewer.");
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &both), VERDICT_INSUFFICIENT_DEVICES);
+        assert_string_equal(both.remedy, "Release an allocation that has some, and ask for fewer.");
+        assert_int_equal(node_plan(excluded, ASK(.pools = "gpu=1"), &(Plan *){ NULL }, &none),
+                         VERDICT_INSUFFICIENT_DEVICES);
+        assert_non_null(strstr(none.remedy, "passthroughctl explain"));
+}
+
 static void test_refusal_names_who_has_it(void **state) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
 
@@ -471,6 +489,7 @@ int main(void) {
                 cmocka_unit_test(test_takes_from_where_least_is_left),
                 cmocka_unit_test(test_slots_are_unique),
                 cmocka_unit_test(test_refusals),
+                cmocka_unit_test(test_refusal_advice),
                 cmocka_unit_test(test_refusal_names_who_has_it),
                 cmocka_unit_test(test_proximity_refusal_with_one_pair),
                 cmocka_unit_test(test_numa_and_proximity_together),

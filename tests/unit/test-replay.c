@@ -76,6 +76,15 @@ static void assert_problem(const char *node, const char *config, const char *par
         assert_int_equal(errno, ECHILD);
 }
 
+/* A machine that could be recorded has its proc/ too. */
+static int setup_node(void **state) {
+        int r = setup(state);
+        const Fixture *f = *state;
+
+        tree_dir(f->root, "proc");
+        return r;
+}
+
 static void test_describes(void **state) {
         const Fixture *f = *state;
         const char *json;
@@ -176,6 +185,7 @@ static void test_problems(void **state) {
         assert_problem("/nonexistent/node", NULL, "There is no recorded node /nonexistent/node: No such file");
         assert_problem(below, NULL, "there is no sys/ in it");
         assert_problem("/dev/null", NULL, "is not a recorded node");
+        assert_problem("/proc", NULL, "there is no proc/ in it");
         assert_problem(f->root, "/nonexistent.conf", "/nonexistent.conf");
         /* A PF and its own VF. */
         tree_attribute(f->root, "0000:01:00.0", "sriov_totalvfs", "2");
@@ -203,14 +213,14 @@ static void test_configuration(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_describes, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_allocates, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_is_a_ledger, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_refuses_changes, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_ends_with_its_peer, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_free_ends_it, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_problems, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_configuration, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_describes, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_allocates, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_is_a_ledger, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_refuses_changes, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_ends_with_its_peer, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_free_ends_it, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_problems, setup_node, teardown),
+                cmocka_unit_test_setup_teardown(test_configuration, setup_node, teardown),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

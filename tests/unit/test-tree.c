@@ -166,6 +166,11 @@ static void test_hostile_paths(void **state _unused_) {
         refuse("a/..\\x2fb=c\n", dots);
         refuse("a\\x00b=c\n", "a.tree:1: the path has a backslash that makes no sense.");
         expect("...=1\n", "= ... 0 1\\n\n");
+        expect("\xef\xbb\xbf...=1\n", "= ... 0 1\\n\n"); /* byte order mark */
+        expect("a=1\n\xef\xbb\xbf"
+               "b=1\n",
+               "= a 0 1\\n\n= \xef\xbb\xbf"
+               "b 0 1\\n\n"); /* not at the beginning */
 
         memset(text, 'x', sizeof(text));
         strcpy(text + TREE_NAME_MAX + 1, "=1");
@@ -181,13 +186,21 @@ static void test_hostile_paths(void **state _unused_) {
 
 /* Many items of a short line, and the end of them. */
 static void test_limits(void **state _unused_) {
-        static const char bomb[] = "{0-65535}{0-65535}=x\n";
-        _cleanup_free_ char *problem = NULL, *big = NULL, *sentence = NULL;
+        static const char bomb[] = "{0-65535}{0-65535}=x\n", line[] = "{0-65535}=x\n";
+        _cleanup_free_ char *problem = NULL, *big = NULL, *sentence = NULL, *many = NULL;
+        char lines[17 * sizeof(line)] = "";
         Seen seen = { 0 };
         size_t size = TREE_VALUES_MAX / 1024;
 
         assert_int_equal(tree_parse("a.tree", bomb, strlen(bomb), see, &seen, &problem), -E2BIG);
-        assert_string_equal(problem, "a.tree:1: the tree is too large from here on.");
+        assert_string_equal(problem, "a.tree:1: the braces stand for too many paths.");
+        assert_int_equal(seen.n, TREE_BRACES_MAX);
+
+        for (unsigned i = 0; i < 17; i++)
+                strcat(lines, line);
+        seen.n = 0;
+        assert_int_equal(tree_parse("a.tree", lines, strlen(lines), see, &seen, &many), -E2BIG);
+        assert_string_equal(many, "a.tree:17: the tree is too large from here on.");
         assert_int_equal(seen.n, TREE_ITEMS_MAX);
 
         big = malloc(size + 32);

@@ -56,7 +56,7 @@ static int teardown(void **state) {
 static int unpack(Fixture *f, const char *text) {
         forget(f);
         tree_bytes(f->top, "a.tree", text, strlen(text));
-        return tree_unpack(f->file, &f->dir, &f->problem);
+        return tree_unpack(f->file, NULL, &f->dir, &f->problem);
 }
 
 /* Nothing is left in the temporary directory, and what is beside it is as it was. */
@@ -169,7 +169,7 @@ static void test_hostile_links(void **state) {
         assert_true(asprintf(&text,
                              "%s/outside/\nx/a -> %s/outside\nx/a/secret=1\n"
                              "x/b -> ../../../../../../../../..%s/outside\nx/b/secret=2\n"
-                             "x/c -> ../..\nx/d -> ..\nx/e -> b/../../..\nx/p -> /proc\n"
+                             "x/c -> ../..\nx/d -> ..\nx/e -> b/../../..\nx/p -> /proc\nx/n -> /dev/null\n"
                              "proc/1/root -> %s\nproc/1/root/outside/secret=3\nproc/1/fd/3 -> /dev/vfio/7\n",
                              f->top, f->top, f->top, f->top) > 0);
         assert_int_equal(unpack(f, text), 0);
@@ -186,6 +186,7 @@ static void test_hostile_links(void **state) {
         assert_absent(f, "x/d");
         assert_absent(f, "x/e");
         assert_absent(f, "x/p");
+        assert_link(f, "x/n", "/dev/null"); /* masks, and leads to nothing */
         assert_link(f, "proc/1/fd/3", "/dev/vfio/7");
         done(f);
 }

@@ -1,0 +1,184 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A recording of a machine leads to the same decisions as the machine itself, whatever its configuration looks like; and a
+# recording that cannot be made or written is told by one true sentence.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Cwd ();
+use File::Path qw(make_path remove_tree);
+use File::Temp qw(tempdir);
+use Test::More;
+
+use Node qw(slurp spew ctl);
+
+my $source = "$FindBin::Bin/../..";
+my $build  = Cwd::abs_path($ENV{BUILD} // "$source/build");
+plan skip_all => "$build is not built" if !-x "$build/passthroughctl";
+my $tmp = tempdir(CLEANUP => 1);
+chmod 0755, $tmp;
+$ENV{NODE_TMP} = $ENV{TMPDIR} = $tmp;
+$ENV{PATH}     = "$build:$ENV{PATH}";
+chomp(my $root = qx{$build/tests/tree-tool unpack $source/tests/nodes/paper-testbed.tree});
+BAIL_OUT('tree-tool') if !-d "$root/sys";
+
+my $GPU = "[Pool gpu]\nMatch=vendor=10de class=0302\n";
+my $NIC = "[Exclude]\nMatch=vendor=15b3\n";
+
+# Files and links (a reference to the target) below passthroughd/ of the unpacked machine.
+sub configure {
+        my (%files) = @_;
+        remove_tree("$root/$_/passthroughd") for qw(etc run usr/lib usr/local/lib);
+        for my $name (sort keys %files) {
+                my $path = "$root/$name" =~ s{^(.*?/)(passthroughd\.conf)}{$1passthroughd/$2}r;
+                make_path($path =~ s{/[^/]*$}{}r);
+                ref $files{$name} ? symlink(${ $files{$name} }, $path) : spew($path, $files{$name});
+        }
+        return;
+}
+
+# As that user, what is said of the devices. Why a file cannot be read is not the same in a recording, nor may its name be.
+sub decisions {
+        my ($as, $node) = @_;
+        my $said = qx{$as passthroughctl list --all --json --node $node 2>/dev/null};
+        return $said =~ s/cannot be read: .*?\.(?= Nothing|")/cannot be read./gr =~ s{conf\.d/\S*?\.conf\b}{conf.d/FILE}gr;
+}
+
+sub same_decisions {
+        my ($name, $as, $expected, $replaced) = @_;
+        my $same  = sub { return $replaced ? $_[0] =~ s/$replaced/-/gr : $_[0] };
+        my $there = decisions($as, $root);
+        like($there, $expected, "$name: the machine");
+        for my $options ('', ' --identities') {
+                my $text = qx{$as passthroughctl snapshot --node $root$options 2>&1};
+                spew("$tmp/r.tree", $text);
+                ok($same->(decisions($as, "$tmp/r.tree")) eq $same->($there), "$name: its recording, snapshot$options") or diag(grep { /passthroughd/ } map { "$_\n" } split /\n/, $text);
+        }
+        return;
+}
+
+my $OFFERED  = qr/\A(?!.*offered until).*"pool": ?"gpu"/s;
+my $WITHHELD = qr/Nothing is offered until it can/;
+
+configure('etc/passthroughd.conf' => \'/dev/null', 'usr/lib/passthroughd.conf' => $GPU);
+same_decisions('a masked main file', '', qr/\A(?!.*"pool": ?"gpu")./s);
+configure('etc/passthroughd.conf.d/a.conf' => \'/dev/null', 'usr/lib/passthroughd.conf.d/a.conf' => $NIC, 'usr/lib/passthroughd.conf' => $GPU);
+same_decisions('a masked drop-in', '', $OFFERED);
+configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => "[Exclude]\nMatch=\0vendor=15b3\nMatch=vendor=8086\n");
+same_decisions('a NUL byte', '', qr/nothing is offered until it is mended/);
+configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => \'nowhere');
+same_decisions('a link to nothing', '', $WITHHELD);
+configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => \'../../../../../../../../dev/null');
+same_decisions('a link to a null device that was not recorded', '', $WITHHELD);
+configure('etc/passthroughd.conf' => $GPU, map { ("etc/passthroughd.conf.d/$_.conf" => '') } 0 .. 256);
+same_decisions('too many drop-ins', '', $WITHHELD);
+configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => $NIC, map { ("etc/passthroughd.conf.d/$_.bak" => '') } 0 .. 300);
+same_decisions('many other files', '', $OFFERED);
+configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d' => 'a file');
+same_decisions('a file in place of the directory', '', $WITHHELD);
+
+SKIP: {
+        skip 'only root can be somebody else', 1 if $> != 0;
+        configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => $NIC);
+        system('chmod', '-R', 'a+rX', $root);
+        chmod 0700, "$root/etc/passthroughd/passthroughd.conf.d";
+        chmod 01777, $tmp;
+        system('cp', "$build/passthroughctl", "$tmp/passthroughctl");
+        chmod 0755, "$tmp/passthroughctl";
+        local $ENV{PATH} = "$tmp:$ENV{PATH}";
+        my $as = 'setpriv --reuid=65534 --regid=65534 --clear-groups';
+        same_decisions('a directory of root', $as, $WITHHELD);
+        my $text = qx{$as passthroughctl snapshot --node $root};
+        like($text, qr{^etc/passthroughd/passthroughd\.conf\.d!EACCES$}m, 'it is recorded as what it is');
+        like($text, qr{^# Not readable: .*\n(?:#   .*\n)*#   etc/passthroughd/passthroughd\.conf\.d: Permission denied$}m, 'and the header says so');
+}
+
+# ---- drop-ins whose names say whose machine it is: the order is what it was, and who hides whom
+
+make_path("$root/proc/sys/kernel");
+spew("$root/proc/sys/kernel/hostname", "node042.example.com\n");
+my @pools = map { "[Pool $_]\nMatch=vendor=10de class=0302\n" } qw(first second third hidden);
+configure('etc/passthroughd.conf.d/node042.conf' => $pools[1], 'usr/lib/passthroughd.conf.d/node042.conf' => $pools[3],
+        'run/passthroughd.conf.d/00:11:22:33:44:55.conf' => $pools[0], 'etc/passthroughd.conf.d/z.conf' => $pools[2]);
+same_decisions('names', '', qr/"pool": ?"first"/);
+my $text = qx{passthroughctl snapshot --node $root};
+unlike($text, qr/node042|00:11:22:33:44:55/, 'names that tell whose machine it is are not in a recording');
+like($text, qr{^etc/passthroughd/passthroughd\.conf\.d/0002-z\.conf=}m, 'others are');
+configure('etc/passthroughd.conf.d/50-gpu.conf' => "# GPUs of node042.example.com and node042\n# 00-11-22-33-44-55 0011aabbccdd\n" . $GPU);
+$text = qx{passthroughctl snapshot --node $root};
+like($text, qr{^etc/passthroughd/passthroughd\.conf\.d/50-gpu\.conf=# GPUs of ([0-9a-f]{12}) and \1\\n}m, 'a name without that stays; comments do not tell it either');
+unlike($text, qr/node042|00-11-22|0011aabb/, 'by no spelling');
+
+# ---- what the host stands on: the same devices are withheld, by whatever name
+
+configure('etc/passthroughd.conf' => $GPU);
+my ($gpu) = map { m{/([^/]+)$} } grep { slurp("$_/vendor") =~ /10de/ && slurp("$_/class") =~ /0x0302/ } glob "$root/sys/bus/pci/devices/*";
+my $device = Cwd::abs_path("$root/sys/bus/pci/devices/$gpu") =~ s{^\Q@{[Cwd::abs_path($root)]}\E/}{}r;
+make_path(map { "$root/$_" } "$device/block/nvme9n1", 'dev/mapper', 'dev/disk/by-id', 'sys/class/block');
+symlink "../../../$device/block/nvme9n1", "$root/sys/class/block/nvme9n1" or die $!;
+symlink '../nvme9n1', "$root/dev/mapper/node042--vg-a b" or die $!;
+spew("$root/dev/nvme9n1", '');
+my ($mounts, $swaps) = map { slurp("$root/proc/$_") // '' } '1/mountinfo', 'swaps';
+my $elsewhere = 'ext4 /dev/disk/by-id/ata-SERIAL9 rw';
+for (['a mount', '1/mountinfo', "90 1 0:99 / /srv rw - btrfs /dev/mapper/node042--vg-a\\040b rw\n91 1 8:99 / /x rw - $elsewhere\n"],
+        ['swap', 'swaps', "Filename Type Size Used Priority\n/dev/mapper/node042--vg-a\\040b partition 1 0 -2\n/srv/node042/swap file 1 0 -2\n"])
+{
+        my ($name, $file, $lines) = @$_;
+        spew("$root/proc/$file", slurp("$root/proc/$file") . $lines);
+        same_decisions($name, '', qr/\Q$gpu\E <- nvme9n1/);
+        $text = qx{passthroughctl snapshot --node $root};
+        unlike($text, qr/node042|SERIAL9/, "$name: names are not in a recording");
+        spew("$root/proc/1/mountinfo", $mounts);
+}
+like($text, qr{/srv/[0-9a-f]{12}/swap}, 'a swap file by the rest of its name');
+
+spew("$root/proc/swaps", $swaps);
+my ($bridge, $below) = ('br-0123456789ab', 'enx001b213a4f2c');
+make_path(map { "$root/$_" } "$device/net/$below", "sys/devices/virtual/net/$bridge", 'sys/class/net', 'proc/net');
+symlink "../../../$device/net/$below", "$root/sys/class/net/$below" or die $!;
+symlink "../../devices/virtual/net/$bridge", "$root/sys/class/net/$bridge" or die $!;
+symlink "../../../../../$device/net/$below", "$root/sys/devices/virtual/net/$bridge/lower_$below" or die $!;
+spew("$root/proc/net/route", join "\n", "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT", "$bridge\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n");
+same_decisions('a default route over a bridge', '', qr/\Q$gpu\E <- /, qr/enx[0-9a-f]{12}/);
+unlike(scalar(qx{passthroughctl snapshot --node $root}), qr/001b213a4f2c/, 'whose port is named by its address');
+
+# ---- what cannot be recorded
+
+my ($status, $out, $err) = ctl('snapshot', '--node', '/proc');
+is($err, "passthroughctl: /proc is not a recorded node: there is no proc/ in it.\n", 'a directory of something else');
+is((ctl('list', '--all', '--node', '/proc'))[2], $err, 'is refused by list too');
+spew("$tmp/empty.tree", "a=1\n");
+($status, $out, $err) = ctl('snapshot', '--node', "$tmp/empty.tree");
+is($out, '', 'a text of something else: nothing is written');
+is($err, "passthroughctl: $tmp/empty.tree is not a recorded node: there is no sys/ in it.\n", 'but a sentence');
+is((ctl('list', '--node', "$tmp/empty.tree"))[2], $err, 'that of list');
+make_path(map { "$tmp/$_" } qw(none/sys none/proc loop/sys/bus/pci loop/proc));
+like((ctl('list', '--all', '--node', "$tmp/none"))[2], qr{neither sys/devices nor sys/bus}, 'an empty one');
+symlink 'devices', "$tmp/loop/sys/bus/pci/devices";
+like((ctl('list', '--all', '--node', "$tmp/loop"))[2], qr{has no readable sys/bus/pci/devices: Too many levels}, 'one whose devices cannot be read');
+($status, $out, $err) = ctl('snapshot', 'out.tree');
+is($status, 2, 'snapshot takes no file name');
+like($err, qr/'out\.tree'.*> out\.tree/, 'and says where its output goes');
+
+# ---- what cannot be written
+
+sub said { my ($shell) = @_; return qx{exec 2>&1; $shell} }
+
+for my $command ('snapshot', "snapshot --node $root", "snapshot --node $tmp/r.tree", "list --all --node $root") {
+        is(said("passthroughctl $command >/dev/full"), "passthroughctl: Cannot write: No space left on device\n", "$command to a full disk");
+        is(said("passthroughctl $command >&-"), "passthroughctl: Cannot write: Bad file descriptor\n", "$command to nowhere");
+        is(said("(trap '' PIPE; passthroughctl $command; echo \$? >&2) | :"), "passthroughctl: Cannot write: Broken pipe\n1\n", "$command to nobody");
+}
+
+# ---- descriptors of the caller
+
+spew("$tmp/gpu.conf", $GPU);
+like(said("passthroughctl list --node $root --config /dev/fd/4 4<$tmp/gpu.conf"), qr/ gpu /, 'a configuration by its descriptor');
+is(said("cat $tmp/gpu.conf | passthroughctl list --node $root --config /dev/stdin"), "passthroughctl: /dev/stdin cannot be read: it is no regular file.\n", 'not a pipe');
+like(said("cat $tmp/r.tree | passthroughctl snapshot --node /dev/stdin"), qr/ regular one and no pipe/, 'nor as a recorded node');
+
+system("$build/tests/tree-tool", 'remove', $root);
+done_testing();

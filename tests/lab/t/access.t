@@ -1,0 +1,49 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The policy of the system bus: everybody reads, only root changes.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Lab;
+
+use constant MANAGER => qw(org.passthroughd1 /org/passthroughd1 org.passthroughd1.Manager);
+
+my %reads = map { $_ => 1 } qw(ListDevices GetDevice ListAllocations GetAllocation Explain Plan GetDomainXML Describe DescribeTopology);
+
+sub as_nobody { my (@command) = @_; return command(qw(setpriv --reuid=nobody --regid=nogroup --clear-groups), @command) }
+
+my ($status, $out, $err) = as_nobody(qw(passthroughctl list --all));
+is($status, 0, 'nobody lists the devices');
+is($out, (ctl(qw(list --all)))[1], '... and sees what root sees');
+for my $words (['topology'], ['allocations'], [qw(explain 0000:00:05.0)], [qw(plan gpu=1)]) {
+        is((as_nobody('passthroughctl', @$words))[0], 0, "nobody may ask: @$words");
+}
+
+my @methods = map { /^\.(\w+) +method\b/ ? $1 : () } split /\n/, output('busctl', '--no-pager', 'introspect', MANAGER);
+ok(@methods > keys %reads, 'the daemon has methods that change something') or diag("@methods");
+is_deeply([grep { $reads{$_} } sort @methods], [sort keys %reads], 'and those that read are all there');
+
+# The bus looks at who calls what before anybody looks at the arguments: none are needed to be refused.
+for my $method (sort @methods) {
+        ($status, $out, $err) = as_nobody('busctl', 'call', MANAGER, $method);
+        if ($reads{$method}) {
+                unlike($err, qr/Access denied/, "nobody may call $method");
+        } else {
+                like($err, qr/Access denied/, "nobody may not call $method");
+        }
+}
+for my $words ([qw(allocate mine gpu=1)], [qw(release mine)], ['rescan'], ['reload']) {
+        ($status, $out, $err) = as_nobody('passthroughctl', @$words);
+        is($status, 1, "nobody may not: @$words");
+        like($err, qr/needs root/, '... and is told so');
+}
+($status, $out, $err) = as_nobody(qw(busctl set-property org.passthroughd1 /org/freedesktop/LogControl1 org.freedesktop.LogControl1 LogLevel s debug));
+like($err, qr/Access denied/, 'nor set a property');
+is((command(qw(busctl call), MANAGER, 'Rescan'))[0], 0, 'root may');
+
+done_testing();

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What the other members of its IOMMU group and slot mean for a device (scenarios D9, D10, E9). */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "policyfixture.h"
+
+static void test_D9_audio_goes_along(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+
+        node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+        assert_verdict(t, GPU, VERDICT_NONE);
+        assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, AUDIO)), GROUP_ROLE_COMPANION);
+        assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, "0000:00:01.0")),
+                         GROUP_ROLE_LEAVE);
+        assert_int_equal(plan_single(&t->context, node_find(t, GPU), &a), 0);
+        assert_devices(a, "gpu0=" GPU " gpu0-1=" AUDIO);
+        assert_int_equal(a->devices[1].role, DEVICE_ROLE_COMPANION);
+        assert_string_equal(a->devices[1].prior_driver, "snd_hda_intel");
+        assert_null(a->devices[1].pool);
+}
+
+static void test_D9_another_card_in_no_pool_blocks(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        add_other(t, "snd_hda_intel");
+        node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+        assert_int_equal(policy_check(t->policy, node_find(t, GPU), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, "IOMMU group 1 also holds " OTHER ", bound to snd_hda_intel, which no pool offers.");
+        assert_true(pci_address_equal(why.device, address_of(OTHER)));
+        assert_non_null(why.remedy);
+}
+
+static void test_D9_another_card_is_held_when_it_may_be(void **state) {
+        static const struct {
+                const char *driver, *config;
+        } cases[] = {
+                { NULL, "[Pool gpu]\nMatch=class=0302\n" },
+                { "vfio-pci", "[Pool gpu]\nMatch=class=0302\n" },
+                { "snd_hda_intel", "[Pool gpu]\nMatch=class=0302\n[Pool sound]\nMatch=address=" OTHER "\n" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = gpu_with_audio();
+                _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+
+                add_other(t, cases[i].driver);
+                node_ready(t, cases[i].config);
+                assert_verdict(t, GPU, VERDICT_NONE);
+                assert_int_equal(plan_single(&t->context, node_find(t, GPU), &a), 0);
+                assert_devices(a, "gpu0=" GPU " gpu0-1=" AUDIO " held=" OTHER);
+        }
+}
+
+/* Members that stay with the host block; the sentence names the member and does not give a wrong reason. */
+static void assert_member_blocks(PciDevice *member, TestNode *t, const char *config, const char *wrong) {
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_ready(t, config);
+        assert_int_equal(policy_check(t->policy, node_find(t, GPU), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, OTHER);
+        if (wrong && strstr(why.message, wrong))
+                fail_msg("wrong reason: %s", why.message);
+}
+
+static void test_critical_member_blocks(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+        PciDevice *member = add_other(t, "ahci");
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(string_copy(&member->critical, "The root file system is on it."), 0);
+        assert_member_blocks(member, t, "[Pool gpu]\nMatch=class=0302\n", "no pool");
+        assert_int_equal(policy_check(t->policy, node_find(t, GPU), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, "The root file system is on it.");
+}
+
+static void test_boot_vga_member_blocks(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+        PciDevice *member = add_other(t, "nvidia");
+
+        member->boot_vga = true;
+        assert_member_blocks(member, t, "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n", "no pool offers");
+}
+
+static void test_excluded_member_blocks(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+
+        assert_member_blocks(add_other(t, "nvidia"), t,
+                             "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n[Exclude]\nMatch=address=" OTHER
+                             "\n",
+                             "no pool offers");
+}
+
+static void test_excluded_member_without_driver_is_left(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+
+        add_other(t, NULL);
+        node_ready(t, "[Pool gpu]\nMatch=class=0302\n[Exclude]\nMatch=address=" OTHER "\n");
+        assert_verdict(t, GPU, VERDICT_NONE);
+        assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, OTHER)), GROUP_ROLE_LEAVE);
+}
+
+/* PF 01:00.0, .1 and their VFs all in one group: no ACS. */
+static TestNode *one_group_for_all(const char *pf_driver) {
+        TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 8, 1, 64 * GIB);
+        for (unsigned i = 0; i < 2; i++) {
+                char path[64];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:01.0/0000:01:00.%u", i);
+                assert_int_equal(string_copy(&node_nic(t, path, 0, 1)->driver, pf_driver), 0);
+        }
+        for (unsigned i = 2; i < 6; i++) {
+                char path[64];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:01.0/0000:01:00.%u", i);
+                node_vf(t, path, i < 4 ? "0000:01:00.0" : "0000:01:00.1", 0, 1);
+        }
+        return t;
+}
+
+static void test_D10_vfs_beside_their_pf(void **state) {
+        _cleanup_node_ TestNode *t = one_group_for_all("mlx5_core");
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_ready(t, "[Pool vf]\nMatch=type=vf\n");
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:01:00.2"), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, "0000:01:00.0, bound to mlx5_core, its own PF.");
+        assert_non_null(strstr(why.remedy, "ACS"));
+        for (unsigned i = 0; i < 4; i++)
+                assert_verdict(t,
+                               ((const char *[]){ "0000:01:00.2", "0000:01:00.3", "0000:01:00.4", "0000:01:00.5" })[i],
+                               VERDICT_GROUP_NOT_VIABLE);
+        assert_int_equal(node_available(t, "vf"), 0);
+}
+
+/* Even with the PFs off their driver the group goes to one allocation as a whole. */
+static void test_D10_vfs_are_never_separate(void **state) {
+        _cleanup_node_ TestNode *t = one_group_for_all(NULL);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_ready(t, "[Pool vf]\nMatch=type=vf\n");
+        assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "vm1"),
+                       "vf0=0000:01:00.2 held=0000:01:00.3 held=0000:01:00.4 held=0000:01:00.5");
+        assert_int_equal(node_available(t, "vf"), 0);
+        assert_int_equal(node_allocate(t, "vm2", ASK(.pools = "vf=1"), &why), VERDICT_INSUFFICIENT_DEVICES);
+        assert_says(&why, "0 of its 4 devices free, 1 wanted");
+}
+
+static void test_E9_dual_port(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
+        node_ready(t, "[Pool nic]\nMatch=address=0000:05:00.*\n");
+        assert_int_equal(plan_single(&t->context, node_find(t, "0000:05:00.0"), &a), 0);
+        assert_devices(a, "nic0=0000:05:00.0 nic0-1=0000:05:00.1");
+}
+
+/* The other port may be the host's: it does not go to the guest because the first does. */
+static void test_E9_port_in_no_pool(void **state) {
+        _cleanup_node_ TestNode *t = node_new(), *unbound = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
+        node_ready(t, "[Pool nic]\nMatch=address=0000:05:00.0\n");
+        assert_int_equal(policy_group_role(t->policy, node_find(t, "0000:05:00.0"), node_find(t, "0000:05:00.1")),
+                         GROUP_ROLE_BLOCK);
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:05:00.0"), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, "IOMMU group 15 also holds 0000:05:00.1, bound to mlx5_core, which no pool offers.");
+
+        node_nic(unbound, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        assert_int_equal(string_copy(&node_nic(unbound, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15)->driver, NULL),
+                         0);
+        node_ready(unbound, "[Pool nic]\nMatch=address=0000:05:00.0\n");
+        assert_int_equal(policy_group_role(unbound->policy, node_find(unbound, "0000:05:00.0"),
+                                           node_find(unbound, "0000:05:00.1")),
+                         GROUP_ROLE_COMPANION);
+}
+
+/* USB and UCSI of its USB-C port go with a GPU; what else sits in its slot does not. */
+static void test_functions_of_a_gpu(void **state) {
+        static const uint32_t classes[] = { 0x0c0330, 0x0c8000, 0x020000 };
+
+        for (size_t i = 0; i < ELEMENTSOF(classes); i++) {
+                _cleanup_node_ TestNode *t = gpu_with_audio();
+
+                assert_int_equal(
+                        string_copy(&node_device(t, "pci0000:00/0000:00:01.0/0000:01:00.2", classes[i], 0, 1)->driver,
+                                    "host"),
+                        0);
+                node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+                assert_verdict(t, GPU, i < 2 ? VERDICT_NONE : VERDICT_GROUP_NOT_VIABLE);
+        }
+}
+
+static void test_E9_vfs_are_independent(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:05:10.5", "0000:05:00.1", 0, 24);
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:05:10.7", "0000:05:00.1", 0, 25);
+        node_ready(t, "[Pool vf]\nMatch=type=vf\n");
+        assert_int_equal(node_find(t, "0000:05:00.1")->n_vfs, 2);
+        for (unsigned i = 0; i < 2; i++)
+                assert_int_equal(node_allocate(t, i ? "vm1" : "vm0", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
+        assert_devices(ledger_find(t->ledger, "vm0"), "vf0=0000:05:10.5");
+        assert_devices(ledger_find(t->ledger, "vm1"), "vf0=0000:05:10.7");
+}
+
+/* A port whose sibling has VFs cannot take it along: vfio-pci refuses a PF with VFs. */
+static void test_E9_port_beside_a_port_with_vfs(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:05:10.7", "0000:05:00.1", 0, 25);
+        node_ready(t, "[Pool nic]\nMatch=type=device class=02\nMatch=address=0000:05:00.1\n");
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:05:00.0"), &why), VERDICT_GROUP_NOT_VIABLE);
+        assert_says(&why, "0000:05:00.1");
+        if (strstr(why.message, "which no pool offers"))
+                fail_msg("wrong reason: %s", why.message);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_D9_audio_goes_along),
+                cmocka_unit_test(test_D9_another_card_in_no_pool_blocks),
+                cmocka_unit_test(test_D9_another_card_is_held_when_it_may_be),
+                cmocka_unit_test(test_critical_member_blocks),
+                cmocka_unit_test(test_boot_vga_member_blocks),
+                cmocka_unit_test(test_excluded_member_blocks),
+                cmocka_unit_test(test_excluded_member_without_driver_is_left),
+                cmocka_unit_test(test_D10_vfs_beside_their_pf),
+                cmocka_unit_test(test_D10_vfs_are_never_separate),
+                cmocka_unit_test(test_E9_dual_port),
+                cmocka_unit_test(test_E9_port_in_no_pool),
+                cmocka_unit_test(test_functions_of_a_gpu),
+                cmocka_unit_test(test_E9_vfs_are_independent),
+                cmocka_unit_test(test_E9_port_beside_a_port_with_vfs),
+        };
+
+        return cmocka_run_group_tests_name("policy-group", tests, NULL, NULL);
+}
