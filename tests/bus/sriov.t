@@ -126,7 +126,7 @@ fault('reset', 'replace 2 3');
 $offset = log_since();
 restart();
 like(log_since($offset), qr/made fewer VFs than it was asked for/, 'fewer at start are told in the log');
-like(log_since($offset), qr/^Ready: /m, 'and the daemon gets ready');
+ok(wait_until(sub { log_since($offset) =~ /^Ready: /m }), 'and the daemon gets ready');
 same_tree($none, 'without them');
 fault('reset');
 restart();
