@@ -69,6 +69,6 @@ fault('reset', 'fail 1 EIO');
 restart();
 is(scalar(grep { driver($_) eq 'vfio-pci' } @vfs), 3, 'Bind=start with one that fails: the other ones are bound');
 like(log_since($offset), qr/^Job \d+, bind 0000:83:00\.\d: Failed to .*\.$/m, 'the log says which and why');
-like(log_since($offset), qr/^Ready: /m, 'and the daemon is ready');
+ok(wait_until(sub { log_since($offset) =~ /^Ready: /m }), 'and the daemon is ready');
 
 done_testing();
