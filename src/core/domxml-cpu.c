@@ -40,25 +40,38 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* The emulator disturbs no vCPU: housekeeping CPUs of the nodes used, else any that are online, else it shares the
- * pinned ones. */
-static CpuSet emulator_cpus(const Domain *d) {
-        const CpuSet nodes = host_nodes(d->a);
-        CpuSet near = { 0 }, online = { 0 };
+/* Of a node: those that are the host's own, else those of the guest, else all. */
+static CpuSet emulator_cpus_of(const Domain *d, int node) {
+        const CpuSet guest = pinned_cpus(d->a);
+        CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
 
-        for (int c = cpuset_next(&d->config->housekeeping, 0); c >= 0;
-             c = cpuset_next(&d->config->housekeeping, (unsigned) c + 1)) {
-                const Cpu *cpu = inventory_find_cpu(d->inv, (unsigned) c);
+        for (size_t i = 0; i < d->inv->n_cpus; i++) {
+                const Cpu *cpu = &d->inv->cpus[i];
 
-                if (!cpu)
+                if (cpu->node != node)
                         continue;
-                cpuset_add(&online, (unsigned) c);
-                if (cpu->node >= 0 && cpuset_has(&nodes, (unsigned) cpu->node))
-                        cpuset_add(&near, (unsigned) c);
+                cpuset_add(&all, cpu->id);
+                if (cpuset_has(&d->config->housekeeping, cpu->id))
+                        cpuset_add(&own, cpu->id);
+                if (cpuset_has(&guest, cpu->id))
+                        cpuset_add(&shared, cpu->id);
         }
-        if (!cpuset_is_empty(&near))
-                return near;
-        return cpuset_is_empty(&online) ? pinned_cpus(d->a) : online;
+        return !cpuset_is_empty(&own) ? own : !cpuset_is_empty(&shared) ? shared : all;
+}
+
+/*
+ * The emulator disturbs no vCPU where the host has CPUs of its own. It has some of each node with memory of the guest:
+ * it fills that memory from there, and without any the guest does not start.
+ */
+static CpuSet emulator_cpus(const Domain *d) {
+        CpuSet set = { 0 };
+
+        for (size_t i = 0; i < d->a->n_cells; i++) {
+                const CpuSet cpus = emulator_cpus_of(d, d->a->cells[i].node);
+
+                cpuset_merge(&set, &cpus);
+        }
+        return cpuset_is_empty(&set) ? pinned_cpus(d->a) : set;
 }
 
 /* Memory is allocated before the guest starts, or it may land elsewhere (domain.md E9). source and access stay:

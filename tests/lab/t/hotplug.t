@@ -53,7 +53,7 @@ my $gpu   = empty_slot();
 
 # What will be the address of what is plugged into the one port of node 1 that is empty.
 sub empty_slot {
-        my ($path) = grep { my @below = glob "$_/0000:*"; !@below } glob '/sys/devices/pci0000:80/0000:80:*';
+        my ($path) = grep { my @below = grep { /\.\d$/ } glob "$_/0000:*"; !@below } glob '/sys/devices/pci0000:80/0000:80:*';
         return sprintf '0000:%02x:00.0', fact("$path/secondary_bus_number");
 }
 
