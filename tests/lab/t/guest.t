@@ -13,7 +13,9 @@ use Test::More;
 use Guest;
 use Lab;
 
-use constant { MEMORY => 256 * 2**20, PAGE => 2 * 2**20 };
+use constant { MEMORY => 256 * 2**20, PAGE => 2 * 2**20, PACKAGE => '/usr/lib/lab/passthroughd.deb' };
+
+sub state { my ($expected) = @_; return wait_until(sub { ctl_json('show', 'vm')->{state} eq $expected }) }
 
 ok(settled(), 'the node is settled');
 my $before = drivers();
@@ -30,6 +32,7 @@ my $functions = functions();
 my @promised  = map { my $f = $functions->{ $_->{address} }; "$f->{vendor}:$f->{device} $allocation->{cells}[0]{id}" } @devices;
 ($status, $err) = start_guest('vm', domain('vm', scalar @promised));
 is($status, 0, 'virsh start') or diag($err);
+ok(state('in-use'), 'the allocation is in use');
 my @seen = guest_functions('vm');
 diag("the guest sees: $_") for @seen;
 is_deeply(\@seen, \@promised, 'the guest lists its devices in order, with their ids, on its node');
@@ -47,20 +50,34 @@ like($huge, qr/kernelpagesize_kB=2048/, '... of 2 MiB');
 my $running = drivers();
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 1, 'release is refused while the guest runs');
-like($err, qr/in use by process $pid \(qemu/, '... and the process named');
+like($err, qr/^passthroughctl: The domain 'vm' runs with 'vm'/, '... and the domain named');
+my ($vf) = grep { $functions->{$_}{physical_function} } map { $_->{address} } @devices;
+($status, $out, $err) = command(qw(busctl call org.passthroughd1 /org/passthroughd1 org.passthroughd1.Manager SetVirtualFunctions su),
+        $functions->{$vf}{physical_function}, 1);
+isnt($status, 0, 'another number of VFs is refused');
+like($err, qr/would destroy those that are there/, '... because of those that are there');
 
 output(qw(systemctl restart passthroughd));
 is_deeply(drivers(), $running, 'restarting the daemon changes no driver');
+ok(state('in-use'), '... and it knows the guest');
 my $old = service('MainPID');
 kill 'KILL', $old;
 ok(wait_until(sub { service('ActiveState') eq 'active' && service('MainPID') != $old }), 'killed, it comes back');
 is_deeply(drivers(), $running, '... and has changed no driver');
-is(ctl_json('show', 'vm')->{state}, $allocation->{state}, '... and knows the allocation');
+ok(state('in-use'), '... and knows the guest');
+for my $what ('installing the package', 'upgrading it') {
+        ($status, $out, $err) = command(qw(dpkg --force-confold --install), PACKAGE);
+        is($status, 0, $what) or diag("$out$err");
+        is(service('ActiveState'), 'active', '... the daemon runs');
+        is_deeply(drivers(), $running, '... and has changed no driver');
+        ok(state('in-use'), '... and knows the guest');
+}
 is(guest_state('vm'), 'running', 'the guest runs through all of that');
 
 # ---- and back
 
 end_guest('vm');
+ok(state('ready'), 'the guest ended: the allocation is ready');
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 0, 'release') or diag($err);
 is_deeply(drivers(), $before, 'all drivers are what they were');
