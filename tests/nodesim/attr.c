@@ -131,6 +131,68 @@ static int store_autoprobe(Sim *sim, Node *pf, const char *value) {
         return 0;
 }
 
+static int store_numa_node(Sim *sim, Node *dev, const char *value) {
+        int sign = *value == '-' ? -1 : 1;
+        unsigned long n;
+
+        if (parse_number(value + (sign < 0), &n) < 0 || (sign < 0 && n > 1))
+                return -EINVAL;
+        if (sign > 0 && !node_atf(sim->root, "sys/devices/system/node/node%lu", n))
+                return -EINVAL;
+        node_write(dev, "numa_node", "%ld\n", sign * (long) n);
+        return 0;
+}
+
+static bool has_word(const char *words, const char *word, size_t n) {
+        for (; *words; words += strspn(words, " ")) {
+                size_t m = strcspn(words, " ");
+
+                if (m == n && strncmp(words, word, n) == 0)
+                        return true;
+                words += m;
+        }
+        return false;
+}
+
+/* Any of those that the device can do, in the order in which they are to be tried; "default" are all. */
+static int store_reset_method(Sim *sim, Node *dev, const char *value) {
+        Node *file = node_child(dev, "reset_method");
+        int n = (int) strcspn(value, "\n");
+
+        (void) sim;
+        file->original = file->original ?: node_text(dev, "reset_method");
+        if (n == 0)
+                node_set(file, "", 0);
+        if (n == 0)
+                return 0;
+        if (strncmp(value, "default", (size_t) n) == 0) {
+                node_write(dev, "reset_method", "%s\n", file->original);
+                return 0;
+        }
+        for (int i = 0; i < n; i += (int) strspn(value + i, " ")) {
+                size_t m = strcspn(value + i, " \n");
+
+                if (!has_word(file->original, value + i, m))
+                        return -EINVAL;
+                i += (int) m;
+        }
+        node_write(dev, "reset_method", "%.*s\n", n, value);
+        return 0;
+}
+
+static int store_enable(Sim *sim, Node *dev, const char *value) {
+        unsigned long on, n = node_number(dev, "enable", 0);
+
+        if (parse_number(value, &on) < 0)
+                return -EINVAL;
+        if (driver_of(sim, dev))
+                return -EBUSY;
+        if (!on && n == 0)
+                return -EIO;
+        node_write(dev, "enable", "%lu\n", on ? n + 1 : n - 1);
+        return 0;
+}
+
 /* drivers */
 
 static int store_bind(Sim *sim, Node *dir, const char *value) {
@@ -150,16 +212,26 @@ static int store_unbind(Sim *sim, Node *dir, const char *value) {
         return 0;
 }
 
-static int store_new_id(Sim *sim, Node *dir, const char *value) {
+static int change_id(Sim *sim, const Node *dir, const char *value,
+                     int (*change)(Driver *driver, const char *vendor, const char *device)) {
         Driver *driver = driver_find(sim, dir->name);
-        Node *devices = node_at(sim->root, "sys/bus/pci/devices");
         unsigned vendor, device;
-        int r;
 
         if (!driver || sscanf(value, "%x %x", &vendor, &device) != 2)
                 return -EINVAL;
         _cleanup_free_ char *vendor_text = xasprintf("%04x", vendor), *device_text = xasprintf("%04x", device);
-        r = driver_new_id(driver, vendor_text, device_text);
+        return change(driver, vendor_text, device_text);
+}
+
+static int store_remove_id(Sim *sim, Node *dir, const char *value) {
+        return change_id(sim, dir, value, driver_remove_id);
+}
+
+static int store_new_id(Sim *sim, Node *dir, const char *value) {
+        Driver *driver = driver_find(sim, dir->name);
+        Node *devices = node_at(sim->root, "sys/bus/pci/devices");
+        int r = change_id(sim, dir, value, driver_new_id);
+
         if (r < 0)
                 return r;
         for (size_t i = 0; i < devices->n_children; i++) {
@@ -209,20 +281,20 @@ static int store_hugepages(Sim *sim, Node *dir, const char *value) {
 }
 
 static const Attribute attributes[] = {
-        { "driver_override", SCOPE_DEVICE, 0664, store_driver_override },
+        { "driver_override", SCOPE_DEVICE, 0644, store_driver_override },
         { "sriov_numvfs", SCOPE_DEVICE, 0644, sriov_set },
         { "sriov_drivers_autoprobe", SCOPE_DEVICE, 0644, store_autoprobe },
         { "reset", SCOPE_DEVICE, 0200, store_reset },
-        { "remove", SCOPE_DEVICE, 0200, store_remove },
+        { "remove", SCOPE_DEVICE, 0220, store_remove },
         { "rescan", SCOPE_DEVICE, 0200, store_device_rescan },
-        { "reset_method", SCOPE_DEVICE, 0644, NULL },
-        { "numa_node", SCOPE_DEVICE, 0644, NULL },
-        { "enable", SCOPE_DEVICE, 0644, NULL },
+        { "reset_method", SCOPE_DEVICE, 0644, store_reset_method },
+        { "numa_node", SCOPE_DEVICE, 0644, store_numa_node },
+        { "enable", SCOPE_DEVICE, 0644, store_enable },
         { "config", SCOPE_DEVICE, 0644, NULL },
         { "bind", SCOPE_DRIVER, 0200, store_bind },
         { "unbind", SCOPE_DRIVER, 0200, store_unbind },
         { "new_id", SCOPE_DRIVER, 0200, store_new_id },
-        { "remove_id", SCOPE_DRIVER, 0200, NULL },
+        { "remove_id", SCOPE_DRIVER, 0200, store_remove_id },
         { "drivers_probe", SCOPE_BUS, 0200, store_drivers_probe },
         { "drivers_autoprobe", SCOPE_BUS, 0644, store_bus_autoprobe },
         { "rescan", SCOPE_BUS, 0200, store_bus_rescan },

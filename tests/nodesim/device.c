@@ -124,15 +124,13 @@ static int group_again(const Sim *sim, const Node *dev, uint64_t removed_at, uin
 
 /* registration */
 
-bool device_autoprobe(const Sim *sim) {
-        return node_number(node_at(sim->root, "sys/bus/pci"), "drivers_autoprobe", 1) != 0;
-}
-
 void device_register(Sim *sim, Node *dev, int group) {
         _cleanup_free_ char *reset_method = node_text(dev, "reset_method");
 
-        node_default(dev, "remove", "");
-        node_default(dev, "rescan", "");
+        if (!node_child(dev, "physfn")) { /* a VF goes with its PF */
+                node_default(dev, "remove", "");
+                node_default(dev, "rescan", "");
+        }
         if (reset_method && *reset_method)
                 node_default(dev, "reset", "");
         if (node_child(dev, "sriov_totalvfs")) {
@@ -230,14 +228,14 @@ void device_remove(Sim *sim, Node *dev) {
 }
 
 static void device_return(Sim *sim, Node *dev, uint64_t removed_at, uint64_t rescan_at) {
-        node_renew(dev);
         if (node_child(dev, "driver_override"))
                 node_write(dev, "driver_override", "(null)\n");
+        if (node_child(dev, "enable"))
+                node_write(dev, "enable", "0\n");
         if (node_child(dev, "sriov_drivers_autoprobe"))
                 node_write(dev, "sriov_drivers_autoprobe", "1\n");
         device_register(sim, dev, group_again(sim, dev, removed_at, rescan_at));
-        if (device_autoprobe(sim))
-                driver_probe(sim, dev);
+        driver_probe(sim, dev); /* whatever drivers_autoprobe of the bus says */
 }
 
 static bool rescan_one(Sim *sim, const Node *below, uint64_t rescan_at) {

@@ -12,9 +12,8 @@ char *device_override(const Node *dev); /* NULL: not set */
 void devices_complete(Sim *sim);                      /* after loading: what the tree did not say */
 void device_register(Sim *sim, Node *dev, int group); /* links, files and group; group < 0: none */
 void device_unregister(Sim *sim, Node *dev);          /* the reverse, unbinds first */
-bool device_autoprobe(const Sim *sim);
-void device_remove(Sim *sim, Node *dev);          /* as a write to remove does, with what is below */
-void devices_rescan(Sim *sim, const Node *below); /* NULL: everywhere */
+void device_remove(Sim *sim, Node *dev);              /* as a write to remove does, with what is below */
+void devices_rescan(Sim *sim, const Node *below);     /* NULL: everywhere */
 
 int group_lowest_free(const Sim *sim);
 int group_of(const Node *dev); /* -ENOENT: none */

@@ -124,6 +124,10 @@ int driver_declare(Sim *sim, const char *name, const char *options) {
                         d->class_prefix = xstrdup(word + 6);
                 } else if (strcmp(word, "sriov") == 0)
                         d->sriov = true;
+                else if (strcmp(word, "keeps-vfs") == 0)
+                        d->keeps_vfs = true;
+                else if (strncmp(word, "max-vfs=", 8) == 0)
+                        d->max_vfs = strtoul(word + 8, NULL, 0);
                 else if (strcmp(word, "vfio") == 0)
                         d->vfio = true;
                 else if (strcmp(word, "any") == 0)
@@ -133,11 +137,31 @@ int driver_declare(Sim *sim, const char *name, const char *options) {
         return r;
 }
 
+static DriverId *id_find(DriverId *ids, size_t n, const char *vendor, const char *device) {
+        for (size_t i = 0; i < n; i++)
+                if (strcasecmp(ids[i].vendor, vendor) == 0 &&
+                    (strcmp(ids[i].device, "*") == 0 || strcasecmp(ids[i].device, device) == 0))
+                        return ids + i;
+        return NULL;
+}
+
+/* Ids by class alone are for no vendor in particular: the kernel cannot tell that it has them. */
 int driver_new_id(Driver *d, const char *vendor, const char *device) {
-        for (size_t i = 0; i < d->n_new_ids; i++)
-                if (strcasecmp(d->new_ids[i].vendor, vendor) == 0 && strcasecmp(d->new_ids[i].device, device) == 0)
-                        return -EEXIST;
+        if (id_find(d->new_ids, d->n_new_ids, vendor, device) || id_find(d->ids, d->n_ids, vendor, device))
+                return -EEXIST;
         id_add(&d->new_ids, &d->n_new_ids, vendor, device);
+        return 0;
+}
+
+/* Those of the driver's own table stay. */
+int driver_remove_id(Driver *d, const char *vendor, const char *device) {
+        DriverId *id = id_find(d->new_ids, d->n_new_ids, vendor, device);
+
+        if (!id)
+                return -ENODEV;
+        free(id->vendor);
+        free(id->device);
+        *id = d->new_ids[--d->n_new_ids];
         return 0;
 }
 
@@ -183,6 +207,14 @@ static int vfio_probe(const Node *dev) {
 
 /* binding */
 
+/* A driver of the host enables what it binds. */
+static void count_enable(const Driver *d, Node *dev, int change) {
+        unsigned long n = node_number(dev, "enable", 0);
+
+        if (!d->vfio && !d->any && node_child(dev, "enable") && (change > 0 || n > 0))
+                node_write(dev, "enable", "%lu\n", n + (unsigned long) change);
+}
+
 void driver_link(Sim *sim, Driver *d, Node *dev) {
         Node *dir = node_atf(sim->root, "sys/bus/pci/drivers/%s", d->name);
 
@@ -206,6 +238,8 @@ int driver_attach(Sim *sim, Driver *d, Node *dev) {
         if (r < 0)
                 return r;
         driver_link(sim, d, dev);
+        count_enable(d, dev, 1);
+        sriov_limit(sim, dev, d);
         uevent_device(sim, "bind", dev);
         return 0;
 }
@@ -215,12 +249,14 @@ void driver_detach(Sim *sim, Node *dev) {
 
         if (!d)
                 return;
-        if (d->sriov)
+        if (d->sriov && !d->keeps_vfs)
                 sriov_destroy(sim, dev);
         if (d->vfio)
                 device_vfio_remove(sim, dev);
         else
                 device_park_driver(sim, dev, d->name);
+        count_enable(d, dev, -1);
+        sriov_limit(sim, dev, NULL);
         node_remove_child(dev, "driver");
         node_remove(node_child(node_atf(sim->root, "sys/bus/pci/drivers/%s", d->name), dev->name));
         uevent_device(sim, "unbind", dev);

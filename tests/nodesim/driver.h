@@ -11,6 +11,7 @@ Driver *driver_find(const Sim *sim, const char *name);
 Driver *driver_get(Sim *sim, const char *name);     /* makes it and its directory if need be */
 void driver_learn(Driver *driver, const Node *dev); /* an undeclared driver matches what the tree shows it with */
 int driver_new_id(Driver *driver, const char *vendor, const char *device);
+int driver_remove_id(Driver *driver, const char *vendor, const char *device);
 
 Driver *driver_of(const Sim *sim, const Node *dev); /* NULL: not bound */
 bool driver_matches(const Driver *driver, const Node *dev);

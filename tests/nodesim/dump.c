@@ -2,6 +2,7 @@
 /* Writes the tree as it is now in the .tree format, sorted, one full path a line: two dumps can be compared, and a dump
  * can be served again. */
 #include <stdio.h>
+#include <string.h>
 
 #include "dump.h"
 #include "util/tree.h"
@@ -41,18 +42,34 @@ static void dump_driver(const Driver *d, FILE *f) {
         dump_ids(" ids=", d->ids, d->n_ids, f);
         if (d->class_prefix)
                 fprintf(f, " class=%s", d->class_prefix);
-        fprintf(f, "%s%s%s\n", d->sriov ? " sriov" : "", d->vfio ? " vfio" : "", d->any ? " any" : "");
+        if (d->max_vfs)
+                fprintf(f, " max-vfs=%lu", d->max_vfs);
+        fprintf(f, "%s%s%s%s\n", d->sriov ? " sriov" : "", d->keeps_vfs ? " keeps-vfs" : "", d->vfio ? " vfio" : "",
+                d->any ? " any" : "");
         dump_ids("# new_id ", d->new_ids, d->n_new_ids, f);
         if (d->n_new_ids)
                 fputc('\n', f);
+}
+
+static void dump_vf(const VfTemplate *vf, FILE *f) {
+        fprintf(f, "%%vf %s device=%s offset=%lu stride=%lu group=%s", vf->pf, vf->device, vf->offset, vf->stride,
+                vf->group_of_pf ? "pf" : "own");
+        if (vf->total)
+                fprintf(f, " total=%lu", vf->total);
+        for (const char *method = vf->reset_method; method && *method; method += strspn(method, " ")) {
+                size_t n = strcspn(method, " ");
+
+                fprintf(f, "%s%.*s", method == vf->reset_method ? " reset=" : ",", (int) n, method);
+                method += n;
+        }
+        fputc('\n', f);
 }
 
 void sim_dump(const Sim *sim, FILE *f) {
         for (size_t i = 0; i < sim->n_drivers; i++)
                 dump_driver(sim->drivers[i], f);
         for (size_t i = 0; i < sim->n_vfs; i++)
-                fprintf(f, "%%vf %s device=%s offset=%lu stride=%lu group=%s\n", sim->vfs[i].pf, sim->vfs[i].device,
-                        sim->vfs[i].offset, sim->vfs[i].stride, sim->vfs[i].group_of_pf ? "pf" : "own");
+                dump_vf(&sim->vfs[i], f);
         if (sim->no_iommu)
                 fputs("%iommu off\n", f);
         dump_node(sim, sim->root, "", f);

@@ -37,6 +37,7 @@ static void sim_done(Sim *sim) {
         for (size_t i = 0; i < sim->n_vfs; i++) {
                 free(sim->vfs[i].pf);
                 free(sim->vfs[i].device);
+                free(sim->vfs[i].reset_method);
         }
         free(sim->drivers);
         free(sim->vfs);

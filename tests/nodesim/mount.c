@@ -25,11 +25,14 @@ enum {
         CACHE_SEC = 1 << 30
 };
 
-/* What a handle reads when it must not change while it is read: a directory, a report. */
-typedef struct Snapshot {
-        char *data;
+typedef struct Handle {
+        uint64_t serial; /* of the node when it was opened: one that went and came back is another */
+        char *data;      /* what is read when it must not change meanwhile: a directory, a report; else NULL */
         size_t size;
-} Snapshot;
+        struct Handle *previous, *next; /* in handles */
+} Handle;
+
+static Handle *handles; /* all that are open: the kernel does not close them when it unmounts */
 
 static Sim *lock(fuse_req_t req) {
         Sim *sim = fuse_req_userdata(req);
@@ -73,6 +76,15 @@ static void unlock_and_tell(Sim *sim) {
 
 static bool is_live(const Sim *sim, const Node *node) {
         return node_is_in(node, sim->root);
+}
+
+static Handle *handle_of(const struct fuse_file_info *fi) {
+        return (Handle *) (uintptr_t) fi->fh;
+}
+
+/* What was opened is still there. */
+static bool is_same(const Sim *sim, const Node *node, const struct fuse_file_info *fi) {
+        return is_live(sim, node) && node->serial == handle_of(fi)->serial;
 }
 
 static bool is_report(const Sim *sim, const Node *node) {
@@ -168,20 +180,26 @@ static void on_readlink(fuse_req_t req, fuse_ino_t ino) {
 
 /* files */
 
-static void snapshot_free(struct fuse_file_info *fi) {
-        Snapshot *snapshot = (Snapshot *) (uintptr_t) fi->fh;
-
-        if (snapshot)
-                free(snapshot->data);
-        free(snapshot);
+static void handle_free(Handle *handle) {
+        if (handle->previous)
+                handle->previous->next = handle->next;
+        else
+                handles = handle->next;
+        if (handle->next)
+                handle->next->previous = handle->previous;
+        free(handle->data);
+        free(handle);
 }
 
-static Snapshot *snapshot_new(struct fuse_file_info *fi) {
-        Snapshot *snapshot = xrealloc(NULL, 1, sizeof(Snapshot));
+static Handle *handle_new(const Node *node, struct fuse_file_info *fi) {
+        Handle *handle = xrealloc(NULL, 1, sizeof(Handle));
 
-        *snapshot = (Snapshot){};
-        fi->fh = (uint64_t) (uintptr_t) snapshot;
-        return snapshot;
+        *handle = (Handle){ .serial = node->serial, .next = handles };
+        if (handles)
+                handles->previous = handle;
+        handles = handle;
+        fi->fh = (uint64_t) (uintptr_t) handle;
+        return handle;
 }
 
 static void reply_part(fuse_req_t req, const char *data, size_t size, size_t part, off_t offset) {
@@ -210,15 +228,19 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         bool live = is_live(sim, node);
         bool ok = live && (access == O_WRONLY || (mode & 0444)) && (access == O_RDONLY || (mode & 0222));
 
-        if (ok && is_report(sim, node)) {
-                Snapshot *snapshot = snapshot_new(fi);
-                snapshot->data = control_read(sim, node, &snapshot->size);
+        if (ok) {
+                Handle *handle = handle_new(node, fi);
+                if (is_report(sim, node))
+                        handle->data = control_read(sim, node, &handle->size);
         }
         unlock(sim);
         if (!ok)
                 fuse_reply_err(req, live ? EACCES : ENOENT);
-        else if (reply_open(req, fi) == -ENOENT)
-                snapshot_free(fi);
+        else if (reply_open(req, fi) == -ENOENT) {
+                lock(req);
+                handle_free(handle_of(fi));
+                unlock(sim);
+        }
 }
 
 static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi) {
@@ -227,16 +249,16 @@ static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 }
 
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
-        const Snapshot *snapshot = (Snapshot *) (uintptr_t) fi->fh;
+        const Handle *handle = handle_of(fi);
         Sim *sim = lock(req);
         const Node *node = node_of(sim, ino);
 
-        if (snapshot)
-                reply_part(req, snapshot->data, snapshot->size, size, offset);
+        if (handle->data)
+                reply_part(req, handle->data, handle->size, size, offset);
+        else if (!is_same(sim, node, fi))
+                fuse_reply_err(req, ENODEV);
         else if (node->error > 0)
                 fuse_reply_err(req, node->error);
-        else if (!is_live(sim, node))
-                fuse_reply_err(req, ENODEV);
         else
                 reply_part(req, node->data, node->size, size, offset);
         unlock(sim);
@@ -258,8 +280,9 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t si
         Node *node = node_of(sim, ino);
         int r;
 
-        (void) fi;
-        if (is_report(sim, node))
+        if (!is_same(sim, node, fi))
+                r = -ENODEV;
+        else if (is_report(sim, node))
                 r = control_write(sim, data, size);
         else if (node_is_sysfs(node))
                 r = fault_write(sim, &writer, node, data, size, offset);
@@ -276,14 +299,14 @@ static void on_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
         Sim *sim = lock(req); /* a reader may have its answer before the reply returns */
 
         (void) ino;
-        snapshot_free(fi);
+        handle_free(handle_of(fi));
         unlock(sim);
         fuse_reply_err(req, 0);
 }
 
 /* directories */
 
-static void snapshot_add(fuse_req_t req, Snapshot *s, const Sim *sim, const char *name, const Node *node) {
+static void snapshot_add(fuse_req_t req, Handle *s, const Sim *sim, const char *name, const Node *node) {
         struct stat st = node_stat(sim, node);
         size_t n = fuse_add_direntry(req, NULL, 0, name, NULL, 0);
 
@@ -295,23 +318,28 @@ static void snapshot_add(fuse_req_t req, Snapshot *s, const Sim *sim, const char
 static void on_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         Sim *sim = lock(req);
         const Node *dir = node_of(sim, ino);
-        Snapshot *snapshot = snapshot_new(fi);
+        Handle *snapshot = handle_new(dir, fi);
 
         snapshot_add(req, snapshot, sim, ".", dir);
         snapshot_add(req, snapshot, sim, "..", dir->parent ?: dir);
         for (size_t i = 0; i < dir->n_children; i++)
                 snapshot_add(req, snapshot, sim, dir->children[i]->name, dir->children[i]);
         unlock(sim);
-        if (fuse_reply_open(req, fi) == -ENOENT)
-                snapshot_free(fi);
+        if (fuse_reply_open(req, fi) == -ENOENT) {
+                lock(req);
+                handle_free(handle_of(fi));
+                unlock(sim);
+        }
 }
 
 static void on_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
-        const Snapshot *snapshot = (Snapshot *) (uintptr_t) fi->fh;
+        const Handle *snapshot = handle_of(fi);
         Sim *sim = lock(req);
 
-        (void) ino;
-        reply_part(req, snapshot->data, snapshot->size, size, offset);
+        if (is_same(sim, node_of(sim, ino), fi))
+                reply_part(req, snapshot->data, snapshot->size, size, offset);
+        else
+                fuse_reply_buf(req, NULL, 0);
         unlock(sim);
 }
 
@@ -377,6 +405,8 @@ int mount_serve(Sim *sim, const char *mountpoint, bool foreground, bool allow_ot
                 return -EIO;
         r = session_run(sim->session, where, foreground);
         fuse_session_destroy(sim->session);
+        while (handles)
+                handle_free(handles);
         fuse_opt_free_args(&args);
         return r;
 }

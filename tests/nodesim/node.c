@@ -74,6 +74,8 @@ Node *node_new_root(void) {
 
 void node_renew(Node *node) {
         node->serial = ++last_serial;
+        for (size_t i = 0; i < node->n_children; i++)
+                node_renew(node->children[i]);
 }
 
 uint64_t node_last_serial(void) {
@@ -86,6 +88,7 @@ static void node_free(Node *node) {
         *(node->previous ? &node->previous->next : &all_nodes) = node->next;
         free(node->name);
         free(node->data);
+        free(node->original);
         free(node->children);
         free(node);
 }

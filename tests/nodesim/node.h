@@ -36,6 +36,7 @@ struct Node {
         uint64_t refs;   /* by the kernel's inode cache and by who else keeps a pointer */
         NodeType type;
         int error;             /* > 0: every read fails with this errno */
+        char *original;        /* reset_method: all that the device can do, once something was written; else NULL */
         Node *previous, *next; /* all nodes there are */
         bool dropped;          /* removed for good, freed with the last reference */
 };
@@ -56,7 +57,7 @@ void node_attach(Node *dir, Node *node);
 Node *node_ref(Node *node);
 void node_unref(Node *node, uint64_t n);
 uint64_t node_last_serial(void);
-/* As if it was made just now. */
+/* As if it, and what is below it, was made just now: who has it open holds what was. */
 void node_renew(Node *node);
 GoneName *nodes_take_gone(size_t *ret_n); /* since the last call */
 void nodes_free(void);                    /* all, whoever refers to them: for the end */

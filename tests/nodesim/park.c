@@ -24,9 +24,10 @@ static void parked_end(Sim *sim, size_t i, bool back) {
         Parked p = sim->parked[i];
 
         memmove(sim->parked + i, sim->parked + i + 1, (--sim->n_parked - i) * sizeof(Parked));
-        if (back && !p.parent->dropped && !node_child(p.parent, p.node->name))
+        if (back && !p.parent->dropped && !node_child(p.parent, p.node->name)) {
                 node_attach(p.parent, p.node);
-        else
+                node_renew(p.node);
+        } else
                 node_remove(p.node);
         node_unref(p.parent, 1);
         if (p.device)

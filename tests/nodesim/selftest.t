@@ -192,7 +192,7 @@ subtest 'the tree as loaded' => sub {
         is(readlink "$root/proc/7/fd/3", '/dev/nvidia0', 'links of proc are absolute');
         is(-s dev($pf, 'config'), 4096, 'extended config space');
         is(-s dev($pf, 'vendor'), 4096, 'size of an attribute');
-        is((stat dev($gpu, 'remove'))[2] & 0777, 0200, 'remove is write only');
+        is((stat dev($gpu, 'remove'))[2] & 0777, 0220, 'remove is write only');
         is(group($audio), 4, 'group');
         is(slurp("$root/sys/kernel/iommu_groups/4/type"), "DMA\n", 'group type');
         ok(-e "$root/sys/kernel/iommu_groups/4/devices/$gpu", 'group members');

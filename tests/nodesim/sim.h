@@ -19,8 +19,10 @@ typedef struct Driver {
         size_t n_ids;
         DriverId *new_ids; /* added through new_id */
         size_t n_new_ids;
-        char *class_prefix; /* NULL: any class */
-        bool sriov;         /* implements sriov_configure */
+        char *class_prefix;    /* NULL: any class */
+        bool sriov;            /* implements sriov_configure */
+        bool keeps_vfs;        /* they outlive its binding */
+        unsigned long max_vfs; /* it allows no more; 0: as many as the device has */
         bool vfio;
         bool any;      /* by override only, like vfio, but makes nothing */
         bool declared; /* by %driver, else inferred from the tree */
@@ -29,8 +31,10 @@ typedef struct Driver {
 /* What VFs of a PF look like. */
 typedef struct VfTemplate {
         char *pf;
-        char *device; /* four hex digits */
+        char *device;       /* four hex digits */
+        char *reset_method; /* NULL: flr */
         unsigned long offset, stride;
+        unsigned long total; /* what sriov_totalvfs is when no driver limits it; 0: as the tree says */
         bool group_of_pf;
 } VfTemplate;
 

@@ -21,7 +21,7 @@ enum {
 int vf_template_add(Sim *sim, const char *pf, const char *options) {
         _cleanup_free_ char *words = xstrdup(options);
         VfTemplate vf = { .offset = 1, .stride = 1 };
-        const char *device = NULL;
+        const char *device = NULL, *reset = NULL;
         char *state = NULL;
 
         for (char *word = strtok_r(words, " \t", &state); word; word = strtok_r(NULL, " \t", &state))
@@ -31,6 +31,10 @@ int vf_template_add(Sim *sim, const char *pf, const char *options) {
                         vf.stride = strtoul(word + 7, NULL, 0);
                 else if (strncmp(word, "offset=", 7) == 0)
                         vf.offset = strtoul(word + 7, NULL, 0);
+                else if (strncmp(word, "total=", 6) == 0)
+                        vf.total = strtoul(word + 6, NULL, 0);
+                else if (strncmp(word, "reset=", 6) == 0)
+                        reset = word + 6;
                 else if (strcmp(word, "group=own") == 0 || strcmp(word, "group=pf") == 0)
                         vf.group_of_pf = strcmp(word, "group=pf") == 0;
                 else
@@ -39,6 +43,9 @@ int vf_template_add(Sim *sim, const char *pf, const char *options) {
                 return -EINVAL;
         vf.pf = xstrdup(pf);
         vf.device = xstrdup(device);
+        vf.reset_method = reset ? xstrdup(reset) : NULL;
+        for (char *comma = vf.reset_method; comma && (comma = strchr(comma, ','));)
+                *comma = ' ';
         sim->vfs = xrealloc(sim->vfs, sim->n_vfs + 1, sizeof(VfTemplate));
         sim->vfs[sim->n_vfs++] = vf;
         return 0;
@@ -73,8 +80,8 @@ static void write_device_id(const Node *pf, Node *vf, const VfTemplate *template
                 node_write(vf, "device", "0x%s\n", template->device);
         else {
                 _cleanup_free_ char *id = node_text(pf, "sriov_vf_device");
-                if (id)
-                        node_write(vf, "device", "0x%s\n", id);
+                if (id) /* which has no leading zeros */
+                        node_write(vf, "device", "0x%04lx\n", strtoul(id, NULL, 16));
                 else
                         copy_file(pf, vf, "device");
         }
@@ -124,7 +131,7 @@ static void vf_fill(const Node *pf, Node *vf, const VfTemplate *template, unsign
                 copy_file(pf, vf, inherited[i]);
         write_device_id(pf, vf, template);
         node_write(vf, "driver_override", "(null)\n");
-        node_write(vf, "reset_method", "flr\n");
+        node_write(vf, "reset_method", "%s\n", template->reset_method ?: "flr");
         node_write(vf, "power_state", "unknown\n");
         node_write(vf, "enable", "0\n");
         node_write(vf, "irq", "0\n");
@@ -160,12 +167,11 @@ static void vf_create(Sim *sim, Node *pf, const VfTemplate *template, unsigned i
         int group = group_of(pf);
 
         vf_fill(pf, vf, template, rid);
-        device_register(sim, vf, group < 0 || template->group_of_pf ? group : group_lowest_free(sim));
         node_link(vf, "physfn", pf);
         node_link(pf, link, vf);
-        uevent_device(sim, "change", vf); /* the links came after it was added */
-        if (device_autoprobe(sim))
-                driver_probe(sim, vf);
+        device_register(sim, vf, group < 0 || template->group_of_pf ? group : group_lowest_free(sim));
+        uevent_device(sim, "change", vf); /* of the links, which the kernel makes after it was added */
+        driver_probe(sim, vf);            /* whatever drivers_autoprobe of the bus says */
 }
 
 static int sriov_create(Sim *sim, Node *pf, unsigned n) {
@@ -201,6 +207,16 @@ void sriov_destroy(Sim *sim, Node *pf) {
         }
         if (node_child(pf, "sriov_numvfs"))
                 node_write(pf, "sriov_numvfs", "0\n");
+}
+
+void sriov_limit(const Sim *sim, Node *pf, const Driver *driver) {
+        unsigned long total = vf_template_of(sim, pf).total;
+
+        if (total == 0)
+                return;
+        if (driver && driver->max_vfs > 0 && driver->max_vfs < total)
+                total = driver->max_vfs;
+        node_write(pf, "sriov_totalvfs", "%lu\n", total);
 }
 
 int sriov_set(Sim *sim, Node *pf, const char *value) {

@@ -8,3 +8,4 @@ int vf_template_add(Sim *sim, const char *pf, const char *options); /* the words
 unsigned sriov_count(const Node *pf);                               /* VFs there are now */
 int sriov_set(Sim *sim, Node *pf, const char *value);               /* as a write to sriov_numvfs */
 void sriov_destroy(Sim *sim, Node *pf);
+void sriov_limit(const Sim *sim, Node *pf, const Driver *driver); /* sriov_totalvfs with this driver, or none */
