@@ -151,7 +151,7 @@ field = $(word $(1),$(subst :, ,$(2)))
 
 $(BUILD)/passthroughd.service: systemd/passthroughd.service Makefile
 	$(Q)mkdir -p $(@D)
-	$(Q)sed 's,/usr/\(s\?bin\)/,$(PREFIX)/\1/,' $< > $@
+	$(Q)sed 's,/usr/\(s\?bin/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
 install uninstall: export DESTDIR := $(DESTDIR)

@@ -52,7 +52,6 @@ typedef struct ManagerJob {
 } ManagerJob;
 
 typedef struct Live Live;
-typedef struct Guests Guests;
 
 typedef struct Manager {
         Sysfs *fs;
@@ -73,10 +72,12 @@ typedef struct Manager {
         size_t n_round;
         PciAddress *arrived; /* those of the next */
         size_t n_arrived;
-        StandingList *shown; /* what the bus was told of each device; NULL before the announcement */
-        Live *live;          /* manager-live.c */
-        Guests *guests;      /* manager-guests.c */
-        bool stopping;       /* SIGTERM came: no new work, the rest is brought to its end */
+        StandingList *shown;     /* what the bus was told of each device; NULL before the announcement */
+        Live *live;              /* manager-live.c */
+        sd_event_source *guests; /* manager-guests.c */
+        bool guests_found;       /* the directory of them is watched, not one above it */
+        bool guests_unread;      /* which has been said */
+        bool stopping;           /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
 /*
@@ -193,6 +194,7 @@ int manager_live_start(Manager *m);
 void manager_live_job_gone(Manager *m);
 
 /* manager-guests.c */
-/* Begins to follow which domains run (Allocation.domain). */
-int manager_guests_start(Manager *m);
-void manager_guests_stop(Manager *m);
+/* Looks which guests run (Allocation.domain), now and whenever that changes. */
+void manager_follow_guests(Manager *m);
+/* Now, in case a change was not told: a guest that died while libvirt was away. */
+void manager_look_for_guests(Manager *m);

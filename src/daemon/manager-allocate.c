@@ -307,7 +307,8 @@ static Verdict check_release(const Manager *m, const Allocation *a, const char *
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
-        if (a->domain)
+        /* When that is not known any more, who has a device open is. */
+        if (a->domain && !m->guests_unread)
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut it down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
@@ -317,8 +318,10 @@ static Verdict check_release(const Manager *m, const Allocation *a, const char *
 
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         Allocation *a = ledger_find(m->node.ledger, name);
-        Verdict v = check_release(m, a, name, generation, ret);
+        Verdict v;
 
+        manager_look_for_guests(m);
+        v = check_release(m, a, name, generation, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (refresh_groups(m, a) < 0)

@@ -56,7 +56,7 @@ Manager *manager_free(Manager *m) {
         free(m->arrived);
         standing_list_free(m->shown);
         manager_live_close(m);
-        manager_guests_stop(m);
+        sd_event_source_disable_unref(m->guests);
         server_free(m->server);
         sd_event_unref(m->event);
         store_close(m->store);
@@ -98,6 +98,7 @@ static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned 
 static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(userdata);
 
+        manager_look_for_guests(userdata);
         manager_go_on_starting(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
@@ -194,9 +195,7 @@ int manager_run(Manager *m) {
         r = server_new(m->event, &server_callbacks, m, &m->server);
         if (r < 0)
                 return r;
-        r = manager_guests_start(m);
-        if (r < 0)
-                return log_error_errno(r, "Failed to set up the event loop: %m");
+        manager_follow_guests(m);
         manager_go_on_starting(m);
         r = sd_event_loop(m->event);
         return r < 0 ? log_error_errno(r, "The event loop failed: %m") : r;

@@ -19,6 +19,9 @@ use POSIX ();
 use Test::More;
 
 use Node;
+
+# Whatever started this may ignore them, as a shell does for what runs in the background.
+$SIG{$_} = 'DEFAULT' for qw(INT HUP TERM);
 use Pages;
 
 my $SOURCE = abs_path("$FindBin::Bin/../..");

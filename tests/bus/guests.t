@@ -1,10 +1,9 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Allocations that running domains use, as libvirt tells it. Its test driver reads from a file which domains run.
+# Allocations that running guests use, by the status files that libvirt keeps of them.
 use strict;
 use warnings;
 
-use File::Temp;
 use FindBin;
 use lib $FindBin::Bin;
 
@@ -12,72 +11,66 @@ use Test::More;
 
 use Node;
 
-my $file;
-
-BEGIN {
-        if (!$ENV{NODE_ROOT}) {
-                $file = File::Temp->new(UNLINK => 0);
-                $ENV{NODE_LIBVIRT}        = "test://$file";
-                $ENV{LIBVIRT_TEST_FILE}   = "$file";
-        }
-}
-
-# The domain on these devices, or none.
-sub running {
-        my (@devices) = @_;
-        my $list = join '', map {
-                my ($domain, $bus, $slot, $function) = split /[:.]/;
-                "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x$domain' bus='0x$bus' slot='0x$slot' function='0x$function'/></source></hostdev>"
-        } @devices;
-        my $domain = @devices ? <<"END" : '';
-<domain type='test'><name>md-worker</name><memory>65536</memory><os><type>hvm</type></os>
-<devices><controller type='pci' index='0' model='pcie-root'/>$list</devices></domain>
-END
-        spew($ENV{LIBVIRT_TEST_FILE}, "<node>$domain</node>");
-        return;
-}
-
-running() if !$ENV{NODE_ROOT};
 node('paper-testbed');
-END { unlink $ENV{LIBVIRT_TEST_FILE} if $ENV{NODE_ROOT} }
 
-my $gpu = '0000:82:00.0';
+my ($gpu, $vf) = qw(0000:82:00.0 0000:83:00.1);
 my $bus = Bus->new->listen;
 
-# The process that asks libvirt.
-sub asker {
-        my $daemon = pid();
-        my ($pid) = grep { slurp("/proc/$_/comm") eq "passthroughd-vm\n" } split ' ', slurp("/proc/$daemon/task/$daemon/children");
-        return $pid;
+# The status file of a domain on these devices.
+sub status {
+        my (@devices) = @_;
+        my $list = join '', map {
+                my ($domain, $slot_bus, $slot, $function) = split /[:.]/;
+                "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x$domain' bus='0x$slot_bus' slot='0x$slot' function='0x$function'/></source></hostdev>"
+        } @devices;
+        return "<domstatus state='running' reason='booted' pid='4242'><domain type='kvm' id='1'><name>md-worker</name><devices>$list</devices></domain></domstatus>";
 }
 
-# Another one begins by reading the file.
-sub look_again {
-        my $before = asker();
-        kill 'KILL', $before;
-        return wait_until(sub { my $now = asker(); $now && $now != $before });
+sub rescan { return !$bus->call('Rescan')->{error} }
+
+sub release_refused {
+        my ($words, $what) = @_;
+        return is_error($bus->call('Release', 'st', 'guest', allocation($bus, 'guest')->{generation}), 'Unavailable', $words, $what);
 }
 
-ok(wait_until(\&asker), 'a process asks libvirt');
 is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30), 'done', 'a GPU is allocated');
-is(allocation_state($bus, 'guest'), 'ready', 'no domain runs');
+is(allocation_state($bus, 'guest'), 'ready', 'no guest runs');
 $bus->forget_signals();
-running($gpu);
-ok(look_again(), 'one that dies is replaced');
-ok(wait_until(sub { allocation_state($bus, 'guest') eq 'in-use' }), 'a domain runs');
+
+fault('set proc/4242/comm qemu-system-x86', 'set run/libvirt/qemu/md-worker.xml ' . status($gpu), 'set run/libvirt/qemu/md-worker.pid 4242');
+ok(rescan(), 'one does');
+is(allocation_state($bus, 'guest'), 'in-use', 'the allocation is in use');
 ok($bus->signals_until(sub { $_->{member} eq 'PropertiesChanged' && ($_->{body}[1]{State} // '') eq 'in-use' }), 'that is told');
 like((ctl('allocations'))[1], qr/^guest +in-use /m, 'and shown');
 is(describe($bus)->{allocations}[0]{state}, 'in-use', 'and described');
-is_error($bus->call('Release', 'st', 'guest', allocation($bus, 'guest')->{generation}), 'Unavailable', qr/^The domain 'md-worker' runs with 'guest'/, 'a release');
+release_refused(qr/^The domain 'md-worker' runs with 'guest'/, 'a release');
 restart();
-ok(wait_until(sub { allocation_state($bus, 'guest') eq 'in-use' }), 'the next daemon sees it too');
-running('0000:05:00.0');
-ok(look_again(), 'another look');
-ok(wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }), 'the domain runs with something else: ready again');
-is(release($bus, 'guest'), 'done', 'and can be released');
+is(allocation_state($bus, 'guest'), 'in-use', 'the next daemon sees it too');
 
-my $asker = asker();
-daemon('stop');
-ok(wait_until(sub { !kill 0, $asker }), 'who asks ends with the daemon');
+# A file that says nothing may be of a guest that has anything: what was known stays, and open files decide.
+fault('set run/libvirt/qemu/other.xml <domstatus');
+my $offset = log_since();
+ok(rescan(), 'a status file that is cut off');
+like(log_since($offset), qr{Failed to read in /run/libvirt/qemu which guests run}, 'is told in the log');
+ok(rescan(), 'and');
+is(() = log_since($offset) =~ /Failed to read in/g, 1, 'once');
+is(allocation_state($bus, 'guest'), 'in-use', 'the allocation stays in use');
+my $group = device($bus, $gpu)->{iommu_group};
+fault("link proc/4242/fd/7 /dev/vfio/$group");
+release_refused(qr/in use by process 4242 \(qemu-system-x86\)/, 'a release while the device is open');
+fault('remove run/libvirt/qemu/other.xml', 'remove proc/4242/fd');
+
+# Gone while nobody tidied up: the file is still there.
+fault('remove proc/4242');
+ok(rescan(), 'its process died without libvirt');
+is(allocation_state($bus, 'guest'), 'ready', 'ready again');
+fault('set proc/4242/comm qemu-system-x86', 'set run/libvirt/qemu/md-worker.xml ' . status($vf));
+ok(rescan(), 'a guest on something else');
+is(allocation_state($bus, 'guest'), 'ready', 'is none of its business');
+fault('set run/libvirt/qemu/md-worker.xml ' . status($vf, $gpu));
+ok(rescan(), 'it gets the GPU too');
+is(allocation_state($bus, 'guest'), 'in-use', 'in use');
+fault('remove proc/4242');
+is(release($bus, 'guest'), 'done', 'a release looks for itself whether the guest still runs');
 
 done_testing();

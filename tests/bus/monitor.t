@@ -13,6 +13,9 @@ use Time::HiRes qw(time);
 
 use Node;
 
+# Whatever started this may ignore them, as a shell does for what runs in the background.
+$SIG{$_} = 'DEFAULT' for qw(INT HUP TERM);
+
 node('paper-testbed');
 
 use constant DEADLINE => 30;

@@ -16,6 +16,9 @@ use Time::HiRes qw(sleep time);
 
 use Node qw(slurp spew ctl wait_until);
 
+# Whatever started this may ignore them, as a shell does for what runs in the background.
+$SIG{$_} = 'DEFAULT' for qw(INT HUP TERM);
+
 my $SOURCE = "$FindBin::Bin/../..";
 my $JSON   = JSON::PP->new->canonical;
 

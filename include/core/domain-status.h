@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* What libvirt's QEMU driver writes down of a running domain: its process, and which PCI functions of the host it has.
+ */
+
+#include "core/pciaddr.h"
+
+typedef struct DomainStatus {
+        char *name;
+        int pid; /* of QEMU */
+        PciAddress *devices;
+        size_t n_devices;
+} DomainStatus;
+
+void domain_status_done(DomainStatus *s);
+
+/*
+ * <domstatus pid=''> around the <domain>. Devices are all <address> of a PCI function in the <source> of an element of
+ * <devices>, or in its <actual>: <hostdev>, <interface type='hostdev'>, <disk type='nvme'> (libvirt formatdomain).
+ * -EINVAL: not such a document; -ENOMEM.
+ */
+int domain_status_parse(const char *xml, DomainStatus *ret);

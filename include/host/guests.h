@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Which running guests have which PCI functions. libvirt's QEMU driver keeps a status file of each running domain, and
+ * the kernel says whether its process lives: both can be read at any time, whether libvirt runs or not, and nothing
+ * hangs.
+ */
+
+#include "core/pciaddr.h"
+#include "util/sysfs.h"
+
+/* Below the root; absent until libvirt ran for the first time. */
+#define GUESTS_DIR "run/libvirt/qemu"
+
+typedef struct GuestDevice {
+        PciAddress address;
+        char *domain; /* its name */
+} GuestDevice;
+
+typedef struct GuestList {
+        GuestDevice *devices;
+        size_t n;
+} GuestList;
+
+GuestList *guest_list_free(GuestList *l);
+DEFINE_CLEANUP(GuestList *, guest_list_free)
+
+/* All of them, or a negative errno: a file that cannot be understood may be of a guest that has any device. */
+int guests_read(const Sysfs *fs, GuestList **ret);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/guests.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "core/domain-status.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define FILES_MAX 65536U
+#define FILE_MAX  (16U * 1024U * 1024U)
+
+GuestList *guest_list_free(GuestList *l) {
+        for (size_t i = 0; l && i < l->n; i++)
+                free(l->devices[i].domain);
+        if (l)
+                free(l->devices);
+        free(l);
+        return NULL;
+}
+
+/* The status file of a guest whose QEMU died while libvirt was away is still there. */
+static bool is_alive(const Sysfs *fs, int pid) {
+        char path[32];
+        _cleanup_close_ int fd = -1;
+
+        (void) snprintf(path, sizeof(path), "proc/%d", pid);
+        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+        return fd != -ENOENT;
+}
+
+static int append(GuestList *l, const DomainStatus *status) {
+        for (size_t i = 0; i < status->n_devices; i++) {
+                if (ARRAY_RESERVE(l->devices, l->n) < 0)
+                        return -ENOMEM;
+                l->devices[l->n] = (GuestDevice){ .address = status->devices[i], .domain = strdup(status->name) };
+                if (!l->devices[l->n++].domain)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int read_guest(const Sysfs *fs, int dir_fd, const char *name, GuestList *l) {
+        _cleanup_(domain_status_done) DomainStatus status = { 0 };
+        _cleanup_free_ char *text = NULL;
+        int r = read_file_at(dir_fd, name, FILE_MAX, &text, NULL);
+
+        if (r == -ENOENT)
+                return 0; /* it ended meanwhile */
+        if (r >= 0)
+                r = domain_status_parse(text, &status);
+        if (r < 0)
+                return r;
+        return is_alive(fs, status.pid) ? append(l, &status) : 0;
+}
+
+int guests_read(const Sysfs *fs, GuestList **ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, GUESTS_DIR, O_RDONLY | O_DIRECTORY);
+        _cleanup_(cleanup_guest_list_free) GuestList *l = calloc(1, sizeof(*l));
+        char **names = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        if (!l)
+                return -ENOMEM;
+        if (fd < 0 && fd != -ENOENT)
+                return fd;
+        if (fd >= 0)
+                r = list_dir_at(fd, ".", FILES_MAX, &names, &n);
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                const char *suffix = strrchr(names[i], '.');
+
+                if (suffix && streq(suffix, ".xml"))
+                        r = read_guest(fs, fd, names[i], l);
+        }
+        (void) free_names(names, n);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
