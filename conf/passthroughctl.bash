@@ -52,7 +52,7 @@ _passthroughctl() {
         *,-*) words=$(_passthroughctl_options "$verb") ;;
         ,*) words=$(_passthroughctl_verbs) ;;
         show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
-        explain,*) words=$(_passthroughctl_column 1 list --all) ;;
+        explain,* | sriov,*) words=$(_passthroughctl_column 1 list --all) ;;
         release,* | xml,*) words=$(_passthroughctl_column 1 allocations) ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
         esac

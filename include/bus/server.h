@@ -15,7 +15,7 @@ typedef struct Server Server;
 /* A job as it is now. Strings are borrowed until the next turn of the event loop. */
 typedef struct JobView {
         uint32_t id;
-        const char *verb;    /* "prepare", "release", "create-vfs", "bind" */
+        const char *verb;    /* "prepare", "release", "set-vfs", "bind" */
         const char *subject; /* the allocation's name, or an address */
         const char *step;    /* what it does now, a phrase; "" before the first */
         const char *message; /* why it failed, a sentence; "" while it did not */

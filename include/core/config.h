@@ -59,6 +59,7 @@ typedef struct Pool {
         Match *matches;
         size_t n_matches;
         unsigned virtual_functions;          /* 0: create none */
+        bool external;                       /* VirtualFunctions=external: somebody else makes them */
         ConfigPlace virtual_functions_place; /* of VirtualFunctions=, line 0 when it is not set */
         PoolBind bind;
 } Pool;

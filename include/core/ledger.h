@@ -22,6 +22,13 @@ typedef struct Withheld {
         char *message;
 } Withheld;
 
+/* A PF whose number of VFs somebody else changed while this daemon runs. */
+typedef struct Contested {
+        PciAddress address;
+        size_t count; /* VFs it had before */
+        char *message;
+} Contested;
+
 typedef struct Claim {
         PciAddress address;
         const Allocation *allocation;
@@ -50,6 +57,8 @@ typedef struct Ledger {
         CpuSet cpus;
         Withheld *withheld;
         size_t n_withheld;
+        Contested *contested;
+        size_t n_contested;
         char *read_only; /* why nothing may be changed, a sentence; NULL usually */
 } Ledger;
 
@@ -97,6 +106,11 @@ void ledger_unwithhold(Ledger *l, PciAddress address);
 const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
 /* VERDICT_NONE when it is not. */
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
+
+/* It is contested, with this sentence; NULL: not any more. Nobody gets less for it: it is only told. */
+int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message);
+/* NULL when it is not. */
+const Contested *ledger_find_contested(const Ledger *l, PciAddress pf);
 
 /* Recomputes everything from the allocations and compares: 0, or -EBADMSG. For tests. */
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

@@ -59,3 +59,5 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
 
 /* The pool that wants VFs on this PF and how many (VirtualFunctions=), or NULL. */
 const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
+/* The pool that leaves the VFs of this PF to somebody else (VirtualFunctions=external), or NULL. */
+const Pool *policy_external_pool(const Policy *p, const PciDevice *pf);

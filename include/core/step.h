@@ -11,11 +11,12 @@
 #include "core/config.h"
 
 typedef enum StepKind {
-        STEP_OVERRIDE,  /* driver_override: from, to; NULL is "not set" */
-        STEP_UNBIND,    /* leave driver from; being on driver to already (may be NULL) is as good */
-        STEP_BIND,      /* drivers_probe until bound to driver to; its override is set */
-        STEP_AUTOPROBE, /* sriov_drivers_autoprobe: from, to "0" or "1" */
-        STEP_NUMVFS,    /* sriov_numvfs: from "0" to the count */
+        STEP_OVERRIDE,   /* driver_override: from, to; NULL is "not set" */
+        STEP_UNBIND,     /* leave driver from; being on driver to already (may be NULL) is as good */
+        STEP_BIND,       /* drivers_probe until bound to driver to; its override is set */
+        STEP_AUTOPROBE,  /* sriov_drivers_autoprobe: from, to "0" or "1" */
+        STEP_REMOVE_VFS, /* sriov_numvfs: from the count to "0"; no VF has a driver */
+        STEP_NUMVFS,     /* sriov_numvfs: from "0" to the count */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -48,8 +49,14 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * also when they go meanwhile. AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret);
-/* VFs on a PF that has none: autoprobe off, then the count. */
-int steps_create_vfs(const PciDevice *pf, unsigned count, StepList **ret);
+/*
+ * From the number of VFs that inv says pf has to count: autoprobe off, those that are there off their drivers and away,
+ * then the others. None when it has just so many. Undone, the VFs are made again with the drivers and overrides that
+ * they had; what the hardware or others gave them (IOMMU group, MAC, GUID) may be another.
+ */
+int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, StepList **ret);
 
 /* Why a step failed with a negative errno, and what to do: a sentence. Caller frees; NULL when out of memory. */
 char *step_failure(const Step *s, int error);
+/* What else in the kernel waits while a step hangs: a sentence, NULL when nothing but its device does. Static. */
+const char *step_hang(const Step *s);

@@ -28,6 +28,7 @@ int verb_allocate(const Args *args);
 int verb_allocations(const Args *args);
 int verb_release(const Args *args);
 int verb_xml(const Args *args);
+int verb_sriov(const Args *args);
 int verb_monitor(const Args *args);
 int verb_snapshot(const Args *args);
 int verb_rescan(const Args *args);

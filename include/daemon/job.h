@@ -53,8 +53,8 @@ const char *job_message(const Job *job);
 void job_set_message(Job *job, const char *message);
 unsigned job_steps_done(const Job *job);
 unsigned job_steps_total(const Job *job);
-/* The device of the step it is at, for a job that is past its deadline; false when it never began one. */
-bool job_device(const Job *job, PciAddress *ret);
+/* The step it is at, for a job that is past its deadline; NULL when it never began one. */
+const Step *job_current(const Job *job);
 const StepList *job_steps(const Job *job);
 /* The result is out but the child is still there. */
 bool job_is_stuck(const Job *job);

@@ -177,8 +177,15 @@ void manager_check_presence(Manager *m, Allocation *a);
 /* Does it: true when a job was started. An allocation that cannot be brought in order is failed, with the reason. */
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
 
-/* manager-start.c */
+/* manager-sriov.c */
+/* VFs on a PF that has none, as VirtualFunctions= wants them. */
+Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
+/* From any number to any other, where nobody uses those that are there. */
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
+/* Takes note where somebody else changed the number since old, which the inventory has just replaced. */
+void manager_check_vfs(Manager *m, const Inventory *old);
+
+/* manager-start.c */
 /* Goes on with start; called also whenever a job ended. Announces the daemon once nothing is left to wait for. */
 void manager_go_on_starting(Manager *m);
 /* The device is new, or was out and in again: it gets what start would have given it, at manager_go_on_starting(). */

@@ -18,3 +18,6 @@ typedef struct Holder {
  * process may not be looked at.
  */
 int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret);
+/* The same for several at the cost of one look at all processes; *ret_held is the index of the one that is held. */
+int holders_of_devices(const Sysfs *fs, const PciAddress *devices, const int *groups, size_t n, Holder *ret,
+                       size_t *ret_held);

@@ -59,12 +59,14 @@ static int parse_bind(ConfigParser *p, const char *value) {
 }
 
 static int parse_virtual_functions(ConfigParser *p, const char *value) {
-        uint64_t n;
-        int r = parse_unsigned(value, VIRTUAL_FUNCTIONS_MAX, &n);
+        bool external = streq(value, "external");
+        uint64_t n = 0;
+        int r = external ? 0 : parse_unsigned(value, VIRTUAL_FUNCTIONS_MAX, &n);
 
         if (r < 0)
                 return r;
         p->config->pools[p->pool].virtual_functions = (unsigned) n;
+        p->config->pools[p->pool].external = external;
         p->config->pools[p->pool].virtual_functions_place = (ConfigPlace){ p->file, p->line };
         return 0;
 }
@@ -124,7 +126,7 @@ static const struct Key {
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
         { SECTION_POOL, "Match", parse_pool_match, "", "terms" },
-        { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535" },
+        { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
         { SECTION_EXCLUDE, "Match", parse_exclude_match, "", "terms" },
 };

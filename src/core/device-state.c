@@ -9,9 +9,21 @@
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
         [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",
         [DEVICE_STATE_ALLOCATED] = "allocated", [DEVICE_STATE_MISSING] = "missing",
-        [DEVICE_STATE_STUCK] = "stuck",
+        [DEVICE_STATE_STUCK] = "stuck",         [DEVICE_STATE_CONTESTED] = "contested",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
+
+/* The PF is the host's as before, and its VFs are on offer: it is only told. */
+static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+        const Contested *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
+
+        if (!contested || !policy_vf_pool(c->policy, dev))
+                return false;
+        (void) refuse(ret, VERDICT_VFS_PRESENT, &dev->address,
+                      "Find out who did; 'passthroughctl sriov PF NUMBER' changes it back when nobody uses its VFs.",
+                      "%s", contested->message);
+        return true;
+}
 
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
@@ -33,6 +45,8 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;
+        if (is_contested(c, dev, ret))
+                return DEVICE_STATE_CONTESTED;
         if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
                 (void) policy_check(c->policy, dev, ret);
                 return DEVICE_STATE_HOST;

@@ -19,11 +19,14 @@ Ledger *ledger_free(Ledger *l) {
                 allocation_free(l->allocations[i]);
         for (size_t i = 0; i < l->n_withheld; i++)
                 free(l->withheld[i].message);
+        for (size_t i = 0; i < l->n_contested; i++)
+                free(l->contested[i].message);
         free(l->allocations);
         free(l->claims);
         free(l->pf_uses);
         free(l->memory);
         free(l->withheld);
+        free(l->contested);
         free(l->read_only);
         free(l);
         return NULL;
@@ -221,4 +224,28 @@ void ledger_unwithhold(Ledger *l, PciAddress address) {
                         CLOSE_GAP(l->withheld, l->n_withheld, i);
                         return;
                 }
+}
+
+const Contested *ledger_find_contested(const Ledger *l, PciAddress pf) {
+        for (size_t i = 0; i < l->n_contested; i++)
+                if (pci_address_equal(l->contested[i].address, pf))
+                        return &l->contested[i];
+        return NULL;
+}
+
+int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message) {
+        _cleanup_free_ char *copy = NULL;
+
+        if (string_copy(&copy, message) < 0 || ARRAY_RESERVE(l->contested, l->n_contested) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < l->n_contested; i++)
+                if (pci_address_equal(l->contested[i].address, pf)) {
+                        free(l->contested[i].message);
+                        CLOSE_GAP(l->contested, l->n_contested, i);
+                        break;
+                }
+        if (copy)
+                l->contested[l->n_contested++] =
+                        (Contested){ .address = pf, .count = count, .message = TAKE_PTR(copy) };
+        return 0;
 }

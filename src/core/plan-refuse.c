@@ -67,8 +67,9 @@ static bool wants_vfs(const Pool *pool) {
 }
 
 static Verdict refuse_empty_pool(const Pool *pool, unsigned wanted, Refusal *ret) {
-        const char *remedy = wants_vfs(pool) ? "VirtualFunctions= creates VFs at start where there are none."
-                                             : "Mend the Match= lines of the pool, or ask for another.";
+        const char *remedy = pool->external    ? "Its VFs are made by somebody else (VirtualFunctions=external)."
+                             : wants_vfs(pool) ? "VirtualFunctions= creates VFs at start where there are none."
+                                               : "Mend the Match= lines of the pool, or ask for another.";
 
         return refuse(
                 ret, VERDICT_INSUFFICIENT_DEVICES, NULL, remedy,

@@ -356,12 +356,10 @@ Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
         return check_uncached(p, dev, ret);
 }
 
-/* A VF that is not there yet, as far as it can be foretold from its PF. */
-const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
+/* The first pool with VirtualFunctions= for a VF that is not there yet, as far as it can be foretold from its PF. */
+static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
         PciDevice vf = *pf;
 
-        if (pf->type != PCI_TYPE_PF || is_untouchable(p, pf))
-                return NULL;
         vf.type = PCI_TYPE_VF;
         vf.physfn = pf->address;
         vf.device = pf->vf_device;
@@ -369,8 +367,31 @@ const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
         for (size_t i = 0; i < p->config->n_pools; i++) {
                 const Pool *pool = &p->config->pools[i];
 
-                if (pool->virtual_functions > 0 && match_any(pool->matches, pool->n_matches, &vf))
+                if ((pool->virtual_functions > 0 || pool->external) && match_any(pool->matches, pool->n_matches, &vf))
                         return pool;
         }
         return NULL;
+}
+
+const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
+        const Pool *pool;
+
+        if (pf->type != PCI_TYPE_PF)
+                return NULL;
+        /* One that is there may match where a foretold one does not: it has an address. */
+        for (size_t i = 0; i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
+
+                pool = vf ? policy_pool(p, vf) : NULL;
+                if (pool && pool->external)
+                        return pool;
+        }
+        pool = find_vf_pool(p, pf);
+        return pool && pool->external ? pool : NULL;
+}
+
+const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
+        if (pf->type != PCI_TYPE_PF || is_untouchable(p, pf) || policy_external_pool(p, pf))
+                return NULL;
+        return find_vf_pool(p, pf);
 }

@@ -20,12 +20,20 @@ static const struct {
           "the kernel probed, but the driver did not take it; is its module loaded? See the kernel log." },
         { STEP_BIND, EINVAL, "the kernel does not know the address." },
         { STEP_AUTOPROBE, EIO, "the kernel took the write but shows another value." },
+        { STEP_REMOVE_VFS, ENOENT,
+          "the PF has no driver, or its driver has VFs only when it is loaded (mlx4_core: its module option "
+          "num_vfs)." },
+        { STEP_REMOVE_VFS, EBUSY, "somebody else changed their number, or bound one of them, meanwhile." },
+        { STEP_REMOVE_VFS, EPERM, "the PF's driver says that guests have VFs; stop these first." },
+        { STEP_REMOVE_VFS, EIO, "the kernel took the write, but VFs are still there. See the kernel log." },
         { STEP_NUMVFS, ENOENT,
-          "the PF has no driver, or its driver creates VFs only when it is loaded (mlx4_core: module options)." },
+          "the PF has no driver, or its driver creates VFs only when it is loaded (mlx4_core: set its module option "
+          "num_vfs)." },
         { STEP_NUMVFS, ENOMEM,
           "not enough MMIO space or bus numbers for VFs; try pci=realloc on the kernel command line, or the firmware "
           "setup." },
-        { STEP_NUMVFS, ENOSPC, "no MSI-X vectors are left for so many VFs." },
+        { STEP_NUMVFS, ENOSPC,
+          "no MSI-X vectors are left for so many VFs; ask for fewer, or raise them in the firmware setup." },
         { STEP_NUMVFS, ERANGE,
           "the PF does not have so many VFs; ConnectX: raise NUM_OF_VFS in its firmware configuration." },
         { STEP_NUMVFS, EBUSY, "it has another number of VFs already; their users must let go of them first." },
@@ -46,4 +54,16 @@ char *step_failure(const Step *s, int error) {
         else
                 (void) string_replace(&text, "Failed to %s: %s.", what ?: "do a step", strerror(-error));
         return text;
+}
+
+const char *step_hang(const Step *s) {
+        switch (s->kind) {
+        case STEP_REMOVE_VFS:
+        case STEP_NUMVFS:
+                return "It may hold the kernel's lock for PCI devices that come and go: until it does, a change of VFs "
+                       "of any PF, a PCI rescan, hot-plug, and unbinding the driver of a PF may wait too, and so does "
+                       "whoever reads its sriov_numvfs.";
+        default:
+                return NULL;
+        }
 }

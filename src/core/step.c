@@ -4,7 +4,6 @@
 #include "core/step.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "util/strings.h"
 
@@ -52,6 +51,9 @@ char *step_describe(const Step *s) {
                 break;
         case STEP_AUTOPROBE:
                 (void) string_replace(&text, "set driver autoprobe of VFs of %s to %s", address, s->to);
+                break;
+        case STEP_REMOVE_VFS:
+                (void) string_replace(&text, "remove the %s VFs of %s", s->from, address);
                 break;
         case STEP_NUMVFS:
                 (void) string_replace(&text, "create %s VFs on %s", s->to, address);
@@ -187,24 +189,6 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
 
                 r = restore_override(l, a, &a->devices[i], &now);
         }
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(l);
-        return 0;
-}
-
-int steps_create_vfs(const PciDevice *pf, unsigned count, StepList **ret) {
-        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        char text[16];
-        int r;
-
-        if (!l)
-                return -ENOMEM;
-        (void) snprintf(text, sizeof(text), "%u", count);
-        /* Before the VFs are there: it has no effect on existing ones (domain.md C7). */
-        r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
-        if (r == 0)
-                r = step_list_add(l, STEP_NUMVFS, pf->address, "0", text);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

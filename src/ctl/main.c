@@ -36,6 +36,8 @@ static const Verb verbs[] = {
           "Take an allocation back" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX, BIT(OPTION_TEMPLATE) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
+        { "sriov", verb_sriov, "PF [NUMBER]", 1, 2, BIT(OPTION_NO_WAIT),
+          "Show the VFs of a PF, or change their number" },
         { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens", monitor_notes },
         { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
           "Record this machine: a .tree file on stdout", snapshot_notes, "it writes to standard output, use > " },

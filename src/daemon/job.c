@@ -116,11 +116,8 @@ unsigned job_steps_total(const Job *job) {
         return (unsigned) job->steps->n;
 }
 
-bool job_device(const Job *job, PciAddress *ret) {
-        if (job->current >= job->steps->n)
-                return false;
-        *ret = job->steps->steps[job->current].device;
-        return true;
+const Step *job_current(const Job *job) {
+        return job->current < job->steps->n ? &job->steps->steps[job->current] : NULL;
 }
 
 const StepList *job_steps(const Job *job) {

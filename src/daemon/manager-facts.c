@@ -113,6 +113,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
         if (!old)
                 return 0;
         check_claims(m, old);
+        manager_check_vfs(m, old);
         find_arrived(m, old);
         manager_publish(m);
         return 0;

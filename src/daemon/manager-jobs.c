@@ -72,19 +72,19 @@ static void on_step(Job *job, void *userdata) {
 
 /* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */
 static void mark_stuck(Manager *m, const Job *job) {
+        const Step *step = job_current(job);
+        const char *also = step ? step_hang(step) : NULL;
         _cleanup_free_ char *message = NULL;
-        PciAddress address;
 
-        if (!job_device(job, &address) ||
-            string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.",
-                           PCI_ADDRESS_STR(address), job_step(job)) < 0)
+        if (!step || string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
+                                    PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
         log_full(LOG_ERR, 0,
                  (&(LogFields){ .id = MESSAGE_DEVICE_STUCK,
-                                .device = PCI_ADDRESS_STR(address),
+                                .device = PCI_ADDRESS_STR(step->device),
                                 .allocation = job_subject(job) }),
                  "%s", message);
-        (void) ledger_withhold(m->node.ledger, address, VERDICT_STUCK, message);
+        (void) ledger_withhold(m->node.ledger, step->device, VERDICT_STUCK, message);
 }
 
 /* A job that is stuck in the kernel does not keep the daemon from ending. */
@@ -120,13 +120,13 @@ static void on_result(Job *job, JobResult result, void *userdata) {
 /* A write that came back after all, or a child that could be killed: look what is true now. */
 static void release_stuck(Manager *m, const Job *job) {
         const StepList *steps = job_steps(job);
+        const Step *step = job_current(job);
         _cleanup_free_ PciAddress *devices = NULL;
-        PciAddress address;
         size_t n = 0;
 
-        if (!job_device(job, &address))
+        if (!step)
                 return;
-        ledger_unwithhold(m->node.ledger, address);
+        ledger_unwithhold(m->node.ledger, step->device);
         for (size_t i = 0; i < steps->n; i++)
                 (void) pci_address_append(&devices, &n, steps->steps[i].device);
         (void) manager_refresh(m, devices, n, false);

@@ -4,8 +4,6 @@
  * later: VFs, allocations brought in order, and devices bound from start.
  */
 
-#include <errno.h>
-#include <stdio.h>
 #include <systemd/sd-daemon.h>
 
 #include "core/device-state.h"
@@ -14,81 +12,9 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
 static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static const JobKind create_vfs_kind = { .verb = "create-vfs", .finished = vfs_finished };
 static const JobKind bind_kind = { .verb = "bind", .finished = binding_finished };
-
-static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
-        Verdict v = ledger_check_withheld(m->node.ledger, pf->address, ret);
-
-        if (v != VERDICT_NONE)
-                return v;
-        if (pf->type != PCI_TYPE_PF)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                              "Enable SR-IOV in the firmware of node and card.", "%s cannot have VFs.",
-                              PCI_ADDRESS_STR(pf->address));
-        if (pf->n_vfs > 0 && pf->n_vfs != count)
-                return refuse(ret, VERDICT_VFS_PRESENT, &pf->address,
-                              "Make sure that nobody uses them and remove them by hand first.",
-                              "%s has %zu VFs, %u are wanted; changing the number would destroy those that are there.",
-                              PCI_ADDRESS_STR(pf->address), pf->n_vfs, count);
-        if (count > pf->total_vfs)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                              "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
-                              "%s can have %u VFs, %u are wanted.", PCI_ADDRESS_STR(pf->address), pf->total_vfs, count);
-        /* That allocations have VFs of it is no reason against making them again after a boot. */
-        if (pf->n_vfs == 0 && count > 0) {
-                v = ledger_check_device(m->node.ledger, m->node.inventory, pf, NULL, ret);
-                if (v == VERDICT_PF_HAS_VFS) {
-                        refusal_done(ret);
-                        v = VERDICT_NONE;
-                }
-        }
-        return v;
-}
-
-static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
-        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
-        int r = pf->n_vfs == count ? 0 : steps_create_vfs(pf, count, &steps);
-
-        if (r >= 0 && !steps)
-                steps = step_list_new();
-        if (r < 0 || !steps)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-        return manager_start_job(m, &create_vfs_kind, PCI_ADDRESS_STR(pf->address), TAKE_PTR(steps), &pf->address, 1,
-                                 ret_job, ret);
-}
-
-Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
-        const PciDevice *pf = inventory_find(m->node.inventory, address);
-        Verdict v;
-
-        v = manager_check_may_change(m, ret);
-        if (v != VERDICT_NONE)
-                return v;
-        if (!pf)
-                return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
-                              PCI_ADDRESS_STR(address));
-        v = check_pf(m, pf, count, ret);
-        if (v != VERDICT_NONE)
-                return v;
-        /* Only hardware that the admin put into our hands. */
-        if (!policy_vf_pool(m->node.policy, pf))
-                return refuse(ret, VERDICT_NOT_IN_POOL, &address,
-                              "Add VirtualFunctions= to a pool that matches its VFs.", "No pool wants VFs on %s.",
-                              PCI_ADDRESS_STR(address));
-        return start_vfs(m, pf, count, ret_job, ret);
-}
-
-static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        if (result == JOB_DONE && job_steps_total(mj->job) > 0)
-                log_full(LOG_NOTICE, 0, (&(LogFields){ .device = job_subject(mj->job) }), "Created VFs on %s.",
-                         job_subject(mj->job));
-        (void) manager_scan(m);
-        return result;
-}
 
 static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
@@ -182,8 +108,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
 
         if (!pool || pf->n_vfs == pool->virtual_functions)
                 return false;
-        if (check_pf(m, pf, pool->virtual_functions, &refusal) == VERDICT_NONE &&
-            start_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
+        if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
                 return true;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
                  "No VFs are created on %s, ignoring: %s", subject, refusal.message);

@@ -56,12 +56,20 @@ static int undo_autoprobe(const Sysfs *fs, const Step *s) {
         return sriov_set_autoprobe(fs, s->device, s->from);
 }
 
+static int run_remove_vfs(const Sysfs *fs, const Step *s) {
+        return sriov_remove_vfs(fs, s->device, to_count(s->from));
+}
+
+static int undo_remove_vfs(const Sysfs *fs, const Step *s) {
+        return sriov_set_numvfs(fs, s->device, to_count(s->from));
+}
+
 static int run_numvfs(const Sysfs *fs, const Step *s) {
         return sriov_set_numvfs(fs, s->device, to_count(s->to));
 }
 
 static int undo_numvfs(const Sysfs *fs, const Step *s) {
-        return sriov_set_numvfs(fs, s->device, to_count(s->from));
+        return sriov_remove_vfs(fs, s->device, to_count(s->to));
 }
 
 static const struct {
@@ -75,6 +83,7 @@ static const struct {
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
+        [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
 };
 

@@ -6,13 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "host/pcipath.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
 /* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
-#define ENTRIES_MAX 70000U
+#define ENTRIES_MAX         70000U
+/* How long virtfn links may take to come or go after the kernel said that it is done. */
+#define LINKS_WAIT_MSEC     2000
+#define LINKS_INTERVAL_MSEC 5
 
 static int set_attribute(const Sysfs *fs, PciAddress pf, const char *attribute, const char *value) {
         const char *path = PCI_PATH(pf, attribute);
@@ -39,7 +43,12 @@ int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
         return r == -ENOENT ? 0 : r;
 }
 
-static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret) {
+static bool is_virtfn(const char *name) {
+        return strncmp(name, "virtfn", strlen("virtfn")) == 0;
+}
+
+/* How many VFs it has, and how many of these have a driver. */
+static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
         char **names = NULL;
         size_t n = 0;
@@ -51,32 +60,84 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret) {
         r = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
         if (r < 0)
                 return r;
-        *ret = 0;
-        for (size_t i = 0; i < n; i++)
-                *ret += strncmp(names[i], "virtfn", 6) == 0;
+        *ret = *ret_bound = 0;
+        for (size_t i = 0; i < n; i++) {
+                char path[300], driver[256];
+
+                if (!is_virtfn(names[i]))
+                        continue;
+                (void) snprintf(path, sizeof(path), "%s/driver", names[i]);
+                *ret += 1;
+                *ret_bound += sysfs_link_name(fs, PCI_PATH(pf, path), driver, sizeof(driver)) >= 0;
+        }
         (void) free_names(names, n);
         return 0;
 }
 
-int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
-        unsigned links;
+static int64_t now_msec(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
+}
+
+/* Of a PF's driver that works on after the write returned: sysfs tells nobody when links come or go. */
+static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
+        const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_MSEC * 1000000 };
+        int64_t end = now_msec() + LINKS_WAIT_MSEC;
+
+        for (;;) {
+                unsigned links, bound;
+                int r = count_links(fs, pf, &links, &bound);
+
+                if (r < 0 || links == count)
+                        return r;
+                if (now_msec() >= end)
+                        return -EIO;
+                (void) nanosleep(&interval, NULL);
+        }
+}
+
+/* 1 changed, 0 it was so. */
+static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         char value[16];
-        int r = count_links(fs, pf, &links), changed;
+        int changed, r;
+
+        (void) snprintf(value, sizeof(value), "%u", count);
+        changed = set_attribute(fs, pf, "sriov_numvfs", value);
+        if (changed < 0)
+                return changed;
+        r = wait_for_links(fs, pf, count);
+        return r < 0 ? r : changed;
+}
+
+int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
+        unsigned links, bound;
+        int r = count_links(fs, pf, &links, &bound);
 
         if (r < 0)
                 return r;
-        if (links != 0 && count != 0 && links != count)
+        if (links != 0 && links != count)
                 return -EBUSY;
-        (void) snprintf(value, sizeof(value), "%u", count);
-        changed = set_attribute(fs, pf, "sriov_numvfs", value);
-        r = count_links(fs, pf, &links);
-        if (changed >= 0 && r == 0 && links == count)
-                return changed;
+        r = change_numvfs(fs, pf, count);
         /*
          * The kernel only warns when the driver enabled fewer; then none is better than some. Only after our own write
          * was taken: another errno may mean that somebody else made VFs meanwhile.
          */
-        if (count > 0 && (changed > 0 || changed == -EIO))
+        if (r == -EIO && links == 0)
                 (void) set_attribute(fs, pf, "sriov_numvfs", "0");
-        return changed < 0 ? changed : r < 0 ? r : -EIO;
+        return r;
+}
+
+int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count) {
+        unsigned links, bound;
+        int r = count_links(fs, pf, &links, &bound);
+
+        if (r < 0)
+                return r;
+        /* A VF that a guest has open makes the write wait for the guest (domain.md C9), and a driver is needed for
+         * that. */
+        if (bound > 0 || (links != 0 && links != count))
+                return -EBUSY;
+        return change_numvfs(fs, pf, 0);
 }

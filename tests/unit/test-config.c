@@ -299,6 +299,20 @@ static void test_virtual_functions_by_address(void **state _unused_) {
         assert_null(c->held_back);
 }
 
+static void test_virtual_functions_of_others(void **state _unused_) {
+        _cleanup_config_ Config *c = parse("[Pool a]\nMatch=address=0000:05:10.*\nVirtualFunctions=external\n"
+                                           "[Pool b]\nMatch=type=vf\nVirtualFunctions=external\nVirtualFunctions=2\n"
+                                           "[Pool c]\nMatch=type=vf\nVirtualFunctions=External\n");
+
+        assert_int_equal(c->n_problems, 1);
+        assert_non_null(strstr(c->problems[0].message, "expected a number from 0 to 65535, or external"));
+        assert_true(c->pools[0].external);
+        assert_int_equal(c->pools[0].virtual_functions, 0);
+        assert_false(c->pools[1].external);
+        assert_int_equal(c->pools[1].virtual_functions, 2);
+        assert_false(c->pools[2].external);
+}
+
 static void test_match_problems(void **state _unused_) {
         static const struct {
                 const char *text, *sentence;
@@ -413,6 +427,7 @@ int main(void) {
                 cmocka_unit_test(test_held_back),
                 cmocka_unit_test(test_nul),
                 cmocka_unit_test(test_virtual_functions_by_address),
+                cmocka_unit_test(test_virtual_functions_of_others),
                 cmocka_unit_test(test_match_problems),
                 cmocka_unit_test(test_match_device),
         };

@@ -72,6 +72,30 @@ static void test_withheld(void **state) {
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "held by 'vm7'");
 }
 
+/* A PF on which VFs are wanted, and no other. */
+static void test_contested(void **state) {
+        static const char pf[] = "0000:02:00.0";
+
+        for (int wanted = 0; wanted < 2; wanted++) {
+                _cleanup_node_ TestNode *t = node_new();
+
+                node_numa(t, 0, 0, 4, 1, 8 * GIB);
+                node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2)->total_vfs = 8;
+                node_vf(t, "pci0000:00/0000:00:02.0/0000:02:00.1", pf, 0, 3);
+                node_ready(t, wanted ? "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n" : "[Pool vf]\nMatch=type=vf\n");
+                assert_int_equal(ledger_contest(t->ledger, address_of(pf), 4, "Somebody did it."), 0);
+                assert_int_equal(ledger_contest(t->ledger, address_of(pf), 4, "Somebody else did it."), 0);
+                assert_int_equal(ledger_find_contested(t->ledger, address_of(pf))->count, 4);
+                if (wanted)
+                        assert_state(t, pf, DEVICE_STATE_CONTESTED, "Somebody else did it.");
+                else
+                        assert_state(t, pf, DEVICE_STATE_HOST, "its VFs are in pool 'vf'");
+                assert_state(t, "0000:02:00.1", DEVICE_STATE_AVAILABLE, NULL);
+                assert_int_equal(ledger_contest(t->ledger, address_of(pf), 0, NULL), 0);
+                assert_state(t, pf, DEVICE_STATE_HOST, "its VFs are in pool 'vf'");
+        }
+}
+
 static const char *member(json_object *o, const char *key) {
         json_object *v = NULL;
 
@@ -169,9 +193,13 @@ static void test_tables(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),      cmocka_unit_test(test_withheld),
-                cmocka_unit_test(test_json_device), cmocka_unit_test(test_json_bars),
-                cmocka_unit_test(test_json_plan),   cmocka_unit_test(test_json_describe_names_what_is_missing),
+                cmocka_unit_test(test_states),
+                cmocka_unit_test(test_withheld),
+                cmocka_unit_test(test_contested),
+                cmocka_unit_test(test_json_device),
+                cmocka_unit_test(test_json_bars),
+                cmocka_unit_test(test_json_plan),
+                cmocka_unit_test(test_json_describe_names_what_is_missing),
                 cmocka_unit_test(test_tables),
         };
 

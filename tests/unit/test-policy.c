@@ -59,6 +59,26 @@ static void test_pf_and_vfs_to_be_made(void **state) {
         assert_string_equal(policy_vf_pool(t->policy, node_find(t, "0000:81:00.0"))->name, "vf");
 }
 
+/* VFs of somebody else: by what can be foretold of them, or by the address of one that is there. */
+static void test_external_vfs(void **state) {
+        static const char *const configs[] = { "[Pool vf]\nMatch=type=vf\nVirtualFunctions=external\n",
+                                               "[Pool vf]\nMatch=address=0000:81:00.1\nVirtualFunctions=external\n"
+                                               "[Pool more]\nMatch=type=vf\nVirtualFunctions=4\n" };
+
+        for (size_t i = 0; i < ELEMENTSOF(configs); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
+                const PciDevice *found;
+
+                pf->total_vfs = 8;
+                node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
+                node_ready(t, configs[i]);
+                found = node_find(t, "0000:81:00.0");
+                assert_null(policy_vf_pool(t->policy, found));
+                assert_string_equal(policy_external_pool(t->policy, found)->name, "vf");
+        }
+}
+
 static void test_types_settle_it(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -249,6 +269,7 @@ int main(void) {
                 cmocka_unit_test(test_B3_two_pools_match_one_device),
                 cmocka_unit_test(test_pf_and_its_vf_offered),
                 cmocka_unit_test(test_pf_and_vfs_to_be_made),
+                cmocka_unit_test(test_external_vfs),
                 cmocka_unit_test(test_types_settle_it),
                 cmocka_unit_test(test_no_pool_for_the_other_end),
                 cmocka_unit_test(test_no_pool_for_either),

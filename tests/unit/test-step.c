@@ -227,18 +227,70 @@ static void test_release_of_what_is_not_on_vfio(void **state) {
                 assert_true(l->steps[i].kind != STEP_UNBIND);
 }
 
+static void assert_step(const Step *s, StepKind kind, const char *from, const char *to) {
+        assert_int_equal(s->kind, kind);
+        assert_true(streq_ptr(s->from, from));
+        assert_true(streq_ptr(s->to, to));
+}
+
 static void test_create_vfs(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         const PciDevice pf = { .address = { .bus = 0x81 } };
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
-        assert_int_equal(steps_create_vfs(&pf, 4, &l), 0);
+        assert_int_equal(steps_set_vfs(inv, &pf, 4, &l), 0);
         assert_int_equal(l->n, 2);
-        assert_int_equal(l->steps[0].kind, STEP_AUTOPROBE); /* has no effect on VFs that are there */
-        assert_string_equal(l->steps[0].from, "1");
-        assert_string_equal(l->steps[0].to, "0");
-        assert_int_equal(l->steps[1].kind, STEP_NUMVFS);
-        assert_string_equal(l->steps[1].from, "0");
-        assert_string_equal(l->steps[1].to, "4");
+        assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0"); /* has no effect on VFs that are there */
+        assert_step(&l->steps[1], STEP_NUMVFS, "0", "4");
+}
+
+/* From two VFs, one of them on vfio-pci, to count. */
+static StepList *from_two(unsigned count) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+        PciAddress vfs[] = { { .bus = 0x81, .slot = 1 }, { .bus = 0x81, .slot = 2 } };
+        const PciDevice pf = { .address = { .bus = 0x81 }, .vfs = vfs, .n_vfs = 2, .n_virtfns = 2 };
+        StepList *l = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(vfs); i++) {
+                PciDevice *vf = inventory_add_device(inv, vfs[i]);
+
+                assert_int_equal(string_copy(&vf->driver, i == 1 ? VFIO : NULL), 0);
+                assert_int_equal(string_copy(&vf->driver_override, i == 1 ? VFIO : NULL), 0);
+        }
+        assert_int_equal(inventory_finish(inv), 0);
+        assert_int_equal(steps_set_vfs(inv, &pf, count, &l), 0);
+        return l;
+}
+
+/* Through none, and so that undoing it gives each VF back what it had. */
+static void test_change_vfs(void **state) {
+        _cleanup_(cleanup_step_list_free) StepList *l = from_two(5);
+
+        assert_int_equal(l->n, 5);
+        assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0");
+        assert_step(&l->steps[1], STEP_UNBIND, VFIO, NULL);
+        assert_int_equal(l->steps[1].device.slot, 2);
+        assert_step(&l->steps[2], STEP_OVERRIDE, VFIO, NULL);
+        assert_step(&l->steps[3], STEP_REMOVE_VFS, "2", "0");
+        assert_step(&l->steps[4], STEP_NUMVFS, "0", "5");
+}
+
+static void test_remove_vfs(void **state) {
+        _cleanup_(cleanup_step_list_free) StepList *none = from_two(0), *same = from_two(2);
+
+        assert_int_equal(none->n, 4);
+        assert_step(&none->steps[3], STEP_REMOVE_VFS, "2", "0");
+        assert_int_equal(same->n, 0);
+}
+
+/* Those that hold the kernel's lock for devices that come and go, and no others. */
+static void test_hang(void **state) {
+        for (StepKind kind = 0; kind < _STEP_KIND_MAX; kind++) {
+                const char *text = step_hang(&(Step){ .kind = kind });
+
+                assert_int_equal(!!text, kind == STEP_REMOVE_VFS || kind == STEP_NUMVFS);
+                assert_true(!text || strstr(text, "rescan"));
+        }
 }
 
 static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0";
@@ -253,6 +305,7 @@ static const struct {
         { { STEP_BIND, { .bus = 0x82 }, NULL, to_text }, "bind 0000:82:00.0 to vfio-pci" },
         { { STEP_AUTOPROBE, { .bus = 0x82 }, NULL, off_text }, "set driver autoprobe of VFs of 0000:82:00.0 to 0" },
         { { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text }, "create 4 VFs on 0000:82:00.0" },
+        { { STEP_REMOVE_VFS, { .bus = 0x82 }, count_text, off_text }, "remove the 4 VFs of 0000:82:00.0" },
 };
 
 static void test_describe(void **state) {
@@ -290,6 +343,12 @@ static void test_causes(void **state) {
         assert_failure(&phrases[3].step, ENODEV, "is its module loaded?");
         assert_failure(&phrases[5].step, ENOMEM, "pci=realloc");
         assert_failure(&phrases[5].step, ERANGE, "NUM_OF_VFS");
+        assert_failure(&phrases[5].step, ENOENT, "set its module option num_vfs");
+        assert_failure(&phrases[5].step, ENOSPC, "MSI-X");
+        assert_failure(&phrases[5].step, EBUSY, "another number of VFs already");
+        assert_failure(&phrases[5].step, EIO, "fewer VFs than it was asked for");
+        assert_failure(&phrases[6].step, EBUSY, "somebody else changed their number");
+        assert_failure(&phrases[6].step, EIO, "VFs are still there");
         assert_failure(&phrases[5].step, EACCES, "Permission denied.");
 }
 
@@ -301,6 +360,9 @@ int main(void) {
                 cmocka_unit_test(test_release_of_a_device_that_is_gone),
                 cmocka_unit_test(test_release_of_what_is_not_on_vfio),
                 cmocka_unit_test(test_create_vfs),
+                cmocka_unit_test(test_change_vfs),
+                cmocka_unit_test(test_remove_vfs),
+                cmocka_unit_test(test_hang),
                 cmocka_unit_test(test_describe),
                 cmocka_unit_test(test_failures),
                 cmocka_unit_test(test_causes),

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl sriov: shows the VFs of a PF, or changes their number and follows the job that does it. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "ctl/job.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/table.h"
+#include "ctl/verbs.h"
+#include "util/strings.h"
+
+#define COUNT_MAX 65535U
+
+static const Column columns[] = { { "ADDRESS" }, { "POOL" }, { "STATE" }, { "DRIVER" }, { "ALLOCATION" } };
+
+static int print_vfs(const Args *args, json_object *node, const char *pf) {
+        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
+        size_t n = 0;
+
+        if (!table)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
+                json_object *d = reply_element(node, "devices", i);
+                const char *cells[] = { reply_cell(d, "address"), reply_cell(d, "pool"), reply_cell(d, "state"),
+                                        reply_cell(d, "driver"), reply_cell(d, "allocation") };
+
+                if (!streq_ptr(reply_text(d, "physical_function"), pf))
+                        continue;
+                if (table_add(table, cells) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+                n++;
+        }
+        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+static json_object *find_device(json_object *node, const char *address) {
+        for (size_t i = 0; i < reply_length(node, "devices"); i++)
+                if (streq_ptr(reply_text(reply_element(node, "devices", i), "address"), address))
+                        return reply_element(node, "devices", i);
+        return NULL;
+}
+
+static int show(Client *c, const char *address) {
+        _cleanup_json_ json_object *node = NULL;
+        const char *reason;
+        json_object *pf;
+        int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+
+        if (r < 0)
+                return r;
+        pf = find_device(node, address);
+        /* The daemon says it best. */
+        if (!pf) {
+                r = client_ask(c, "GetDevice", NULL, "s", address);
+                return r < 0 ? r : report_failure(c->args, NULL, "'%s' appeared just now, ask again.", address);
+        }
+        if (args_has(c->args, OPTION_JSON))
+                return reply_print(c->args, json_object_get(pf));
+        reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;
+        printf("%s has %zu of %s VFs.%s%s\n", address, reply_length(pf, "virtual_functions"),
+               reply_cell(pf, "total_vfs"), reason ? " " : "", reason ? reason : "");
+        return print_vfs(c->args, node, address);
+}
+
+static int follow(Client *c, Watch *w, const char *pf, uint64_t count, sd_bus_message *reply) {
+        const char *job;
+        int r = sd_bus_message_read(reply, "o", &job);
+
+        if (r < 0)
+                return client_bad_reply(c, r);
+        r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
+        if (args_has(c->args, OPTION_JSON))
+                return !w || watch_result(w) ? watch_print_json(c->args, w, pf, NULL, job) : r;
+        if (r == EXIT_SUCCESS)
+                printf(w ? "%s has %u VFs.\n" : "%s will have %u VFs.\n", pf, (unsigned) count);
+        return r;
+}
+
+static int change(Client *c, const char *pf, uint64_t count) {
+        _cleanup_(cleanup_watch_free) Watch *w = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = 0;
+
+        if (!args_has(c->args, OPTION_NO_WAIT))
+                r = watch_new(c, "change the VFs of", pf, &w);
+        if (r >= 0)
+                r = client_ask(c, "SetVirtualFunctions", &reply, "su", pf, (uint32_t) count);
+        if (r == -EINTR && w)
+                return watch_interrupted(w);
+        return r < 0 ? r : follow(c, w, pf, count, reply);
+}
+
+int verb_sriov(const Args *args) {
+        const char *colon = strchr(args->operands[0], ':');
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_free_ char *pf = NULL;
+        uint64_t count = 0;
+        int r;
+
+        if (args->n_operands > 1 && parse_unsigned(args->operands[1], COUNT_MAX, &count) < 0)
+                return report_usage(args, "'%s' is not a number of VFs, 0 to %u", args->operands[1], COUNT_MAX);
+        if (args->n_operands < 2 && args_has(args, OPTION_NO_WAIT))
+                return report_usage(args, "sriov takes --no-wait only with a number of VFs");
+        /* An address without a domain is one of domain 0000. */
+        if (string_replace(&pf, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", args->operands[0]) < 0)
+                return report_errno(args, -ENOMEM, "Cannot make a call");
+        r = client_new(args, &c);
+        if (r < 0)
+                return r;
+        return args->n_operands > 1 ? change(c, pf, count) : show(c, pf);
+}

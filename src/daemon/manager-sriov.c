@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The number of VFs of a PF: made where there are none, changed where nobody uses those that are there, and never
+ * changed back when somebody else changed it.
+ */
+
+#include <errno.h>
+
+#include "daemon/manager.h"
+#include "host/holders.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+#define REMEDY_CHANGE "'passthroughctl sriov PF NUMBER' changes it when nobody uses them."
+
+static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind set_vfs_kind = { .verb = "set-vfs", .finished = vfs_finished };
+
+/* One that hangs has the kernel's lock: the next one would only wait with it. */
+static Verdict check_hanging(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        for (size_t i = 0; i < m->n_jobs; i++) {
+                const Step *step = job_is_stuck(m->jobs[i].job) ? job_current(m->jobs[i].job) : NULL;
+
+                if (step && step_hang(step))
+                        return refuse(ret, VERDICT_STUCK, &pf->address,
+                                      "The journal says what it hangs in; a reboot ends it for sure.",
+                                      "The number of VFs of %s cannot be changed while the kernel has not come back "
+                                      "from the attempt to %s.",
+                                      PCI_ADDRESS_STR(pf->address), job_step(m->jobs[i].job));
+        }
+        return VERDICT_NONE;
+}
+
+/* Whether the PF could have so many, as far as that shows before the kernel is asked. */
+static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
+        const char *address = PCI_ADDRESS_STR(pf->address);
+        Verdict v = ledger_check_withheld(m->node.ledger, pf->address, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (pf->type != PCI_TYPE_PF)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "Enable SR-IOV in the firmware of node and card.", "%s cannot have VFs.", address);
+        if (count > pf->total_vfs)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
+                              "%s can have %u VFs, %u are wanted.", address, pf->total_vfs, count);
+        if (pf->n_virtfns != count && streq_ptr(pf->driver, "mlx4_core"))
+                return refuse(
+                        ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                        "Set its module option num_vfs in /etc/modprobe.d, and load it again when nobody uses it.",
+                        "%s has %zu VFs, %u are wanted; its driver mlx4_core makes VFs only when it is loaded.",
+                        address, pf->n_virtfns, count);
+        return VERDICT_NONE;
+}
+
+/* What the ledger says against making VFs on a PF that has none, or will have none before. */
+static Verdict check_ledger(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        Verdict v = ledger_check_device(m->node.ledger, m->node.inventory, pf, NULL, ret);
+
+        /* That allocations have VFs of it is no reason against making them again after a boot. */
+        if (v != VERDICT_PF_HAS_VFS)
+                return v;
+        refusal_done(ret);
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress pf, Refusal *ret) {
+        if (a->domain)
+                return refuse(ret, VERDICT_ALLOCATED, &vf, "Shut the domain down, then release the allocation.",
+                              "%s, a VF of %s, is held by '%s', and the domain '%s' runs with it.", PCI_ADDRESS_STR(vf),
+                              PCI_ADDRESS_STR(pf), a->name, QUOTABLE(a->domain));
+        return refuse(ret, VERDICT_ALLOCATED, &vf, "Release that one first.", "%s, a VF of %s, is held by '%s'.",
+                      PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
+}
+
+/* One that is missing is promised all the same. */
+static Verdict check_promised(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        for (size_t i = 0; i < m->node.ledger->n_claims; i++) {
+                const Claim *claim = &m->node.ledger->claims[i];
+                const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
+
+                if (d->is_vf && pci_address_equal(d->physfn, pf->address))
+                        return refuse_allocated(claim->allocation, claim->address, pf->address, ret);
+        }
+        return VERDICT_NONE;
+}
+
+/* A driver of the host is use by the host: that a netdev is down does not show that nobody counts on it. */
+static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(m->node.inventory, pf->vfs[i]);
+
+                v = ledger_check_withheld(m->node.ledger, pf->vfs[i], ret);
+                if (v == VERDICT_NONE && vf && !pci_device_driver_is_harmless(vf))
+                        v = refuse(ret, VERDICT_BUSY, &vf->address,
+                                   "Make sure that the host does not need it, and unbind its driver.",
+                                   "%s, a VF of %s, is bound to %s: the host may be using it.",
+                                   PCI_ADDRESS_STR(vf->address), PCI_ADDRESS_STR(pf->address), vf->driver);
+        }
+        return v;
+}
+
+static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        _cleanup_free_ PciAddress *vfs = NULL;
+        _cleanup_free_ int *groups = calloc(pf->n_vfs + 1, sizeof(*groups));
+        Holder holder;
+        size_t n = 0, held;
+        int r = groups ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(m->node.inventory, pf->vfs[i]);
+
+                if (!vf || !vf->vfio)
+                        continue;
+                groups[n] = vf->iommu_group;
+                r = pci_address_append(&vfs, &n, vf->address);
+        }
+        if (r == 0)
+                r = holders_of_devices(m->fs, vfs, groups, n, &holder, &held);
+        if (r < 0)
+                return refuse(ret, VERDICT_BUSY, &pf->address,
+                              "Give the daemon the right to read /proc/PID/fd of all processes.",
+                              "It cannot be told whether a guest uses a VF of %s: %s.", PCI_ADDRESS_STR(pf->address),
+                              strerror(-r));
+        if (r == 0)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_BUSY, &vfs[held], "Stop the guest first.",
+                      "%s, a VF of %s, is in use by process %d (%s).", PCI_ADDRESS_STR(vfs[held]),
+                      PCI_ADDRESS_STR(pf->address), holder.pid, holder.command);
+}
+
+/* All that would be lost with the VFs that are there. */
+static Verdict check_users(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        Verdict v = pf->n_virtfns > 0 ? check_promised(m, pf, ret) : VERDICT_NONE;
+
+        if (v == VERDICT_NONE)
+                v = check_drivers(m, pf, ret);
+        return v != VERDICT_NONE ? v : check_open(m, pf, ret);
+}
+
+/* Which VFs there are, and then who has them. */
+static int read_again(Manager *m, PciAddress address) {
+        _cleanup_free_ PciAddress *vfs = NULL;
+        const PciDevice *pf;
+        size_t n = 0;
+        int r = manager_scan_devices(m, &address, 1);
+
+        manager_look_for_guests(m);
+        if (r < 0)
+                r = manager_scan(m);
+        pf = inventory_find(m->node.inventory, address);
+        for (size_t i = 0; r >= 0 && pf && i < pf->n_vfs; i++)
+                r = pci_address_append(&vfs, &n, pf->vfs[i]);
+        if (r >= 0)
+                r = manager_refresh(m, vfs, n, false);
+        if (r > 0)
+                manager_publish_devices(m, vfs, n);
+        return r;
+}
+
+static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        StepList *steps;
+
+        if (steps_set_vfs(m->node.inventory, pf, count, &steps) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return manager_start_job(m, &set_vfs_kind, PCI_ADDRESS_STR(pf->address), steps, &pf->address, 1, ret_job, ret);
+}
+
+Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        Verdict v = ledger_check_withheld(m->node.ledger, pf->address, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (pf->n_vfs > 0)
+                return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
+                              "%s has %zu VFs, %u are wanted; changing the number would destroy those that are there.",
+                              PCI_ADDRESS_STR(pf->address), pf->n_vfs, count);
+        v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE)
+                v = check_ledger(m, pf, ret);
+        if (v == VERDICT_NONE)
+                v = check_hanging(m, pf, ret);
+        return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
+}
+
+/* Only hardware that the admin put into our hands. */
+static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        const Pool *external = policy_external_pool(m->node.policy, pf);
+
+        if (external)
+                return refuse(ret, VERDICT_EXCLUDED, &pf->address, "Ask whoever makes them, or take that line away.",
+                              "VirtualFunctions=external (%s:%u) leaves the VFs of %s to somebody else.",
+                              external->virtual_functions_place.file, external->virtual_functions_place.line,
+                              PCI_ADDRESS_STR(pf->address));
+        if (!policy_vf_pool(m->node.policy, pf))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &pf->address,
+                              "Add VirtualFunctions= to a pool that matches its VFs.", "No pool wants VFs on %s.",
+                              PCI_ADDRESS_STR(pf->address));
+        return VERDICT_NONE;
+}
+
+/* On facts of now. */
+static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        const PciDevice *pf;
+        Verdict v;
+
+        if (read_again(m, address) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        pf = inventory_find(m->node.inventory, address);
+        if (!pf)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
+                              PCI_ADDRESS_STR(address));
+        v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns != count)
+                v = check_users(m, pf, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns != count)
+                v = check_ledger(m, pf, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns != count)
+                v = check_hanging(m, pf, ret);
+        return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
+}
+
+Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        const PciDevice *pf = inventory_find(m->node.inventory, address);
+        Verdict v = manager_check_may_change(m, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!pf)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
+                              PCI_ADDRESS_STR(address));
+        /* What can have none has none. */
+        if (count == 0 && pf->type != PCI_TYPE_PF)
+                return start_vfs(m, pf, count, ret_job, ret);
+        v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns == 0)
+                v = check_ledger(m, pf, ret);
+        if (v == VERDICT_NONE)
+                v = check_pool(m, pf, ret);
+        return v != VERDICT_NONE ? v : change_vfs(m, address, count, ret_job, ret);
+}
+
+static void log_done(const Job *job) {
+        const StepList *steps = job_steps(job);
+        const LogFields fields = { .device = job_subject(job) };
+        const char *from = NULL, *to = NULL;
+
+        for (size_t i = 0; i < steps->n; i++) {
+                if (steps->steps[i].kind == STEP_REMOVE_VFS)
+                        from = steps->steps[i].from;
+                if (steps->steps[i].kind == STEP_NUMVFS)
+                        to = steps->steps[i].to;
+        }
+        if (from && to)
+                log_full(LOG_NOTICE, 0, &fields, "Changed the number of VFs of %s from %s to %s.", fields.device, from,
+                         to);
+        else if (from)
+                log_full(LOG_NOTICE, 0, &fields, "Removed the VFs of %s.", fields.device);
+        else if (to)
+                log_full(LOG_NOTICE, 0, &fields, "Created VFs on %s.", fields.device);
+}
+
+/* Events may have told of them while the job was at work, when nothing could be done for them. */
+static void tell_arrived(Manager *m, PciAddress address) {
+        const PciDevice *pf = inventory_find(m->node.inventory, address);
+
+        for (size_t i = 0; m->announced && pf && i < pf->n_vfs; i++)
+                manager_arrived(m, pf->vfs[i]);
+}
+
+static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        PciAddress address = mj->devices[0];
+
+        if (result == JOB_DONE)
+                log_done(mj->job);
+        /* The number is ours again. */
+        if (result == JOB_DONE)
+                (void) ledger_contest(m->node.ledger, address, 0, NULL);
+        (void) manager_scan(m);
+        if (job_steps_total(mj->job) > 0)
+                tell_arrived(m, address);
+        return result;
+}
+
+static bool has_job(const Manager *m, PciAddress pf) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (m->jobs[i].kind == &set_vfs_kind && streq(job_subject(m->jobs[i].job), PCI_ADDRESS_STR(pf)))
+                        return true;
+        return false;
+}
+
+/* Whether somebody else changed it; that VFs go with the driver of their PF is no quarrel about their number. */
+static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
+        return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
+               policy_vf_pool(m->node.policy, now) && !has_job(m, now->address);
+}
+
+static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
+        const Contested *known = ledger_find_contested(m->node.ledger, now->address);
+        size_t ours = known ? known->count : before->n_virtfns;
+        const LogFields fields = { .device = PCI_ADDRESS_STR(now->address) };
+        _cleanup_free_ char *message = NULL;
+
+        if (now->n_virtfns == ours) {
+                (void) ledger_contest(m->node.ledger, now->address, 0, NULL);
+                log_full(LOG_NOTICE, 0, &fields, "%s has %zu VFs again.", fields.device, ours);
+                return;
+        }
+        if (string_replace(&message, "Somebody else changed the number of its VFs from %zu to %zu.", ours,
+                           now->n_virtfns) < 0 ||
+            ledger_contest(m->node.ledger, now->address, ours, message) < 0)
+                return;
+        log_full(LOG_WARNING, 0, &fields, "Somebody else changed the number of VFs of %s from %zu to %zu.",
+                 fields.device, ours, now->n_virtfns);
+}
+
+void manager_check_vfs(Manager *m, const Inventory *old) {
+        for (size_t i = 0; m->announced && i < m->node.inventory->n_devices; i++) {
+                const PciDevice *now = &m->node.inventory->devices[i];
+                const PciDevice *before = inventory_find(old, now->address);
+
+                if (now->type != PCI_TYPE_PF)
+                        continue;
+                if (!before || before->instance != now->instance)
+                        (void) ledger_contest(m->node.ledger, now->address, 0, NULL);
+                else if (was_changed(m, before, now))
+                        contest(m, before, now);
+        }
+}
