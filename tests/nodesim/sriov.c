@@ -44,8 +44,9 @@ int vf_template_add(Sim *sim, const char *pf, const char *options) {
         vf.pf = xstrdup(pf);
         vf.device = xstrdup(device);
         vf.reset_method = reset ? xstrdup(reset) : NULL;
-        for (char *comma = vf.reset_method; comma && (comma = strchr(comma, ','));)
-                *comma = ' ';
+        for (char *c = vf.reset_method; c && *c; c++)
+                if (*c == ',')
+                        *c = ' ';
         sim->vfs = xrealloc(sim->vfs, sim->n_vfs + 1, sizeof(VfTemplate));
         sim->vfs[sim->n_vfs++] = vf;
         return 0;
