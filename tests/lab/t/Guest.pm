@@ -9,7 +9,9 @@ use Exporter qw(import);
 
 use Lab;
 
-our @EXPORT = qw(domain start_guest guest_functions guest_state end_guest);
+use Fcntl qw(O_NOCTTY O_RDWR);
+
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_memory guest_hears guest_says qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
@@ -29,7 +31,7 @@ sub template {
     <cmdline>console=ttyS0 lab.devices=$devices</cmdline>
   </os>
   <features><acpi/></features>
-  <devices><serial type='file'><source path='$console'/></serial></devices>
+  <devices><serial type='pty'><log file='$console' append='off'/></serial></devices>
 </domain>
 END
 }
@@ -52,6 +54,20 @@ sub start_guest {
         return ($status, $errors);
 }
 
+# The devices that an allocation gives its guest, in the order of its slots: as the pools were asked for, "gpu0" before "gpu1", and the
+# functions of a card in their order.
+sub slot_order {
+        my ($allocation, @pools) = @_;
+        my %place = map { $pools[$_] => $_ } 0 .. $#pools;
+        my @keyed;
+        for my $device (grep { $_->{guest_address} } @{ $allocation->{devices} }) {
+                my ($pool, $index) = $device->{slot} =~ /^(\D+)(\d+)/;
+                my ($function)     = $device->{address} =~ /(\d)$/;
+                push @keyed, [sprintf('%02d %03d %d', $place{$pool}, $index, $function), $device];
+        }
+        return map { $_->[1] } sort { $a->[0] cmp $b->[0] } @keyed;
+}
+
 # "VENDOR:DEVICE NODE" of what the guest listed, in its order; none when it never came to that.
 sub guest_functions {
         my ($name) = @_;
@@ -66,7 +82,35 @@ sub lines {
         return map { s/\r//gr } <$file>;
 }
 
-sub guest_state { my ($name) = @_; return (split /\n/, (command('virsh', 'domstate', $name))[1])[0] }
+# How many pages of a cell's memory are on which node, and the size of a page in KiB.
+sub guest_memory {
+        my ($name, $cell) = @_;
+        my ($pid)  = split / /, qemu($name);
+        my ($line) = grep { /ram-node$cell\b/ } split /\n/, output('cat', "/proc/$pid/numa_maps");
+        return ({ ($line // '') =~ /\bN(\d+)=(\d+)/g }, ($line // '') =~ /kernelpagesize_kB=(\d+)/);
+}
+
+# Types a line on the guest's serial console.
+sub guest_hears {
+        my ($name, $line) = @_;
+        my ($path) = output('virsh', 'ttyconsole', $name) =~ m{^(/dev/pts/\d+)$}m or die "$name has no console\n";
+        sysopen my $tty, $path, O_RDWR | O_NOCTTY or die "$path: $!\n";
+        syswrite $tty, "$line\n";
+        return $tty; # what was typed is lost when it is closed before QEMU has read it
+}
+
+sub guest_says {
+        my ($name, $words) = @_;
+        return wait_until(sub { grep { /^guest: \Q$words\E$/ } lines(console($name)) }, BOOT_DEADLINE);
+}
+
+# Its process: pid and time of start; undef when that has ended.
+sub qemu {
+        my ($name) = @_;
+        my $pid    = fact("/run/libvirt/qemu/$name.pid") // return;
+        my $stat   = fact("/proc/$pid/stat")             // return;
+        return join ' ', $pid, (split ' ', $stat =~ s/.*\)//r)[19];
+}
 
 sub end_guest {
         my ($name) = @_;

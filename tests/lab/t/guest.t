@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The main job: a guest that libvirt starts from the daemon's domain sees its devices, in order and on the node it was promised. While it
-# runs nothing is taken from it, whatever happens to the daemon.
+# runs nothing is taken from it, whatever happens to the daemon and to libvirt.
 use strict;
 use warnings;
 
@@ -14,40 +14,56 @@ use Guest;
 use Lab;
 
 use constant { MEMORY => 256 * 2**20, PAGE => 2 * 2**20, PACKAGE => '/usr/lib/lab/passthroughd.deb' };
+use constant { STATUS => '/run/libvirt/qemu/vm.xml', ASIDE => '/run/lab-status' };
+
+my @sockets = map { "$_.socket" } qw(libvirtd libvirtd-ro libvirtd-admin);
+END { local $?; command('systemctl', 'start', @sockets) }
 
 sub state { my ($expected) = @_; return wait_until(sub { ctl_json('show', 'vm')->{state} eq $expected }) }
 
+sub libvirt { chomp(my $state = output(qw(systemctl show --property ActiveState --value libvirtd.service))); return $state }
+
+sub libvirt_starts { return scalar(() = output(qw(journalctl --boot --unit libvirtd.service)) =~ /Starting libvirtd\.service/g) }
+
+# ---- an allocation whose pools are neither in the order of their names nor in that of the host's addresses
+
 ok(settled(), 'the node is settled');
 my $before = drivers();
-my ($status, $out, $err) = ctl(qw(allocate vm gpu=1 nic-vf=1 accelerator=1 --cpus 1 --memory 256M --page-size 2M --numa required));
+my ($status, $out, $err) = ctl(qw(allocate vm nic-vf=1 gpu=1 accelerator=1 --cpus 1 --memory 256M --page-size 2M --numa required));
 is($status, 0, 'allocate') or die $err;
 my $allocation = ctl_json('show', 'vm');
-my @devices    = sort { $a->{guest_address} cmp $b->{guest_address} } grep { $_->{guest_address} } @{ $allocation->{devices} };
+my @devices    = slot_order($allocation, qw(nic-vf gpu accelerator));
 my $node       = $allocation->{numa_nodes}[0];
-is_deeply([map { devices()->{ $_->{address} }{numa_node} } @devices], [($node) x @devices], 'all devices are on the node of the memory');
+my $functions  = functions();
+is_deeply([map { $functions->{ $_->{address} }{numa_node} } @devices], [($node) x @devices], 'all devices are on the node of the memory');
 
 # ---- the guest
 
-my $functions = functions();
-my @promised  = map { my $f = $functions->{ $_->{address} }; "$f->{vendor}:$f->{device} $allocation->{cells}[0]{id}" } @devices;
+my @promised = map { my $f = $functions->{ $_->{address} }; "$f->{vendor}:$f->{device} $allocation->{cells}[0]{id}" } @devices;
+is_deeply([map { (split / /)[0] } @promised[0 .. 2]], [qw(8086:10ca 1002:5046 1234:11e8)], 'its slots are in the order of the request');
 ($status, $err) = start_guest('vm', domain('vm', scalar @promised));
 is($status, 0, 'virsh start') or diag($err);
 ok(state('in-use'), 'the allocation is in use');
 my @seen = guest_functions('vm');
 diag("the guest sees: $_") for @seen;
-is_deeply(\@seen, \@promised, 'the guest lists its devices in order, with their ids, on its node');
+is_deeply(\@seen, \@promised, 'the guest lists its devices in that order, with their ids, on its node');
+my $qemu  = qemu('vm');
+my ($pid) = split / /, $qemu;
 
-# ---- its memory
-
-chomp(my $pid = output('cat', '/run/libvirt/qemu/vm.pid'));
-my ($huge) = grep { /ram-node0/ } split /\n/, output('cat', "/proc/$pid/numa_maps");
-my %pages  = ($huge // '') =~ /\bN(\d+)=(\d+)/g;
-is_deeply(\%pages, { $node => MEMORY / PAGE }, 'its memory is hugepages of the node, all of it');
-like($huge, qr/kernelpagesize_kB=2048/, '... of 2 MiB');
+my ($pages, $size) = guest_memory('vm', 0);
+is_deeply($pages, { $node => MEMORY / PAGE }, 'its memory is pages of the node, all of it');
+is($size, PAGE / 1024, '... of 2 MiB');
 
 # ---- nothing is taken from it
 
 my $running = drivers();
+
+sub goes_on {
+        is_deeply(drivers(), $running, '... and changes no driver');
+        is(qemu('vm'), $qemu, '... nor the process of the guest');
+        return ok(state('in-use'), '... and the daemon knows that it runs');
+}
+
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 1, 'release is refused while the guest runs');
 like($err, qr/^passthroughctl: The domain 'vm' runs with 'vm'/, '... and the domain named');
@@ -55,32 +71,58 @@ my ($vf) = grep { $functions->{$_}{physical_function} } map { $_->{address} } @d
 ($status, $out, $err) = command(qw(busctl call org.passthroughd1 /org/passthroughd1 org.passthroughd1.Manager SetVirtualFunctions su),
         $functions->{$vf}{physical_function}, 1);
 isnt($status, 0, 'another number of VFs is refused');
-like($err, qr/would destroy those that are there/, '... because of those that are there');
+like($err, qr/\Q$vf\E, a VF of \S+, is held by 'vm', and the domain 'vm' runs with it/, '... because the guest has one of those that are there');
+goes_on();
 
-output(qw(systemctl restart passthroughd));
-is_deeply(drivers(), $running, 'restarting the daemon changes no driver');
-ok(state('in-use'), '... and it knows the guest');
+is((command(qw(systemctl restart passthroughd)))[0], 0, 'the daemon is restarted');
+goes_on();
 my $old = service('MainPID');
 kill 'KILL', $old;
 ok(wait_until(sub { service('ActiveState') eq 'active' && service('MainPID') != $old }), 'killed, it comes back');
-is_deeply(drivers(), $running, '... and has changed no driver');
-ok(state('in-use'), '... and knows the guest');
+goes_on();
 for my $what ('installing the package', 'upgrading it') {
         ($status, $out, $err) = command(qw(dpkg --force-confold --install), PACKAGE);
         is($status, 0, $what) or diag("$out$err");
         is(service('ActiveState'), 'active', '... the daemon runs');
-        is_deeply(drivers(), $running, '... and has changed no driver');
-        ok(state('in-use'), '... and knows the guest');
+        goes_on();
 }
-is(guest_state('vm'), 'running', 'the guest runs through all of that');
+my $console = guest_hears('vm', 'you');
+ok(guest_says('vm', 'heard you'), 'the guest answers through all of that');
+close $console;
 
-# ---- and back
+# ---- libvirt out of reach: who has the devices open decides
 
-end_guest('vm');
-ok(state('ready'), 'the guest ended: the allocation is ready');
+output('systemctl', 'stop', @sockets, 'libvirtd.service');
+is(libvirt(), 'inactive', 'libvirt is stopped');
+goes_on();
+rename STATUS, ASIDE or die "${\STATUS}: $!\n";
+ok(state('ready'), 'without its status file no domain is known');
+($status, $out, $err) = ctl(qw(release vm));
+is($status, 1, 'release is refused all the same');
+my ($open) = map { $_->{address} } grep { $err =~ /^passthroughctl: \Q$_->{address}\E is in use by process $pid \(qemu-system-x86\)/ } @devices;
+ok($open, '... for a device that QEMU has open, and that named') or diag($err);
+is_deeply(drivers(), $running, '... and no driver is changed');
+is(qemu('vm'), $qemu, '... nor the process of the guest');
+rename ASIDE, STATUS or die "${\STATUS}: $!\n";
+ok(state('in-use'), 'with the file the domain is known again');
+
+# ---- it dies while libvirt is stopped, but can be started by whoever calls it
+
+my $starts = libvirt_starts();
+output('systemctl', 'start', @sockets);
+output(qw(systemctl restart passthroughd));
+goes_on();
+kill 'KILL', $pid;
+ok(wait_until(sub { !defined qemu('vm') }), 'the guest is killed');
+ok(-e STATUS, '... and nobody has told libvirt');
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 0, 'release') or diag($err);
 is_deeply(drivers(), $before, 'all drivers are what they were');
 is_deeply([map { devices()->{ $_->{address} }{state} } @devices], [('available') x @devices], 'and the devices on offer');
+is(libvirt(), 'inactive', 'nobody has started libvirt');
+is(libvirt_starts(), $starts, '... not even for a while');
+end_guest('vm');
+is(libvirt(), 'active', 'libvirt is back, to find the guest gone');
+is_deeply(drivers(), $before, '... and leaves all as it was');
 
 done_testing();

@@ -23,22 +23,24 @@ END { kill 'TERM', $pid if $pid }
 my $select = IO::Select->new($signals);
 my $buffer = '';
 
-# Waits for sysfs to have the device, or not, and for the signal; how long after the kernel the signal came, undef when one did not come.
+# Waits for sysfs to have the devices, or not, and for the signals: address to how long after the kernel its signal came, without those
+# for which one of the two did not come.
 sub told {
-        my ($member, $address, $there) = @_;
-        my ($end, $known, $signalled) = (time + PLUG_DEADLINE);
-        while (time < $end && !(defined $known && defined $signalled)) {
+        my ($member, $there, @addresses) = @_;
+        my ($end, %known, %signalled) = (time + PLUG_DEADLINE);
+        while (time < $end && grep { !defined $known{$_} || !defined $signalled{$_} } @addresses) {
                 if ($select->can_read(0.02)) {
                         sysread $signals, $buffer, 65536, length $buffer or die "busctl ended\n";
                         while ($buffer =~ s/^(.*)\n//) {
                                 my $message = eval { decode_json($1) } or next;
-                                $signalled //= time if ($message->{member} // '') eq $member && encode_json($message->{payload}) =~ /\Q$address\E/;
+                                next if ($message->{member} // '') ne $member;
+                                my $payload = encode_json($message->{payload});
+                                $signalled{$_} //= time for grep { $payload =~ /\Q$_\E/ } @addresses;
                         }
                 }
-                $known //= time if !!-e "/sys/bus/pci/devices/$address" == $there;
+                $known{$_} //= time for grep { !!-e "/sys/bus/pci/devices/$_" == $there } @addresses;
         }
-        return if !defined $known || !defined $signalled;
-        return $signalled - $known;
+        return map { $_ => $signalled{$_} - $known{$_} } grep { defined $known{$_} && defined $signalled{$_} } @addresses;
 }
 
 $select->can_read(PLUG_DEADLINE) && sysread($signals, $buffer, 65536) or die "busctl says nothing\n"; # that it listens
@@ -58,25 +60,30 @@ sub empty_slot {
 }
 
 sub is_told {
-        my ($member, $address, $there) = @_;
-        my $delay = told($member, $address, $there);
-        ok(defined $delay, "$member of $address came") or return;
-        diag(sprintf '%s %.3f s after the kernel', $member, $delay);
-        cmp_ok($delay, '<', AT_ONCE, '... at once');
-        is(!!devices()->{$address}, !!$there, '... and the list agrees');
+        my ($member, $there, @addresses) = @_;
+        my %delay = told($member, $there, @addresses);
+        for my $address (@addresses) {
+                ok(defined $delay{$address}, "$member of $address came") or next;
+                diag(sprintf '%s %.3f s after the kernel', $member, $delay{$address});
+                cmp_ok($delay{$address}, '<', AT_ONCE, '... at once');
+                is(!!devices()->{$address}, !!$there, '... and the list agrees');
+        }
         return;
 }
 
 monitor('device_add', %gpu);
-is_told('DeviceAdded', $gpu, 1);
+is_told('DeviceAdded', 1, $gpu);
 is(devices()->{$gpu}{state}, 'available', 'the display controller is on offer');
 monitor('device_del', id => 'gpu2');
-is_told('DeviceRemoved', $gpu, 0);
+is_told('DeviceRemoved', 0, $gpu);
 
+my $all = functions();
+my @vfs = grep { ($all->{$_}{physical_function} // '') eq $nic } sort keys %$all;
+is(scalar @vfs, 2, 'the NIC has VFs');
 monitor('device_del', id => 'nic1');
-is_told('DeviceRemoved', $nic, 0);
+is_told('DeviceRemoved', 0, $nic, @vfs);
 ok(wait_until(sub { eval { monitor('device_add', %nic1); 1 } }), 'QEMU has let go of it and plugs in another');
-is_told('DeviceAdded', $nic, 1);
+is_told('DeviceAdded', 1, $nic);
 ok(settled(), 'and the VFs of the NIC come back');
 
 done_testing();

@@ -1,0 +1,56 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A guest of two cells has each device on the cell that has memory of the device's node. It ends by itself.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Guest;
+use Lab;
+
+use constant { CELL => 128 * 2**20, PAGE => 2 * 2**20 };
+
+sub state { my ($expected) = @_; return wait_until(sub { ctl_json('show', 'vm')->{state} eq $expected }) }
+
+# Three VFs of PFs that have two each: some from either node.
+ok(settled(), 'the node is settled');
+my $before = drivers();
+my ($status, $out, $err) = ctl(qw(allocate vm nic-vf=3 gpu=1 --cpus 2 --memory 256M --page-size 2M --cells 2 --numa required));
+is($status, 0, 'allocate') or die $err;
+my $allocation = ctl_json('show', 'vm');
+my $functions  = functions();
+my @devices    = slot_order($allocation, qw(nic-vf gpu));
+my @promised;
+is_deeply([map { $_->{id} } @{ $allocation->{cells} }], [0, 1], 'it has two cells');
+for my $cell (@{ $allocation->{cells} }) {
+        my @here = grep { $functions->{ $_->{address} }{numa_node} == $cell->{node} } @devices;
+        ok(scalar @here, "devices are on node $cell->{node}, which cell $cell->{id} has");
+        push @promised, map { "$functions->{ $_->{address} }{vendor}:$functions->{ $_->{address} }{device} $cell->{id}" } @here;
+}
+is(scalar @promised, 4, 'that is all of them');
+
+($status, $err) = start_guest('vm', domain('vm', scalar @promised));
+is($status, 0, 'virsh start') or diag($err);
+my @seen = guest_functions('vm');
+diag("the guest sees: $_") for @seen;
+is_deeply(\@seen, \@promised, 'the guest lists each on its cell, there in the order of the slots');
+for my $cell (@{ $allocation->{cells} }) {
+        my ($pages) = guest_memory('vm', $cell->{id});
+        is_deeply($pages, { $cell->{node} => CELL / PAGE }, "the memory of cell $cell->{id} is on node $cell->{node}");
+}
+
+ok(state('in-use'), 'the allocation is in use');
+my $console = guest_hears('vm', 'off');
+ok(wait_until(sub { !defined qemu('vm') }), 'told to, the guest powers off');
+ok(state('ready'), 'the allocation is ready');
+($status, $out, $err) = ctl(qw(release vm));
+is($status, 0, 'release') or diag($err);
+is_deeply(drivers(), $before, 'all drivers are what they were');
+is_deeply([map { devices()->{ $_->{address} }{state} } @devices], [('available') x @devices], 'and the devices on offer');
+end_guest('vm');
+
+done_testing();
