@@ -31,3 +31,9 @@ const char *watch_result(const Watch *w);
  * allocation may be NULL. EXIT_FAILURE when the result is not JOB_RESULT_DONE.
  */
 int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job);
+
+/*
+ * What comes after a reply that names a job: waits for its end, or not (w NULL), and prints what came of it, "SUBJECT
+ * DONE", "SUBJECT BEGUN" or JSON. Exit status.
+ */
+int watch_follow(Client *c, Watch *w, const char *subject, sd_bus_message *reply, const char *done, const char *begun);

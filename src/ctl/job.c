@@ -241,3 +241,17 @@ int watch_print_json(const Args *args, const Watch *w, const char *name, const c
         (void) reply_print(args, o);
         return done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
+
+int watch_follow(Client *c, Watch *w, const char *subject, sd_bus_message *reply, const char *done, const char *begun) {
+        const char *job;
+        int r = sd_bus_message_read(reply, "o", &job);
+
+        if (r < 0)
+                return client_bad_reply(c, r);
+        r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
+        if (args_has(c->args, OPTION_JSON))
+                return !w || watch_result(w) ? watch_print_json(c->args, w, subject, NULL, job) : r;
+        if (r == EXIT_SUCCESS)
+                printf("%s %s\n", subject, w ? done : begun);
+        return r;
+}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl release: takes an allocation back, and follows the job that does it. */
 #include <errno.h>
-#include <stdio.h>
 
 #include "ctl/job.h"
 #include "ctl/reply.h"
@@ -27,22 +26,6 @@ static int current_generation(Client *c, const char *name, uint64_t *ret) {
         return r < 0 ? client_bad_reply(c, r) : 0;
 }
 
-static int follow(Client *c, Watch *w, const char *name, sd_bus_message *reply) {
-        const Args *args = c->args;
-        const char *job;
-        int r;
-
-        r = sd_bus_message_read(reply, "o", &job);
-        if (r < 0)
-                return client_bad_reply(c, r);
-        r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
-        if (args_has(args, OPTION_JSON))
-                return !w || watch_result(w) ? watch_print_json(args, w, name, NULL, job) : r;
-        if (r == EXIT_SUCCESS)
-                printf(w ? "%s is released.\n" : "%s is being released.\n", name);
-        return r;
-}
-
 int verb_release(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(cleanup_watch_free) Watch *w = NULL;
@@ -60,5 +43,5 @@ int verb_release(const Args *args) {
                 r = client_ask(c, "Release", &reply, "st", name, generation);
         if (r == -EINTR && w)
                 return watch_interrupted(w);
-        return r < 0 ? r : follow(c, w, name, reply);
+        return r < 0 ? r : watch_follow(c, w, name, reply, "is released.", "is being released.");
 }

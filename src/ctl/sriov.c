@@ -64,32 +64,21 @@ static int show(Client *c, const char *address) {
         return print_vfs(c->args, node, address);
 }
 
-static int follow(Client *c, Watch *w, const char *pf, uint64_t count, sd_bus_message *reply) {
-        const char *job;
-        int r = sd_bus_message_read(reply, "o", &job);
-
-        if (r < 0)
-                return client_bad_reply(c, r);
-        r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
-        if (args_has(c->args, OPTION_JSON))
-                return !w || watch_result(w) ? watch_print_json(c->args, w, pf, NULL, job) : r;
-        if (r == EXIT_SUCCESS)
-                printf(w ? "%s has %u VFs.\n" : "%s will have %u VFs.\n", pf, (unsigned) count);
-        return r;
-}
-
 static int change(Client *c, const char *pf, uint64_t count) {
         _cleanup_(cleanup_watch_free) Watch *w = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        char done[32], begun[32];
         int r = 0;
 
+        (void) snprintf(done, sizeof(done), "has %u VFs.", (unsigned) count);
+        (void) snprintf(begun, sizeof(begun), "will have %u VFs.", (unsigned) count);
         if (!args_has(c->args, OPTION_NO_WAIT))
                 r = watch_new(c, "change the VFs of", pf, &w);
         if (r >= 0)
                 r = client_ask(c, "SetVirtualFunctions", &reply, "su", pf, (uint32_t) count);
         if (r == -EINTR && w)
                 return watch_interrupted(w);
-        return r < 0 ? r : follow(c, w, pf, count, reply);
+        return r < 0 ? r : watch_follow(c, w, pf, reply, done, begun);
 }
 
 int verb_sriov(const Args *args) {
