@@ -5,6 +5,7 @@
 
 #include "core/inventory.h"
 #include "core/request.h"
+#include "core/vfattr.h"
 
 typedef enum AllocationState {
         ALLOCATION_RESERVED,  /* decided; not on disk yet */
@@ -38,7 +39,11 @@ typedef struct AllocationDevice {
         char *prior_driver;   /* before the allocation, NULL none: what AfterRelease=restore goes back to */
         char *prior_override; /* NULL not set */
         bool is_vf;
-        PciAddress physfn; /* when is_vf */
+        PciAddress physfn;       /* when is_vf */
+        VfAttributes attributes; /* of an assigned VF: what it is given, what was generated among it */
+        unsigned generated;      /* bits of those that nobody asked for: left out where the PF does not offer them */
+        VfAttributes baseline;   /* what it had before, which a release goes back to */
+        bool has_baseline;
         /* Identity: an address may mean another card after a boot. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         char *path; /* bridge path below sys/devices */

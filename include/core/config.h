@@ -9,6 +9,7 @@
 
 #include "core/cpuset.h"
 #include "core/inventory.h"
+#include "core/vfattr.h"
 
 #define CONFIG_TEXT_MAX     (1024U * 1024U) /* bytes of all files */
 #define CONFIG_LINE_MAX     198U            /* bytes: libinih reads into 200; comments may be longer */
@@ -34,6 +35,16 @@ typedef enum PoolBind {
 } PoolBind;
 const char *pool_bind_to_string(PoolBind b);
 PoolBind pool_bind_from_string(const char *s);
+
+/* Where the MAC or the GUIDs of a VF come from that nobody named. */
+typedef enum VfIdentity {
+        VF_IDENTITY_FRESH,  /* others for each allocation (the default) */
+        VF_IDENTITY_STABLE, /* always the same for this VF of this PF of this node */
+        _VF_IDENTITY_MAX,
+        _VF_IDENTITY_INVALID = -22,
+} VfIdentity;
+const char *vf_identity_to_string(VfIdentity i);
+VfIdentity vf_identity_from_string(const char *s);
 
 typedef struct ConfigPlace {
         const char *file; /* of Config.files */
@@ -62,6 +73,8 @@ typedef struct Pool {
         bool external;                       /* VirtualFunctions=external: somebody else makes them */
         ConfigPlace virtual_functions_place; /* of VirtualFunctions=, line 0 when it is not set */
         PoolBind bind;
+        VfAttributes attributes; /* VfAttributes=: what its VFs have unless a request says otherwise */
+        VfIdentity identity;     /* VfIdentity= */
 } Pool;
 
 typedef struct ConfigProblem {

@@ -55,6 +55,7 @@ typedef struct PciDevice {
         bool is_bridge; /* header type 1 or class 0604/0607: can never be given to a guest (A11) */
         PciType type;
         PciAddress physfn; /* PCI_TYPE_VF: its PF */
+        int vf_index;      /* PCI_TYPE_VF: which virtfn link of its PF leads to it, -1 unknown */
         PciAddress *vfs;   /* PCI_TYPE_PF: present VFs by index; gaps are left out */
         size_t n_vfs;
         size_t n_virtfns; /* virtfn links it has; n_vfs leaves out those that lead nowhere */

@@ -5,6 +5,7 @@
 
 #include "core/locality.h"
 #include "core/refusal.h"
+#include "core/vfattr.h"
 
 #define REQUEST_POOLS_MAX   16U
 #define REQUEST_DEVICES_MAX 64U /* of one request, over all pools: a guest with root ports for more is not bootable */
@@ -31,9 +32,17 @@ typedef struct RequestPool {
         unsigned count;
 } RequestPool;
 
+/* What the VF of one slot is to have; of the pool's name: of all its slots. */
+typedef struct RequestAttributes {
+        char *slot;
+        VfAttributes attributes;
+} RequestAttributes;
+
 typedef struct Request {
         RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order: guest slots follow it */
         size_t n_pools;
+        RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot at most once */
+        size_t n_attributes;
         unsigned cpus;      /* vCPUs, each pinned to one host CPU; 0: devices only */
         uint64_t memory;    /* bytes; 0 only when cpus is 0 */
         uint64_t page_size; /* bytes; 0: ordinary pages */

@@ -17,6 +17,8 @@ typedef enum StepKind {
         STEP_AUTOPROBE,  /* sriov_drivers_autoprobe: from, to "0" or "1" */
         STEP_REMOVE_VFS, /* sriov_numvfs: from the count to "0"; no VF has a driver */
         STEP_NUMVFS,     /* sriov_numvfs: from "0" to the count */
+        STEP_IDENTITY,   /* attributes of VF vf of the device: to; those that the PF does not offer are left out */
+        STEP_ATTRIBUTES, /* the same, and all of them must be had */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -24,6 +26,7 @@ typedef struct Step {
         StepKind kind;
         PciAddress device;
         char *from, *to;
+        unsigned vf; /* of STEP_IDENTITY and STEP_ATTRIBUTES: index of the VF of device, which is its PF */
 } Step;
 
 typedef struct StepList {
@@ -36,6 +39,9 @@ StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
+
+/* STEP_IDENTITY, STEP_ATTRIBUTES. */
+int step_list_add_vf(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const char *from, const char *to);
 
 /* A phrase for people: "unbind 0000:82:00.0 from nvidia". Caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);

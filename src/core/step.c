@@ -32,6 +32,14 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
         return 0;
 }
 
+int step_list_add_vf(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const char *from, const char *to) {
+        int r = step_list_add(l, kind, pf, from, to);
+
+        if (r == 0)
+                l->steps[l->n - 1].vf = vf;
+        return r;
+}
+
 char *step_describe(const Step *s) {
         const char *address = PCI_ADDRESS_STR(s->device);
         char *text = NULL;
@@ -57,6 +65,10 @@ char *step_describe(const Step *s) {
                 break;
         case STEP_NUMVFS:
                 (void) string_replace(&text, "create %s VFs on %s", s->to, address);
+                break;
+        case STEP_IDENTITY:
+        case STEP_ATTRIBUTES:
+                (void) string_replace(&text, "give VF %u of %s %s", s->vf, address, s->to);
                 break;
         case _STEP_KIND_MAX:
                 break;

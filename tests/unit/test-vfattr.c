@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+
+#include "core/vfattr.h"
+#include "util/strings.h"
+
+static void assert_round_trip(const char *text, const char *formatted) {
+        _cleanup_free_ char *problem = NULL, *again = NULL;
+        VfAttributes v;
+
+        assert_int_equal(vf_attributes_parse_wanted(text, &v, &problem), 0);
+        again = vf_attributes_format(&v);
+        assert_string_equal(again, formatted);
+}
+
+static void test_text(void **state _unused_) {
+        assert_round_trip("", "");
+        assert_round_trip(" , ", "");
+        assert_round_trip("vlan=100,mac=02:AB:00:00:00:01", "mac=02:ab:00:00:00:01 vlan=100");
+        assert_round_trip("qos=7 vlan=1 protocol=802.1ad trust=on spoof-check=off min-rate=1 max-rate=0 link=auto",
+                          "vlan=1 qos=7 protocol=802.1ad trust=on spoof-check=off min-rate=1 max-rate=0 link=auto");
+        assert_round_trip("port-guid=02:00:00:00:00:00:00:02 node-guid=fe:00:00:00:00:00:00:01 pkey=8001 link=down",
+                          "link=down node-guid=fe:00:00:00:00:00:00:01 port-guid=02:00:00:00:00:00:00:02 pkey=0x8001");
+}
+
+static void assert_problem(const char *text, const char *sentence) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v = { .set = 42 };
+
+        assert_int_equal(vf_attributes_parse_wanted(text, &v, &problem), -EINVAL);
+        assert_non_null(problem);
+        assert_non_null(strstr(problem, sentence));
+        assert_int_equal(v.set, 42);
+}
+
+static void test_problems(void **state _unused_) {
+        static const struct {
+                const char *text, *sentence;
+        } table[] = {
+                { "vlan", "no ATTRIBUTE=VALUE" },
+                { "colour=red", "no VF attribute 'colour'; known: mac, vlan" },
+                { "vlan=1 vlan=1", "'vlan' is there twice" },
+                { "vlan=4095", "expected a number from 0 to 4094" },
+                { "vlan=-1", "expected a number" },
+                { "vlan=", "expected a number" },
+                { "vlan=1 qos=8", "from 0 to 7" },
+                { "qos=3", "say vlan=" },
+                { "protocol=802.1ad vlan=0", "say vlan=" },
+                { "trust=yes", "on or off" },
+                { "link=enable", "auto, up or down" },
+                { "mac=02:00:00:00:00:1", "six octets" },
+                { "mac=02-00-00-00-00-01", "six octets" },
+                { "mac=02:00:00:00:00:0x", "six octets" },
+                { "mac=02:00:00:00:00:00:01", "six octets" },
+                { "mac=00:00:00:00:00:00", "neither zero nor a group" },
+                { "mac=01:00:5e:00:00:01", "neither zero nor a group" },
+                { "node-guid=00:00:00:00:00:00:00:00", "neither all zeros" },
+                { "port-guid=ff:ff:ff:ff:ff:ff:ff:ff", "nor all ones" },
+                { "min-rate=200 max-rate=100", "more than max-rate" },
+                { "min-rate=4294967296", "Mbit/s" },
+                { "pkey=0x10000", "partition key" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++)
+                assert_problem(table[i].text, table[i].sentence);
+}
+
+/* What a PF says is not what one may ask for. */
+static void test_facts(void **state _unused_) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v;
+
+        assert_int_equal(
+                vf_attributes_parse("mac=00:00:00:00:00:00 qos=0 node-guid=ff:ff:ff:ff:ff:ff:ff:ff", &v, &problem), 0);
+        assert_int_equal(v.value[VF_MAC], 0);
+        assert_true(vf_attributes_have(&v, VF_MAC));
+        assert_false(vf_attributes_have(&v, VF_VLAN));
+        assert_true(v.value[VF_NODE_GUID] == UINT64_MAX);
+}
+
+static void test_sets(void **state _unused_) {
+        VfAttributes a = { 0 }, b = { 0 };
+
+        vf_attributes_put(&a, VF_VLAN, 100);
+        vf_attributes_put(&a, VF_TRUST, 1);
+        assert_int_equal(vf_attributes_differ(&a, &b), VF_ATTRIBUTE_BIT(VF_VLAN) | VF_ATTRIBUTE_BIT(VF_TRUST));
+        assert_int_equal(vf_attributes_differ(&b, &a), 0);
+        vf_attributes_put(&b, VF_VLAN, 200);
+        vf_attributes_merge(&a, &b);
+        assert_int_equal(a.value[VF_VLAN], 200);
+        assert_int_equal(a.value[VF_TRUST], 1);
+        vf_attributes_keep(&a, VF_ATTRIBUTE_BIT(VF_VLAN));
+        assert_int_equal(vf_attributes_differ(&a, &b), 0);
+        assert_false(vf_attributes_have(&a, VF_TRUST));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_text),
+                cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_facts),
+                cmocka_unit_test(test_sets),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
