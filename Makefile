@@ -35,7 +35,7 @@ Q := @
 say = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols
+PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0
 # Asked for when a recipe first needs it, not when this file is read: "make deps" may just have installed it.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
@@ -61,20 +61,22 @@ NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c))
+SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
 PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl
 NODESIM := $(BUILD)/tests/nodesim
+SHIM := $(BUILD)/tests/netlink.so
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES))
 
 .PHONY: all deps demo check fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
-tests: all $(NODESIM) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+tests: all $(NODESIM) $(SHIM) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -106,6 +108,11 @@ $(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
 $(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^,$(FUSE_LIBS))
+# Preloaded into programs with and without sanitizers, so it has none itself.
+$(call object,$(SHIM_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
+$(SHIM): $(call object,$(SHIM_SOURCES))
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^,$(if $(findstring /unit/,$@),-lcmocka))

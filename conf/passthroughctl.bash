@@ -33,7 +33,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --pool | --generation | --template | --node | --config) ((i++)) ;;
+        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --pool | --generation | --template | --node | --config | --lines) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -46,13 +46,14 @@ _passthroughctl() {
     --template | --config) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
-    --cpus | --memory | --page-size | --cells | --generation) return ;;
+    --cpus | --memory | --page-size | --cells | --generation | --lines) return ;;
     *)
         case $verb,$cur in
         *,-*) words=$(_passthroughctl_options "$verb") ;;
         ,*) words=$(_passthroughctl_verbs) ;;
         show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
-        explain,* | sriov,*) words=$(_passthroughctl_column 1 list --all) ;;
+        explain,* | sriov,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
+        quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
         release,* | xml,*) words=$(_passthroughctl_column 1 allocations) ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
         esac

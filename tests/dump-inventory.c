@@ -59,6 +59,7 @@ static void print_device(const Inventory *inv, const PciDevice *dev) {
         print_text("power", dev->power_state);
         print_bars(dev);
         print_text("critical", dev->critical);
+        print_text("console", dev->console);
         print_text("fault", dev->fault);
 }
 
@@ -136,7 +137,7 @@ int main(int argc, char *argv[]) {
         if (r >= 0)
                 r = scan_inventory(fs, &inv);
         if (r >= 0)
-                r = critical_mark(fs, inv);
+                r = critical_mark(fs, NULL, inv);
         if (r >= 0)
                 r = print_inventory(inv);
         if (r < 0) {

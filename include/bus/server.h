@@ -29,8 +29,11 @@ typedef struct ServerCallbacks {
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
                                          Refusal *ret);
+        Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
+        /* A JSON array, which the callee makes and the caller frees. */
+        Verdict (*history)(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
 } ServerCallbacks;

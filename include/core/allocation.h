@@ -46,7 +46,7 @@ typedef struct AllocationDevice {
         bool has_baseline;
         /* Identity: an address may mean another card after a boot. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
-        char *path; /* bridge path below sys/devices */
+        char *path;      /* bridge path below sys/devices */
         /* Where the guest was told it is: the document stays the same when the device goes missing. */
         int numa_node; /* -1 unknown */
 } AllocationDevice;
@@ -66,6 +66,7 @@ typedef struct Allocation {
         char *name;
         char id[37];           /* UUID: also the domain's */
         uint32_t owner;        /* uid of the caller */
+        bool forced;           /* asked for with force: that a device is the console's is no reason against it */
         uint64_t generation;   /* counts up with every allocation of this node */
         AllocationState state; /* as on disk: never in-use */
         char *domain;          /* running one that has one of its devices, NULL none known; not on disk */
@@ -93,11 +94,12 @@ DEFINE_CLEANUP(Allocation *, allocation_free)
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role);
 /* NULL when the address is not part of it. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
+/* What is left of a when nothing but d, one of its devices, is kept, and why. NULL when out of memory. */
+Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason);
 uint64_t allocation_memory(const Allocation *a);
 /* dev, which is at d's address now, is the card that was allocated: same ids at the same place below the same bridges.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
-
 /*
  * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for
  * VFs, which are cards of their own, nor for a PF beside its VF (scenario D10).

@@ -11,12 +11,13 @@
 #include "core/inventory.h"
 #include "core/vfattr.h"
 
-#define CONFIG_TEXT_MAX     (1024U * 1024U) /* bytes of all files */
-#define CONFIG_LINE_MAX     198U            /* bytes: libinih reads into 200; comments may be longer */
-#define CONFIG_POOLS_MAX    64U
-#define CONFIG_MATCHES_MAX  256U /* Match= lines of a pool, or of [Exclude] */
-#define CONFIG_PROBLEMS_MAX 256U
-#define POOL_NAME_MAX       63U /* [a-z0-9][a-z0-9-]* */
+#define CONFIG_TEXT_MAX       (1024U * 1024U) /* bytes of all files */
+#define CONFIG_LINE_MAX       198U            /* bytes: libinih reads into 200; comments may be longer */
+#define CONFIG_POOLS_MAX      64U
+#define CONFIG_MATCHES_MAX    256U /* Match= lines of a pool, or of [Exclude] */
+#define CONFIG_PROBLEMS_MAX   256U
+#define CONFIG_INTERFACES_MAX 256U /* of KeepInterfaces= */
+#define POOL_NAME_MAX         63U  /* [a-z0-9][a-z0-9-]* */
 
 typedef enum AfterRelease {
         AFTER_RELEASE_RESTORE, /* driver and override as they were before the allocation (the default) */
@@ -45,6 +46,18 @@ typedef enum VfIdentity {
 } VfIdentity;
 const char *vf_identity_to_string(VfIdentity i);
 VfIdentity vf_identity_from_string(const char *s);
+
+/* What a port of an mlx4 card speaks; the numbers are those of mlx4_core's port_type_array. */
+typedef enum PortType {
+        PORT_TYPE_AUTO, /* as its firmware says */
+        PORT_TYPE_IB,
+        PORT_TYPE_ETH,
+        _PORT_TYPE_MAX,
+        _PORT_TYPE_INVALID = -22,
+} PortType;
+const char *port_type_to_string(PortType t);
+PortType port_type_from_string(const char *s);
+#define PORT_TYPES_MAX 2U /* ports of a card */
 
 typedef struct ConfigPlace {
         const char *file; /* of Config.files */
@@ -75,6 +88,10 @@ typedef struct Pool {
         PoolBind bind;
         VfAttributes attributes; /* VfAttributes=: what its VFs have unless a request says otherwise */
         VfIdentity identity;     /* VfIdentity= */
+        bool one_time_use;       /* OneTimeUse=: an admin looks at each device before it is given away again */
+        PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards whose VFs it wants */
+        size_t n_port_types;                 /* 0: not set */
+        ConfigPlace port_types_place;
 } Pool;
 
 typedef struct ConfigProblem {
@@ -95,6 +112,8 @@ typedef struct Config {
         CpuSet housekeeping;     /* HousekeepingCpus=, never given to guests, empty */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
         AfterRelease after_release;
+        char **keep_interfaces; /* KeepInterfaces=: globs of names of interfaces whose devices stay with the host */
+        size_t n_keep_interfaces;
         Pool *pools; /* in the order of their first sections */
         size_t n_pools;
         Match *excludes;

@@ -65,7 +65,8 @@ typedef struct PciDevice {
         char *power_state;
         uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
         PciAcs acs;
-        char *critical; /* why the host cannot do without it, a sentence; NULL when it can. host/critical.h */
+        char *critical; /* why the host cannot do without it, a chain; NULL when it can. host/critical.h */
+        char *console;  /* why the host's console is on it, a chain; NULL when it is not. host/critical.h */
         char *fault;    /* attributes that could not be read or made no sense, a sentence; NULL when all did */
 } PciDevice;
 
@@ -123,8 +124,8 @@ DEFINE_CLEANUP(Inventory *, inventory_free)
 /* Appends a zeroed device with unknowns set (-1). The pointer is good until the next call. NULL: out of memory or
  * INVENTORY_DEVICES_MAX. */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
-/* Appends a copy, as it was before inventory_finish(): numa_node is own_node, critical NULL. dev is of another
- * inventory. */
+/* Appends a copy, as it was before inventory_finish(): numa_node is own_node, critical and console NULL. dev is of
+ * another inventory. */
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends text to device->fault, "; " between. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
@@ -153,6 +154,8 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size);
 /* The driver is one under which VFIO still finds the group viable (domain.md A4 to A6): none, a VFIO driver, pci-stub,
  * pcieport. */
 bool pci_device_driver_is_harmless(const PciDevice *dev);
+/* The boot VGA, or the console is on it: somebody may be looking. */
+bool pci_device_is_display(const PciDevice *dev);
 /* Class 03xx or 12xx: a GPU or accelerator. Class 02xx: a NIC. */
 bool pci_device_is_gpu(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);

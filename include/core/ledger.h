@@ -59,6 +59,12 @@ typedef struct Ledger {
         size_t n_withheld;
         Contested *contested;
         size_t n_contested;
+        /*
+         * Devices that were not handed back in order: nobody gets them, nor their groups, before an admin has looked.
+         * Each is what is left of the allocation that had it: its name, that device, the evidence as reason. On disk.
+         */
+        Allocation **quarantined;
+        size_t n_quarantined;
         char *read_only; /* why nothing may be changed, a sentence; NULL usually */
 } Ledger;
 
@@ -104,8 +110,15 @@ int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *
 void ledger_unwithhold(Ledger *l, PciAddress address);
 /* Whether this very device is withheld; NULL when it is not. */
 const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
-/* VERDICT_NONE when it is not. */
+/* VERDICT_NONE when it is neither withheld nor in quarantine. */
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
+
+/* Takes over a, which has one device; what was known of that device is replaced. */
+int ledger_quarantine(Ledger *l, Allocation *a);
+/* NULL when it is not. */
+const Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
+/* The caller owns it again. NULL when it was not. */
+Allocation *ledger_unquarantine(Ledger *l, PciAddress address);
 
 /* It is contested, with this sentence; NULL: not any more. Nobody gets less for it: it is only told. */
 int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message);

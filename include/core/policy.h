@@ -8,11 +8,13 @@
  */
 
 #include "core/config.h"
+#include "core/mlx4.h"
 #include "core/refusal.h"
 
 typedef struct Policy {
         const Config *config;
         const Inventory *inventory;
+        bool forced;       /* the boot VGA and the console's card may go as well */
         int16_t *pools;    /* by device index: index into config->pools, or -1 */
         uint8_t *verdicts; /* by device index: Verdict */
         char **problems;   /* "file:line: sentence": a device in two pools stays in the first */
@@ -23,9 +25,12 @@ typedef struct Policy {
          * given away twice.
          */
         Refusal conflict;
+        Mlx4 mlx4; /* what is wanted of a driver that makes VFs when it is loaded */
 } Policy;
 
 int policy_new(const Config *config, const Inventory *inv, Policy **ret);
+/* For a request with force. What is fatal to lose, PciDevice.critical, is withheld all the same. */
+int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret);
 Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
 

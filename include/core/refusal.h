@@ -24,8 +24,10 @@ typedef enum Verdict {
         VERDICT_GROUP_NOT_VIABLE,
         VERDICT_PF_HAS_VFS,
         VERDICT_PF_ALLOCATED,
+        VERDICT_PF_ABSENT, /* gone, or without its driver */
         VERDICT_ALLOCATED,
         VERDICT_STUCK,
+        VERDICT_QUARANTINED,
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
         VERDICT_BUSY, /* a job works on it */

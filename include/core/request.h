@@ -49,6 +49,7 @@ typedef struct Request {
         unsigned cells;     /* guest NUMA cells; 0: as few as fit */
         NumaPolicy numa;
         Proximity proximity;
+        bool force; /* the boot VGA and the console's card are given as well */
 } Request;
 
 /* Defaults: nothing wanted, legacy, any. */
@@ -58,6 +59,12 @@ void request_done(Request *r);
 
 /* Takes a copy of pool. -E2BIG beyond REQUEST_POOLS_MAX, -EEXIST for a pool named twice. */
 int request_add_pool(Request *r, const char *pool, unsigned count);
+/* Takes a copy of slot. -E2BIG beyond REQUEST_DEVICES_MAX, -EEXIST for a slot named twice. */
+int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes);
+
+/* What the index-th device of a pool is called: "gpu0", "a100_0". SLOT_NAME_MAX bytes are enough. */
+#define SLOT_NAME_MAX 80
+const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
 
 /* Bounds and consistency that need no inventory: VERDICT_NONE or VERDICT_INVALID_REQUEST with the sentence. */
 Verdict request_check(const Request *r, Refusal *ret);

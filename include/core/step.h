@@ -17,8 +17,10 @@ typedef enum StepKind {
         STEP_AUTOPROBE,  /* sriov_drivers_autoprobe: from, to "0" or "1" */
         STEP_REMOVE_VFS, /* sriov_numvfs: from the count to "0"; no VF has a driver */
         STEP_NUMVFS,     /* sriov_numvfs: from "0" to the count */
-        STEP_IDENTITY,   /* attributes of VF vf of the device: to; those that the PF does not offer are left out */
-        STEP_ATTRIBUTES, /* the same, and all of them must be had */
+        STEP_RESET,      /* reset by the kernel's way, where it has one */
+        STEP_CHECK,      /* config space answers */
+        STEP_ATTRIBUTES, /* attributes of VF vf of the device, as text: from (NULL: what is found) to to */
+        STEP_OFFERED,    /* the same, without those that the PF does not offer */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -26,13 +28,14 @@ typedef struct Step {
         StepKind kind;
         PciAddress device;
         char *from, *to;
-        unsigned vf; /* of STEP_IDENTITY and STEP_ATTRIBUTES: index of the VF of device, which is its PF */
+        unsigned vf; /* of STEP_ATTRIBUTES and STEP_OFFERED: index of the VF of device, which is its PF */
 } Step;
 
 typedef struct StepList {
         Step *steps;
         size_t n;
         bool gone_is_done; /* for a device that is not there any more nothing is left to do */
+        bool tells_found;  /* before the first write it is told what the VFs have, and waited until that is on disk */
 } StepList;
 
 StepList *step_list_new(void);
@@ -40,29 +43,40 @@ StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
 
-/* STEP_IDENTITY, STEP_ATTRIBUTES. */
-int step_list_add_vf(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const char *from, const char *to);
+/* STEP_ATTRIBUTES, STEP_OFFERED: no step when there are none. */
+int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
+
+/* Of STEP_OFFERED: now that it is known what the VF has, nothing else is to be given. 0 or -ENOMEM. */
+int step_keep_offered(Step *s, const VfAttributes *found);
 
 /* A phrase for people: "unbind 0000:82:00.0 from nvidia". Caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);
 
-/* All devices of an allocation from what inv says they are to its VFIO driver: override all, unbind all, then bind all.
+/*
+ * All devices of an allocation from what inv says they are to its VFIO driver: override all, unbind all, give VFs their
+ * attributes, then bind all. The VFs of a running domain keep what they have.
  */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * The way back from what inv says they are to prior driver and override. A device that is on a driver of the host is
- * back already, whichever that is. Devices that are gone, or have another card at their address, are left out,
- * also when they go meanwhile. AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
+ * The way back from what inv says they are to prior driver and override. scrub: first what a guest may have had is
+ * reset and looked at; a device that fails there is condemned, it stays where it is and the others go on. A device that
+ * is on a driver of the host is back already, whichever that is. Devices that are gone, or have another card at their
+ * address, are left out, also when they go meanwhile. AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
  */
-int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret);
+int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
  * From the number of VFs that inv says pf has to count: autoprobe off, those that are there off their drivers and away,
- * then the others. None when it has just so many. Undone, the VFs are made again with the drivers and overrides that
- * they had; what the hardware or others gave them (IOMMU group, MAC, GUID) may be another.
+ * then the others, each with its attributes as far as the PF offers them (count of them, or NULL). None when it has
+ * just so many. Undone, the VFs are made again with the drivers and overrides that they had; what the hardware or
+ * others gave them (IOMMU group, MAC, GUID) may be another.
  */
-int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, StepList **ret);
+int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
+                  StepList **ret);
 
-/* Why a step failed with a negative errno, and what to do: a sentence. Caller frees; NULL when out of memory. */
-char *step_failure(const Step *s, int error);
+/*
+ * Why a step failed with a negative errno, and what to do: a sentence. found: what a VF had that was to be given
+ * attributes, NULL for other steps. Caller frees; NULL when out of memory.
+ */
+char *step_failure(const Step *s, int error, const VfAttributes *found);
 /* What else in the kernel waits while a step hangs: a sentence, NULL when nothing but its device does. Static. */
 const char *step_hang(const Step *s);

@@ -28,11 +28,14 @@ typedef enum Option {
         OPTION_CELLS,
         OPTION_NUMA,
         OPTION_PROXIMITY,
+        OPTION_FORCE,
         OPTION_GENERATION,
         OPTION_TEMPLATE,
         OPTION_NO_WAIT,
         OPTION_MATRIX,
         OPTION_IDENTITIES,
+        OPTION_LINES,
+        OPTION_CLEAR,
         _OPTION_MAX,
 } Option;
 
@@ -43,7 +46,7 @@ typedef enum Option {
 #define OPTIONS_NODE (OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_CONFIG))
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
-         OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY))
+         OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) | OPTION_BIT(OPTION_FORCE))
 
 /* What the command line said. Strings belong to argv. */
 typedef struct Args {

@@ -25,8 +25,11 @@ int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_ob
  */
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
-/* As above with Explain. An address without a domain is one of domain 0000. */
+/* As above with Explain, of reply_device_address(). */
 int reply_show_device(const Args *args, const char *address, ReplyPrint print);
+
+/* The caller frees. An address without a domain is one of domain 0000. */
+int reply_device_address(const char *operand, char **ret);
 
 /* NULL when the member is null or absent; never text that could upset a terminal. */
 const char *reply_text(json_object *o, const char *key);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* POOL=COUNT arguments and the options of plan and allocate, as the a{sv} the daemon takes. The daemon judges; here
- * only types are. */
+/* POOL=COUNT and SLOT:ATTRIBUTES arguments and the options of plan and allocate, as the a{sv} the daemon takes. The
+ * daemon judges; here only types are. */
 
 #include "ctl/client.h"
 
@@ -11,9 +11,16 @@ typedef struct PoolCount {
         uint32_t count;
 } PoolCount;
 
+typedef struct SlotAttributes {
+        char *slot;
+        char *attributes; /* behind the colon, of the argument */
+} SlotAttributes;
+
 typedef struct PoolCounts {
         PoolCount *items;
         size_t n;
+        SlotAttributes *slots;
+        size_t n_slots;
 } PoolCounts;
 
 /* Reads the operands from first on. 0, EXIT_USAGE (reported) or a negative errno (reported). */

@@ -31,5 +31,7 @@ int verb_xml(const Args *args);
 int verb_sriov(const Args *args);
 int verb_monitor(const Args *args);
 int verb_snapshot(const Args *args);
+int verb_history(const Args *args);
+int verb_quarantine(const Args *args);
 int verb_rescan(const Args *args);
 int verb_reload(const Args *args);

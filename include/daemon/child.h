@@ -5,11 +5,12 @@
 
 #include <sys/types.h>
 
-/* The only descriptor that a child keeps but stdio: where it reports. */
+/* The only descriptors that a child keeps but stdio: where it reports, and where it is told to go on. */
 #define CHILD_REPORT_FD 3
+#define CHILD_GO_FD     4
 
 /*
  * For a child that was just forked: it dies with its parent, gets signals again, is called name, and has closed all but
- * stdio and report, which is CHILD_REPORT_FD then. -ESRCH when the parent is gone already.
+ * stdio, report and go, which are CHILD_REPORT_FD and CHILD_GO_FD then. -ESRCH when the parent is gone already.
  */
-int child_settle(pid_t parent, const char *name, int report);
+int child_settle(pid_t parent, const char *name, int report, int go);

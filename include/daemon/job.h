@@ -28,6 +28,14 @@ typedef struct JobCallbacks {
         /* First of all, when its turn has come. */
         void (*on_begin)(Job *job, void *userdata);
         void (*on_step)(Job *job, void *userdata);
+        /*
+         * What the VF of a step has that gives it attributes (StepList.tells_found), each before the first write; then
+         * that this was all: negative when it could not be kept, which ends the job.
+         */
+        void (*on_found)(Job *job, const Step *step, const VfAttributes *found, void *userdata);
+        int (*on_all_found)(Job *job, void *userdata);
+        /* A device cannot be handed on: message is the sentence why. */
+        void (*on_condemned)(Job *job, const Step *step, const char *message, void *userdata);
         /* Once, when the result is known. The job lives on while its child does: job_is_stuck(). */
         void (*on_result)(Job *job, JobResult result, void *userdata);
         /* After on_result, when no child is left; the owner frees the job. */

@@ -11,6 +11,7 @@
 #include "bus/server.h"
 #include "core/changes.h"
 #include "daemon/job.h"
+#include "host/history.h"
 #include "host/node.h"
 #include "host/store.h"
 #include "util/sysfs.h"
@@ -56,8 +57,12 @@ typedef struct Live Live;
 typedef struct Manager {
         Sysfs *fs;
         const char *config_path;
+        const char *modprobe_dir;
         Node node;
+        char *identity; /* of this machine, node_read_identity() */
         Store *store;
+        History *history;       /* NULL: none can be kept */
+        bool history_unwritten; /* which has been said */
 
         sd_event *event;
         Server *server;
@@ -66,7 +71,8 @@ typedef struct Manager {
         uint32_t last_job;
         StartPhase phase;
         bool announced;
-        char **queue; /* addresses or names that this phase still has to begin with */
+        bool vfs_unread; /* made at start; they are read when all of them are */
+        char **queue;    /* addresses or names that this phase still has to begin with */
         size_t n_queue;
         PciAddress *round; /* new devices that the present round is about; at start it is about all */
         size_t n_round;
@@ -77,15 +83,17 @@ typedef struct Manager {
         sd_event_source *guests; /* manager-guests.c */
         bool guests_found;       /* the directory of them is watched, not one above it */
         bool guests_unread;      /* which has been said */
+        Mlx4 options;            /* of mlx4_core, as last written, with what was against it */
         bool stopping;           /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
 /*
  * Reads configuration, node and ledger; touches no hardware. Returns 0, a negative errno, or EXIT_CONFIG when the
- * configuration would offer hardware twice. sysroot, config_path (NULL: searched for, see host/configfiles.h) and
- * state_dir are borrowed.
+ * configuration would offer hardware twice. sysroot, config_path (NULL: searched for, see host/configfiles.h),
+ * state_dir and modprobe_dir (NULL: of the root, see host/modprobe.h) are borrowed.
  */
-int manager_new(const char *sysroot, const char *config_path, const char *state_dir, Manager **ret);
+int manager_new(const char *sysroot, const char *config_path, const char *state_dir, const char *modprobe_dir,
+                Manager **ret);
 Manager *manager_free(Manager *m);
 DEFINE_CLEANUP(Manager *, manager_free)
 
@@ -137,6 +145,10 @@ void manager_publish_allocation(Manager *m, const Allocation *a);
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
+        /* As in JobCallbacks; NULL where no step list tells. */
+        void (*found)(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
+        int (*all_found)(Manager *m, const ManagerJob *mj);
+        void (*condemned)(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
         /* Looks at what is true now and returns what the job came to after all, with job_set_message() if it is worse.
          */
         JobResult (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
@@ -156,11 +168,6 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-/*
- * Whether a guest has one of the devices: of somebody else's on one that was on VFIO before it was allocated, or on one
- * that we are asked to take back. bound_too: those that are on its VFIO driver as well, which preparing leaves alone.
- */
-Verdict manager_check_holders(const Manager *m, const Allocation *a, bool bound_too, Refusal *ret);
 /* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
 bool manager_is_bound(const Manager *m, const Allocation *a);
 /* In memory, on disk and on the bus; reason is copied, NULL for none. */
@@ -168,6 +175,27 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
 /* The jobs, from where the devices are now. */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
+
+/* manager-attributes.c: JobKind.found and all_found of jobs that give the VFs of an allocation their attributes */
+void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
+int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
+
+/* manager-holders.c */
+typedef enum UseCheck {
+        USE_ALLOCATE, /* it is to be ours: nobody may use any device */
+        USE_RESUME,   /* the same, but those that are on its VFIO driver are as they should be, whoever uses them */
+        USE_RELEASE,  /* it goes back: a guest may not have it; what is with the host stays there */
+} UseCheck;
+/* Whether somebody uses one of the devices; one look at all processes. */
+Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
+
+/* manager-quarantine.c */
+/* JobKind.condemned of jobs that hand back an allocation: the device is in quarantine from now on. */
+void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+/* The same for each device of a whose pool wants that after every use (OneTimeUse=). */
+void manager_quarantine_used(Manager *m, const Allocation *a);
+/* An admin has looked: it goes back to where it came from, and on the market. */
+Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 
 /* manager-resume.c */
 /* Whether a stop, crash or boot left work to do for it. */
@@ -184,6 +212,28 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* Takes note where somebody else changed the number since old, which the inventory has just replaced. */
 void manager_check_vfs(Manager *m, const Inventory *old);
+
+/* manager-mlx4.c */
+/*
+ * Writes down what the policy wants of mlx4_core, and tells the policy where it stands or why it does not. To be called
+ * after the policy was made anew, before it is published. told: its problems are in the journal, and what is on disk is
+ * looked at even if nothing else is wanted than before.
+ */
+void manager_write_options(Manager *m, bool told);
+
+/* manager-history.c */
+void manager_open_history(Manager *m, const char *state_dir);
+/* Tells in the journal and the history what happened to a device, which an allocation (or NULL) has. */
+void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
+        _printf_(5, 6);
+/* The same of each of its devices; why: of HISTORY_FAILED. */
+void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
+/* A job did not come to its end: for the devices of its allocation, or those that it kept for itself. */
+void manager_record_failure(Manager *m, const ManagerJob *mj);
+/* An allocation cannot be brought in order. Before its state says so. */
+void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why);
+/* The newest max entries about the device, a JSON array, which the caller frees. */
+Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
 
 /* manager-start.c */
 /* Goes on with start; called also whenever a job ended. Announces the daemon once nothing is left to wait for. */

@@ -11,16 +11,22 @@ typedef enum ReportKind {
         REPORT_STEP,        /* about to do step */
         REPORT_FAILED,      /* step failed with error; what was done will be undone */
         REPORT_UNDO_FAILED, /* so did its undo: the device is not as it was */
+        REPORT_CONDEMNED, /* step, which tells whether a device can be handed on, failed with error; no further step is
+                             done for it, the run goes on */
+        REPORT_FOUND,     /* what the VF of step has, before the first write */
+        REPORT_ALL_FOUND, /* the last of these; nothing is written before the reporter has returned 0 */
 } ReportKind;
 
 /* What the child tells its parent; smaller than PIPE_BUF, so records never mix. */
 typedef struct Report {
         uint32_t kind;
-        uint32_t step; /* index into the list */
-        int32_t error; /* negative errno */
+        uint32_t step;      /* index into the list */
+        int32_t error;      /* negative errno */
+        VfAttributes found; /* REPORT_FOUND, and REPORT_FAILED of a step that gives attributes */
 } Report;
 
-typedef void (*ReportFunction)(const Report *r, void *userdata);
+/* Less than 0 only for REPORT_ALL_FOUND: then the run ends, with nothing written. */
+typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 /* 0: all done. 1: a step failed and everything is as before this run. Negative: undoing failed too. */
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata);

@@ -1,23 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who has a device open. Unbinding a VFIO device that a guest holds sleeps in the kernel until the guest lets go
- * (domain.md B14). */
+/*
+ * Who has a device in use. Unbinding one that somebody has open sleeps in the kernel until it is let go, or leaves both
+ * driver and user broken (domain.md B14, B16), so this is looked at before anything is unbound.
+ *
+ * A look reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces: it opens no
+ * device, and waits for none. What is not seen: memory of a device that is mapped by a process that closed it, for the
+ * list of mappings waits for a process that hangs; descriptors on their way in a socket.
+ */
 
 #include "core/pciaddr.h"
 #include "util/sysfs.h"
 
+typedef struct HolderQuery {
+        PciAddress address;
+        int group;          /* -1: the device has none */
+        const char *driver; /* of the host, which it is to be taken from; NULL: it is on a VFIO driver */
+        bool is_vf;
+} HolderQuery;
+
+#define HOLDER_UNIT_MAX 280
+#define HOLDER_TEXT_MAX 512
+
 typedef struct Holder {
-        int pid;
-        char command[64]; /* proc/PID/comm */
+        size_t device;              /* the how many-th of those that were asked about */
+        int pid;                    /* 0: no process, but what the host has made of it */
+        char command[64];           /* proc/PID/comm, fit for a sentence */
+        char unit[HOLDER_UNIT_MAX]; /* "nvidia-persistenced.service", "docker container 0123456789ab"; "" unknown */
+        unsigned others;            /* processes that have it in use as well */
+        /* After "is in use by": "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
+        char text[HOLDER_TEXT_MAX];
+        char remedy[HOLDER_TEXT_MAX]; /* a sentence */
 } Holder;
 
 /*
- * A process that has dev/vfio/GROUP open (group -1: the device has none) or, as guests with iommufd do,
- * dev/vfio/devices/vfioX of the device: 1 and *ret, 0 when none has. Negative errno when it cannot be told, because a
- * process may not be looked at.
+ * Looks for whoever uses one of the devices, at the cost of one look at all processes: 1 and *ret, 0 when nobody does.
+ * Negative errno when it cannot be told, because a process may not be looked at, or there is too much to look at.
+ *
+ * On a VFIO driver: a process that has dev/vfio/GROUP open or, as guests with iommufd do, dev/vfio/devices/vfioX.
+ * On a driver of the host:
+ * - a process that has one of its device nodes open, as sysfs lists them below the device: DRM, RDMA, NVMe, disks,
+ *   sound, USB, ...; besides /dev/nvidiaN by the driver's list of GPUs, and /dev/kfd for each device of amdgpu;
+ * - a network interface that is up, part of a bond or bridge, below a VLAN, or in another network namespace. One of a
+ *   VF that is merely up is not used: network managers bring up whatever they see. It is with an address: one that gave
+ *   a route in the main table, or of IPv6 and more than link-local;
+ * - device mapper, md or the like on one of its disks. Mounted ones are for host/critical.h.
  */
+int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret);
+
+/* The same for devices that are on a VFIO driver. */
 int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret);
-/* The same for several at the cost of one look at all processes; *ret_held is the index of the one that is held. */
+/* *ret_held is the index of the one that is held. */
 int holders_of_devices(const Sysfs *fs, const PciAddress *devices, const int *groups, size_t n, Holder *ret,
                        size_t *ret_held);

@@ -34,3 +34,9 @@ void node_take_config(Node *n, Config *config, Policy *policy);
 
 /* After a change of the inventory in place. */
 int node_remake_policy(Node *n);
+
+/*
+ * What tells this machine from others, for identities that are always the same: the firmware's UUID and the machine id,
+ * as far as they are known. Caller frees. 0 or -ENOMEM.
+ */
+int node_read_identity(const Sysfs *fs, char **ret);

@@ -21,3 +21,5 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count);
  * driver. 0 there were none, 1 changed.
  */
 int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count);
+/* Whether it has a VF with that index. */
+bool sriov_has_vf(const Sysfs *fs, PciAddress pf, unsigned vf);

@@ -12,14 +12,16 @@
 #include "util/cleanup.h"
 
 /*
- * What an event is about; any member may be NULL. They become MESSAGE_ID=, PASSTHROUGH_DEVICE=, _ALLOCATION= and
- * _STEP=.
+ * What an event is about; any member may be NULL. They become MESSAGE_ID=, PASSTHROUGH_DEVICE=, _ALLOCATION=, _STEP=,
+ * _OWNER= and _GENERATION=.
  */
 typedef struct LogFields {
-        const char *id; /* MESSAGE_* of util/messages.h, for what an admin has to act on */
+        const char *id; /* MESSAGE_* of util/messages.h, for what an admin has to act on, and what happens to devices */
         const char *device;
         const char *allocation;
         const char *step;
+        const char *owner;      /* uid of the allocation's */
+        const char *generation; /* of the allocation */
 } LogFields;
 
 typedef enum LogTarget {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* MESSAGE_ID= of what an admin has to act on. conf/passthroughd.catalog says what each means and what to do. */
+/* MESSAGE_ID= of what an admin has to act on, and of what happens to devices. conf/passthroughd.catalog says what each
+ * means and what to do. */
 
 #define MESSAGE_CONFIG_LINE    "51ca76fe291d44f1a53287d55bd24f0c" /* a line of the configuration is ignored */
 #define MESSAGE_HELD_BACK      "9bae8991a60c45489e8dec9f47e92d90" /* nothing is offered until a line is mended */
@@ -13,3 +14,20 @@
 #define MESSAGE_OUT_OF_ORDER   "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation is not what it was promised to be */
 #define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device has gone from the node */
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created, a device not bound */
+
+/* What happens to a device, core/history.h. */
+#define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* a device is promised to an allocation */
+#define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* it is prepared, a guest may have it */
+#define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* it is nobody's again */
+#define MESSAGE_DEVICE_FAILED      "ed65ba209f8f4a6bb61f373032d2d295" /* what was to be done with it was not */
+#define MESSAGE_DEVICE_RESUMED     "1c48f4ef5f8b4c90bed112bdc2d6b14f" /* work that was cut short goes on */
+#define MESSAGE_DEVICE_UNSTUCK     "166811f4cc6145c4ae7571899b66a15f" /* the write did return */
+#define MESSAGE_DEVICE_CONTESTED   "899583210c754dfea6a55a97f9c7c1fa" /* somebody else is at it */
+#define MESSAGE_DEVICE_UNCONTESTED "b5ce2993404b48e381f0c71f90dc8f95" /* they are not any more */
+#define MESSAGE_VFS_CREATED        "040689b0bd03498a862161588f842472" /* a PF that had none has VFs */
+#define MESSAGE_VFS_CHANGED        "867f3339590d4a33969163547353825e" /* it has another number */
+#define MESSAGE_VFS_REMOVED        "e9569c069ad040a78c903fd4b6542144" /* it has none */
+#define MESSAGE_HARDWARE_CHANGED   "266f2ac3f2ff4120a49084763374a87b" /* another card is at the address */
+#define MESSAGE_DEVICE_BACK        "84244766d63146afa5ff8aa2f2661421" /* a missing one is there again */
+#define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* it was not handed back in order */
+#define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin has looked at it */

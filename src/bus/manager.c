@@ -18,16 +18,20 @@ static int reply_json(sd_bus_message *call, json_object *o) {
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
+static Verdict read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
+        if (pci_address_parse(text, ret) >= 0)
+                return VERDICT_NONE;
+        return refuse(ret_refusal, VERDICT_INVALID_REQUEST, NULL, "Write it as the kernel does: 0000:82:00.0.",
+                      "'%s' is not a PCI address.", QUOTABLE(text));
+}
+
 /* The device a method is about; replies with the refusal and returns NULL when there is none. */
 static const PciDevice *find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *dev;
         PciAddress address;
 
-        if (pci_address_parse(text, &address) < 0)
-                (void) refuse(&refusal, VERDICT_INVALID_REQUEST, NULL, "Write it as the kernel does: 0000:82:00.0.",
-                              "'%s' is not a PCI address.", QUOTABLE(text));
-        else {
+        if (read_address(text, &address, &refusal) == VERDICT_NONE) {
                 dev = inventory_find(c->inventory, address);
                 if (dev)
                         return dev;
@@ -248,6 +252,23 @@ static int method_set_virtual_functions(sd_bus_message *call, void *userdata, sd
         return reply_job(call, id);
 }
 
+/* A device in quarantine need not be there any more. */
+static int method_clear_quarantine(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        PciAddress device;
+        const char *text;
+        uint32_t id;
+        int r = sd_bus_message_read(call, "s", &text);
+
+        if (r < 0)
+                return r;
+        if (read_address(text, &device, &refusal) != VERDICT_NONE ||
+            s->callbacks->clear_quarantine(s->userdata, device, &id, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_job(call, id);
+}
+
 /* The template of GetDomainXML, borrowed from the message. */
 static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
         const char *key, *contents;
@@ -333,6 +354,23 @@ static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus
         return reply_json(call, json_topology(&c));
 }
 
+static int method_get_history(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_free_ char *json = NULL;
+        PciAddress device;
+        const char *text;
+        uint32_t max;
+        int r = sd_bus_message_read(call, "su", &text, &max);
+
+        if (r < 0)
+                return r;
+        if (read_address(text, &device, &refusal) != VERDICT_NONE ||
+            s->callbacks->history(s->userdata, device, MIN(max, BUS_HISTORY_MAX), &json, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return sd_bus_reply_method_return(call, "s", json);
+}
+
 static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
                                 sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", VERSION);
@@ -366,10 +404,14 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_get_domain_xml, READ),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
                                 method_set_virtual_functions, 0),
+        SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job),
+                                method_clear_quarantine, 0),
         SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, method_rescan, 0),
         SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, method_reload, 0),
         SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, READ),
         SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("s", json), method_describe_topology, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetHistory", SD_BUS_ARGS("s", device, "u", max), SD_BUS_RESULT("s", json),
+                                method_get_history, READ),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),

@@ -73,6 +73,47 @@ static int read_cells(sd_bus_message *m, Request *r, Refusal *ret) {
         return sd_bus_message_read(m, "u", &r->cells);
 }
 
+static int refuse_slot(const char *slot, int error, Refusal *ret) {
+        if (error == -EEXIST)
+                (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Give all its attributes at once.",
+                              "VF attributes of '%s' are there twice.", QUOTABLE(slot));
+        else if (error == -E2BIG)
+                (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
+                              "A request can have VF attributes for at most %u slots.", REQUEST_DEVICES_MAX);
+        return error;
+}
+
+static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *slot, *text;
+        int k = sd_bus_message_enter_container(m, 'a', "{ss}");
+
+        if (k < 0)
+                return k;
+        while ((k = sd_bus_message_read(m, "{ss}", &slot, &text)) > 0) {
+                _cleanup_free_ char *problem = NULL;
+                VfAttributes v;
+
+                k = vf_attributes_parse_wanted(text, &v, &problem);
+                if (k == -EINVAL)
+                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "VF attributes of '%s': %s",
+                                      QUOTABLE(slot), problem);
+                if (k < 0)
+                        return k;
+                k = request_add_attributes(r, slot, &v);
+                if (k < 0)
+                        return refuse_slot(slot, k, ret);
+        }
+        return k < 0 ? k : sd_bus_message_exit_container(m);
+}
+
+static int read_force(sd_bus_message *m, Request *r, Refusal *ret) {
+        int force, k = sd_bus_message_read(m, "b", &force);
+
+        if (k >= 0)
+                r->force = force;
+        return k;
+}
+
 static const struct {
         const char *key;
         const char *type;
@@ -81,7 +122,8 @@ static const struct {
         { REQUEST_KEY_DEVICES, "a(su)", read_devices }, { REQUEST_KEY_CPUS, "u", read_cpus },
         { REQUEST_KEY_MEMORY, "t", read_memory },       { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
         { REQUEST_KEY_CELLS, "u", read_cells },         { REQUEST_KEY_NUMA, "s", read_numa },
-        { REQUEST_KEY_PROXIMITY, "s", read_proximity },
+        { REQUEST_KEY_PROXIMITY, "s", read_proximity }, { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
+        { REQUEST_KEY_FORCE, "b", read_force },
 };
 
 /* One key and its variant. The message's own errors (-EBADMSG) are told apart from refusals by ret->verdict. */
@@ -114,7 +156,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                      "Known are devices, cpus, memory, page-size, cells, numa and proximity.",
+                      "Known are devices, cpus, memory, page-size, cells, numa, proximity, vf-attributes and force.",
                       "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }

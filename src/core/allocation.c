@@ -3,6 +3,8 @@
 
 #include "core/allocation.h"
 
+#include <errno.h>
+
 #include "util/strings.h"
 #include "util/stringtable.h"
 
@@ -58,6 +60,34 @@ AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, Devic
                 return NULL;
         a->devices[a->n_devices] = (AllocationDevice){ .address = address, .role = role, .numa_node = -1 };
         return &a->devices[a->n_devices++];
+}
+
+static int copy_device(Allocation *to, const AllocationDevice *d) {
+        AllocationDevice *copy = allocation_add_device(to, d->address, d->role);
+        const AllocationDevice *from = d;
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *from;
+        copy->slot = copy->pool = copy->prior_driver = copy->prior_override = copy->path = NULL;
+        if (string_copy(&copy->slot, from->slot) < 0 || string_copy(&copy->pool, from->pool) < 0 ||
+            string_copy(&copy->prior_driver, from->prior_driver) < 0 ||
+            string_copy(&copy->prior_override, from->prior_override) < 0 || string_copy(&copy->path, from->path) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason) {
+        _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_new(a->name);
+
+        if (!rest || copy_device(rest, d) < 0 || string_copy(&rest->vfio_driver, a->vfio_driver) < 0 ||
+            string_copy(&rest->reason, reason) < 0)
+                return NULL;
+        memcpy(rest->id, a->id, sizeof(rest->id));
+        rest->owner = a->owner;
+        rest->generation = a->generation;
+        rest->state = ALLOCATION_FAILED;
+        return TAKE_PTR(rest);
 }
 
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address) {

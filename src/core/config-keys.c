@@ -11,6 +11,8 @@
 #define DRIVER_NAME_MAX       63U
 #define DRIVER_NAME           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 #define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
+#define INTERFACE_GLOB_MAX    63U
+#define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
 
 /* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
 
@@ -49,12 +51,54 @@ static int parse_after_release(ConfigParser *p, const char *value) {
         return 0;
 }
 
+static bool interface_glob_is_valid(const char *glob) {
+        size_t len = strspn(glob, INTERFACE_GLOB);
+
+        return len > 0 && len <= INTERFACE_GLOB_MAX && !glob[len] && !streq(glob, "!");
+}
+
+static int keep_interface(Config *c, const char *glob) {
+        if (!interface_glob_is_valid(glob) || c->n_keep_interfaces >= CONFIG_INTERFACES_MAX)
+                return -EINVAL;
+        if (ARRAY_RESERVE(c->keep_interfaces, c->n_keep_interfaces) < 0)
+                return -ENOMEM;
+        c->keep_interfaces[c->n_keep_interfaces] = NULL;
+        if (string_copy(&c->keep_interfaces[c->n_keep_interfaces], glob) < 0)
+                return -ENOMEM;
+        c->n_keep_interfaces++;
+        return 0;
+}
+
+/* What a broken list was to keep is not known, and would be given away. */
+static int parse_keep_interfaces(ConfigParser *p, const char *value) {
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy, *glob;
+        Config *c = p->config;
+        int r = 0, told;
+
+        if (!copy)
+                return -ENOMEM;
+        while (!*value && c->n_keep_interfaces > 0)
+                free(c->keep_interfaces[--c->n_keep_interfaces]);
+        while (r >= 0 && (glob = string_next_word(&rest)))
+                r = keep_interface(c, glob);
+        told = r == -EINVAL ? parser_hold_back(p, "A KeepInterfaces= line could not be read") : 0;
+        return told < 0 ? told : r;
+}
+
 static int parse_bind(ConfigParser *p, const char *value) {
         PoolBind b = pool_bind_from_string(value);
 
         if (b == _POOL_BIND_INVALID)
                 return -EINVAL;
         p->config->pools[p->pool].bind = b;
+        return 0;
+}
+
+static int parse_one_time_use(ConfigParser *p, const char *value) {
+        if (!streq(value, "yes") && !streq(value, "no"))
+                return -EINVAL;
+        p->config->pools[p->pool].one_time_use = streq(value, "yes");
         return 0;
 }
 
@@ -68,6 +112,59 @@ static int parse_virtual_functions(ConfigParser *p, const char *value) {
         p->config->pools[p->pool].virtual_functions = (unsigned) n;
         p->config->pools[p->pool].external = external;
         p->config->pools[p->pool].virtual_functions_place = (ConfigPlace){ p->file, p->line };
+        return 0;
+}
+
+/* Gives its own sentences. */
+static int parse_vf_attributes(ConfigParser *p, const char *value) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v;
+        int r = vf_attributes_parse_wanted(value, &v, &problem);
+
+        if (r == -EINVAL)
+                return parser_problem(p, "%s", problem);
+        if (r < 0)
+                return r;
+        if (v.set & VF_IDENTITY_BITS)
+                return parser_problem(p,
+                                      "VfAttributes= is for all VFs of the pool, and no two can have the same mac=, "
+                                      "node-guid= or port-guid=: a request gives them to its slots, VfIdentity= says "
+                                      "what the others have.");
+        p->config->pools[p->pool].attributes = v;
+        return 0;
+}
+
+static int parse_vf_identity(ConfigParser *p, const char *value) {
+        VfIdentity i = vf_identity_from_string(value);
+
+        if (i == _VF_IDENTITY_INVALID)
+                return -EINVAL;
+        p->config->pools[p->pool].identity = i;
+        return 0;
+}
+
+/* "ib,eth": of the first port and of the second. */
+static int parse_port_types(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+        PortType types[PORT_TYPES_MAX];
+        size_t n = 0;
+
+        while (*value) {
+                _cleanup_free_ char *word = strndup(value, strcspn(value, ","));
+
+                if (!word)
+                        return -ENOMEM;
+                if (n == ELEMENTSOF(types))
+                        return -EINVAL;
+                types[n] = port_type_from_string(word);
+                value += strlen(word);
+                /* A comma has a type after it. */
+                if (types[n++] == _PORT_TYPE_INVALID || (*value && !*++value))
+                        return -EINVAL;
+        }
+        memcpy(pool->port_types, types, n * sizeof(*types));
+        pool->n_port_types = n;
+        pool->port_types_place = (ConfigPlace){ p->file, p->line };
         return 0;
 }
 
@@ -125,9 +222,15 @@ static const struct Key {
         { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
+        { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
+          "names of network interfaces with spaces between, as in eth0 storage*" },
         { SECTION_POOL, "Match", parse_pool_match, "", "terms" },
         { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
+        { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
+        { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
+        { SECTION_POOL, "VfAttributes", parse_vf_attributes, "", "attributes" },
+        { SECTION_POOL, "VfIdentity", parse_vf_identity, "fresh", "fresh or stable" },
         { SECTION_EXCLUDE, "Match", parse_exclude_match, "", "terms" },
 };
 

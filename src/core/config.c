@@ -22,6 +22,21 @@ static const char *const pool_bind_table[_POOL_BIND_MAX] = {
 
 DEFINE_STRING_TABLE(pool_bind, PoolBind, _POOL_BIND_MAX)
 
+static const char *const vf_identity_table[_VF_IDENTITY_MAX] = {
+        [VF_IDENTITY_FRESH] = "fresh",
+        [VF_IDENTITY_STABLE] = "stable",
+};
+
+DEFINE_STRING_TABLE(vf_identity, VfIdentity, _VF_IDENTITY_MAX)
+
+static const char *const port_type_table[_PORT_TYPE_MAX] = {
+        [PORT_TYPE_AUTO] = "auto",
+        [PORT_TYPE_IB] = "ib",
+        [PORT_TYPE_ETH] = "eth",
+};
+
+DEFINE_STRING_TABLE(port_type, PortType, _PORT_TYPE_MAX)
+
 Config *config_new(void) {
         _cleanup_(cleanup_config_free) Config *c = calloc(1, sizeof(*c));
 
@@ -59,6 +74,9 @@ Config *config_free(Config *c) {
         for (size_t i = 0; i < c->n_files; i++)
                 free(c->files[i]);
         free(c->files);
+        for (size_t i = 0; i < c->n_keep_interfaces; i++)
+                free(c->keep_interfaces[i]);
+        free(c->keep_interfaces);
         free(c->held_back);
         free(c->unreadable);
         free(c->vfio_driver);
@@ -130,6 +148,15 @@ static int check_virtual_functions(Config *c, Pool *pool) {
         return 0;
 }
 
+/* They are options of a driver that has none from us unless it is to make VFs. */
+static int check_port_types(Config *c, const Pool *pool) {
+        if (pool->n_port_types == 0 || pool->virtual_functions > 0)
+                return 0;
+        return config_add_problem(
+                c, pool->port_types_place.file, pool->port_types_place.line,
+                "PortTypes= is ignored: it goes with a number of VirtualFunctions= in the same pool.");
+}
+
 int config_finish(Config *c) {
         for (size_t i = 0; i < c->n_pools; i++) {
                 Pool *pool = &c->pools[i];
@@ -140,6 +167,8 @@ int config_finish(Config *c) {
                 else
                         r = config_add_problem(c, pool->place.file, pool->place.line,
                                                "[Pool %s] has no valid Match= line, so it offers nothing.", pool->name);
+                if (r >= 0)
+                        r = check_port_types(c, pool);
                 if (r < 0)
                         return r;
         }

@@ -10,6 +10,7 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
         [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",
         [DEVICE_STATE_ALLOCATED] = "allocated", [DEVICE_STATE_MISSING] = "missing",
         [DEVICE_STATE_STUCK] = "stuck",         [DEVICE_STATE_CONTESTED] = "contested",
+        [DEVICE_STATE_QUARANTINED] = "quarantined",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
@@ -45,10 +46,16 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;
+        if (held == VERDICT_QUARANTINED)
+                return DEVICE_STATE_QUARANTINED;
         if (is_contested(c, dev, ret))
                 return DEVICE_STATE_CONTESTED;
         if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
-                (void) policy_check(c->policy, dev, ret);
+                if (mlx4_is_due(c->policy, dev))
+                        (void) mlx4_refuse(c->policy, c->ledger, dev, policy_vf_pool(c->policy, dev)->virtual_functions,
+                                           ret);
+                else
+                        (void) policy_check(c->policy, dev, ret);
                 return DEVICE_STATE_HOST;
         }
         /* A job gets it ready: nobody has it, nor can have it yet. */

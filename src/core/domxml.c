@@ -44,6 +44,18 @@ static void format_address(Domain *d, xmlNode *node, const char *attribute, PciA
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
 
+/* Named as everywhere; there may be none. */
+static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
+        xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
+
+        for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++) {
+                char text[VF_VALUE_MAX];
+
+                if (vf_attributes_have(v, a))
+                        node_set(d, node, vf_attribute_to_string(a), "%s", vf_value_format(a, v->value[a], text));
+        }
+}
+
 static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunction *f) {
         const AllocationDevice *dev = &d->a->devices[f->device];
         xmlNode *node = node_add(d, parent, "device");
@@ -56,6 +68,7 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunctio
         format_address(d, node, "guest", f->guest);
         if (dev->is_vf)
                 format_address(d, node, "physfn", dev->physfn);
+        write_attributes(d, node, &dev->attributes);
 }
 
 /* So that who finds the domain also finds the allocation. One element per namespace is libvirt's rule. */

@@ -37,6 +37,7 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->reset_methods);
         free(dev->power_state);
         free(dev->critical);
+        free(dev->console);
         free(dev->fault);
 }
 
@@ -69,7 +70,7 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address) {
         if (inv->n_devices >= INVENTORY_DEVICES_MAX || ARRAY_RESERVE(inv->devices, inv->n_devices) < 0)
                 return NULL;
         dev = inv->devices + inv->n_devices++;
-        *dev = (PciDevice){ .address = address, .parent = -1, .numa_node = -1, .iommu_group = -1 };
+        *dev = (PciDevice){ .address = address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1 };
         return dev;
 }
 
@@ -101,7 +102,7 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
         *copy = *dev;
         copy->numa_node = dev->own_node;
         copy->name = copy->path = copy->driver = copy->driver_override = copy->reset_methods = copy->power_state =
-                copy->critical = copy->fault = NULL;
+                copy->critical = copy->console = copy->fault = NULL;
         copy->vfs = NULL;
         copy->n_vfs = 0;
         if (dev->n_vfs > 0) {
@@ -235,6 +236,10 @@ bool pci_device_driver_is_harmless(const PciDevice *dev) {
         if (!dev->driver || dev->vfio)
                 return true;
         return string_table_find(harmless, ELEMENTSOF(harmless), dev->driver) >= 0;
+}
+
+bool pci_device_is_display(const PciDevice *dev) {
+        return dev->boot_vga || dev->console;
 }
 
 bool pci_device_is_gpu(const PciDevice *dev) {

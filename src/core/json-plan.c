@@ -6,6 +6,40 @@
 #include "core/domxml.h"
 #include "core/json-internal.h"
 
+/* An attribute as JSON says it: octets and words as text. */
+static json_object *json_attribute(VfAttribute a, uint64_t value) {
+        char text[VF_VALUE_MAX];
+
+        switch (a) {
+        case VF_VLAN:
+        case VF_QOS:
+        case VF_MIN_RATE:
+        case VF_MAX_RATE:
+                return json_object_new_uint64(value);
+        case VF_TRUST:
+        case VF_SPOOF_CHECK:
+                return json_object_new_boolean(value != 0);
+        default:
+                return json_object_new_string(vf_value_format(a, value, text));
+        }
+}
+
+/* Named as in the text of them, with underscores as all our keys. NULL when there are none. */
+static json_object *json_attributes(const VfAttributes *v) {
+        json_object *o = v->set ? json_object_new_object() : NULL;
+
+        for (VfAttribute a = 0; o && a < _VF_ATTRIBUTE_MAX; a++) {
+                _cleanup_free_ char *key = vf_attributes_have(v, a) ? strdup(vf_attribute_to_string(a)) : NULL;
+
+                if (!key)
+                        continue;
+                for (char *dash = key; (dash = strchr(dash, '-'));)
+                        *dash = '_';
+                json_object_object_add(o, key, json_attribute(a, v->value[a]));
+        }
+        return o;
+}
+
 static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
@@ -25,6 +59,7 @@ static json_object *json_allocation_devices(const Inventory *inv, const Allocati
                 json_object_object_add(o, "address", json_address(d->address));
                 json_object_object_add(o, "guest_address", guest);
                 json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
+                json_object_object_add(o, "attributes", json_attributes(&d->attributes));
                 (void) json_object_array_add(array, o);
         }
         return array;

@@ -235,7 +235,9 @@ static json_object *json_missing(const PlanContext *c, const Claim *claim) {
         };
         const Allocation *a = claim->allocation;
         const AllocationDevice *d = allocation_find_device(a, claim->address);
-        PciDevice gone = { .address = claim->address, .parent = -1, .numa_node = -1, .iommu_group = -1 };
+        PciDevice gone = {
+                .address = claim->address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1
+        };
         json_object *o = json_object_new_object();
 
         if (d) {
@@ -261,6 +263,23 @@ static json_object *json_missing(const PlanContext *c, const Claim *claim) {
         for (size_t i = 0; i < ELEMENTSOF(unknown); i++)
                 json_object_object_add(o, unknown[i], NULL);
         return o;
+}
+
+static json_object *json_quarantine(const Ledger *l) {
+        json_object *list = json_object_new_array();
+
+        for (size_t i = 0; i < l->n_quarantined; i++) {
+                const Allocation *rest = l->quarantined[i];
+                json_object *o = json_object_new_object();
+
+                json_object_object_add(o, "address", json_address(rest->devices[0].address));
+                json_object_object_add(o, "allocation", json_string_or_null(rest->name));
+                json_object_object_add(o, "owner", json_object_new_int64(rest->owner));
+                json_object_object_add(o, "generation", json_object_new_uint64(rest->generation));
+                json_object_object_add(o, "reason", json_string_or_null(rest->reason));
+                (void) json_object_array_add(list, o);
+        }
+        return list;
 }
 
 /* The node with its devices, which it takes over. */
@@ -289,6 +308,7 @@ static json_object *describe_with(const PlanContext *c, const char *version, jso
         json_object_object_add(o, "pools", json_pools(c));
         json_object_object_add(o, "nodes", nodes);
         json_object_object_add(o, "allocations", allocations);
+        json_object_object_add(o, "quarantine", json_quarantine(c->ledger));
         json_object_object_add(o, "notes", notes);
         json_object_object_add(o, "config_problems", problems);
         return o;

@@ -15,7 +15,11 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
 
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
         const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
+        const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
 
+        if (q)
+                return refuse(ret, VERDICT_QUARANTINED, &address,
+                              "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
         return w ? refuse(ret, w->verdict, &address,
                           w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
                                                       : "Wait for the job to end.",
@@ -73,7 +77,7 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
         v = ledger_check_withheld(l, dev->address, ret);
-        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld > 0 && i < dev->n_vfs; i++)
+        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined > 0 && i < dev->n_vfs; i++)
                 v = ledger_check_withheld(l, dev->vfs[i], ret);
         if (v != VERDICT_NONE)
                 return v;

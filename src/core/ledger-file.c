@@ -10,6 +10,15 @@
 #include "core/json-internal.h"
 #include "util/strings.h"
 
+static void format_attributes(json_object *o, const char *key, const VfAttributes *v, unsigned mask) {
+        _cleanup_free_ char *text = NULL;
+        VfAttributes kept = *v;
+
+        vf_attributes_keep(&kept, mask);
+        text = vf_attributes_format(&kept);
+        json_object_object_add(o, key, json_string_or_null(text));
+}
+
 static json_object *format_device(const AllocationDevice *d) {
         json_object *o = json_object_new_object();
 
@@ -26,6 +35,12 @@ static json_object *format_device(const AllocationDevice *d) {
         json_object_object_add(o, "subsystem_device", json_object_new_int(d->subsystem_device));
         json_object_object_add(o, "path", json_string_or_null(d->path));
         json_object_object_add(o, "numa_node", json_known_or_null(d->numa_node));
+        if (d->attributes.set)
+                format_attributes(o, "attributes", &d->attributes, ~0U);
+        if (d->attributes.set & d->generated)
+                format_attributes(o, "generated", &d->attributes, d->generated);
+        if (d->has_baseline)
+                format_attributes(o, "baseline", &d->baseline, ~0U);
         return o;
 }
 
@@ -55,6 +70,8 @@ char *ledger_file_format(const Allocation *a) {
         json_object_object_add(o, "name", json_string_or_null(a->name));
         json_object_object_add(o, "id", json_object_new_string(a->id));
         json_object_object_add(o, "owner", json_object_new_int64(a->owner));
+        if (a->forced)
+                json_object_object_add(o, "forced", json_object_new_boolean(true));
         json_object_object_add(o, "generation", json_object_new_uint64(a->generation));
         json_object_object_add(o, "state", json_string_or_null(allocation_state_to_string(a->state)));
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
@@ -94,6 +111,18 @@ static int get_number(json_object *o, const char *key, uint64_t max, uint64_t *r
         json_object *v;
 
         return json_object_object_get_ex(o, key, &v) ? to_number(v, max, ret) : -EBADMSG;
+}
+
+/* Absent: false. */
+static int get_flag(json_object *o, const char *key, bool *ret) {
+        json_object *v;
+
+        if (!json_object_object_get_ex(o, key, &v))
+                return 0;
+        if (!json_object_is_type(v, json_type_boolean))
+                return -EBADMSG;
+        *ret = json_object_get_boolean(v);
+        return 0;
 }
 
 /* null is unknown. */
@@ -155,6 +184,30 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r;
 }
 
+/* Absent, as in files from before there were any, or null: none. */
+static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
+        _cleanup_free_ char *text = NULL, *problem = NULL;
+        int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, true, &text) : 0;
+
+        *ret_there = text;
+        if (r == 0 && text)
+                r = vf_attributes_parse(text, ret, &problem);
+        return r == -EINVAL ? -EBADMSG : r;
+}
+
+static int parse_attributes(json_object *o, AllocationDevice *d) {
+        VfAttributes generated = { 0 };
+        bool there;
+        int r = get_attributes(o, "attributes", &there, &d->attributes);
+
+        r = r ?: get_attributes(o, "generated", &there, &generated);
+        r = r ?: get_attributes(o, "baseline", &d->has_baseline, &d->baseline);
+        if (r == 0 && vf_attributes_differ(&generated, &d->attributes))
+                r = -EBADMSG;
+        d->generated = generated.set;
+        return r;
+}
+
 static int parse_device(json_object *o, Allocation *a) {
         _cleanup_free_ char *role = NULL;
         AllocationDevice *d;
@@ -177,6 +230,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: get_address(o, "physical_function", true, &d->is_vf, &d->physfn);
         r = r ?: get_string(o, "path", true, &d->path);
         r = r ?: get_node(o, &d->numa_node);
+        r = r ?: parse_attributes(o, d);
         return r ?: parse_ids(o, d);
 }
 
@@ -230,6 +284,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_string(o, "reason", true, &a->reason);
         r = r ?: get_string(o, "vfio_driver", false, &a->vfio_driver);
         r = r ?: get_number(o, "owner", UINT32_MAX, &owner);
+        r = r ?: get_flag(o, "forced", &a->forced);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: get_number(o, "page_size", REQUEST_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);

@@ -21,6 +21,9 @@ Ledger *ledger_free(Ledger *l) {
                 free(l->withheld[i].message);
         for (size_t i = 0; i < l->n_contested; i++)
                 free(l->contested[i].message);
+        for (size_t i = 0; i < l->n_quarantined; i++)
+                allocation_free(l->quarantined[i]);
+        free(l->quarantined);
         free(l->allocations);
         free(l->claims);
         free(l->pf_uses);
@@ -248,4 +251,37 @@ int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message) 
                 l->contested[l->n_contested++] =
                         (Contested){ .address = pf, .count = count, .message = TAKE_PTR(copy) };
         return 0;
+}
+
+static size_t find_quarantined(const Ledger *l, PciAddress address) {
+        size_t i = 0;
+
+        while (i < l->n_quarantined && !pci_address_equal(l->quarantined[i]->devices[0].address, address))
+                i++;
+        return i;
+}
+
+const Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address) {
+        size_t i = find_quarantined(l, address);
+
+        return i < l->n_quarantined ? l->quarantined[i] : NULL;
+}
+
+int ledger_quarantine(Ledger *l, Allocation *a) {
+        if (ARRAY_RESERVE(l->quarantined, l->n_quarantined) < 0)
+                return -ENOMEM;
+        allocation_free(ledger_unquarantine(l, a->devices[0].address));
+        l->quarantined[l->n_quarantined++] = a;
+        return 0;
+}
+
+Allocation *ledger_unquarantine(Ledger *l, PciAddress address) {
+        size_t i = find_quarantined(l, address);
+        Allocation *a;
+
+        if (i == l->n_quarantined)
+                return NULL;
+        a = l->quarantined[i];
+        CLOSE_GAP(l->quarantined, l->n_quarantined, i);
+        return a;
 }

@@ -6,6 +6,7 @@
 #include "core/cores.h"
 #include "core/placement.h"
 #include "core/plan-internal.h"
+#include "core/vfidentity.h"
 #include "util/strings.h"
 
 static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const PciDevice *dev, DeviceRole role) {
@@ -55,20 +56,12 @@ static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *ch
         return 0;
 }
 
-/* "gpu" and its 11th slot must not be "gpu1" and its first. */
-static bool ends_in_digit(const char *name) {
-        return strchr("0123456789", name[strlen(name) - 1]);
-}
-
 static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
                     unsigned index) {
-        _cleanup_free_ char *slot = NULL;
-        const char *pool = policy_pool(c->policy, dev)->name;
-        AllocationDevice *d;
+        AllocationDevice *d = add_device(a, c, dev, DEVICE_ROLE_ASSIGNED);
+        char slot[SLOT_NAME_MAX];
 
-        if (string_replace(&slot, "%s%s%u", pool, ends_in_digit(pool) ? "_" : "", index) < 0)
-                return -ENOMEM;
-        d = add_device(a, c, dev, DEVICE_ROLE_ASSIGNED);
+        (void) slot_name(policy_pool(c->policy, dev)->name, index, slot);
         if (!d || string_copy(&d->slot, slot) < 0)
                 return -ENOMEM;
         return add_members(a, c, choice, dev, GROUP_ROLE_COMPANION, slot);
@@ -128,6 +121,7 @@ static int add_pins(Allocation *a, const Planner *p, const NodeChoice *choice) {
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
         int r = a ? string_copy(&a->vfio_driver, p->context->config->vfio_driver) : -ENOMEM;
+        Verdict v;
 
         if (r == 0)
                 r = add_devices(a, p, choice);
@@ -137,13 +131,15 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         if (r < 0)
                 return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         if (p->request->cpus > 0) {
-                Verdict v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a,
-                                            ret_refusal);
-
+                v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a, ret_refusal);
                 if (v != VERDICT_NONE)
                         return v;
         }
         a->page_size = p->request->page_size;
+        a->forced = p->request->force;
+        v = vf_identity_merge(a, p->context, p->request, ret_refusal);
+        if (v != VERDICT_NONE)
+                return v;
         *ret = TAKE_PTR(a);
         return VERDICT_NONE;
 }

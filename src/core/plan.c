@@ -146,6 +146,17 @@ static Verdict check_pools(const PlanContext *c, const Request *r, Refusal *ret)
         return VERDICT_NONE;
 }
 
+/* As though nobody looked at any display. */
+static Verdict make_forced(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
+        _cleanup_(cleanup_policy_free) Policy *forced = NULL;
+        PlanContext context = *c;
+
+        if (policy_new_forced(c->config, c->inventory, &forced) < 0)
+                return planner_give_up(-ENOMEM, ret_refusal);
+        context.policy = forced;
+        return plan_make(&context, r, ret, ret_refusal);
+}
+
 Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         uint64_t work = PLAN_WORK_MAX;
@@ -153,6 +164,8 @@ Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *r
         Verdict v;
         int failed;
 
+        if (r->force && !c->policy->forced)
+                return make_forced(c, r, ret, ret_refusal);
         v = request_check(r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_pools(c, r, ret_refusal);

@@ -73,9 +73,14 @@ const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
         return pool < 0 ? NULL : &p->config->pools[pool];
 }
 
+/* A loss, but no end. */
+static bool is_display(const Policy *p, const PciDevice *dev) {
+        return !p->forced && pci_device_is_display(dev);
+}
+
 /* The host needs it, or the admin said never, or may have said so: it stays with its driver whatever group it is in. */
 static bool is_untouchable(const Policy *p, const PciDevice *dev) {
-        return p->config->held_back || dev->boot_vga || dev->critical || pci_device_is_platform(dev) ||
+        return p->config->held_back || is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
                is_excluded(p, dev);
 }
 
@@ -127,7 +132,7 @@ static void find_conflict(Policy *p) {
         }
 }
 
-int policy_new(const Config *config, const Inventory *inv, Policy **ret) {
+static int make(const Config *config, const Inventory *inv, bool forced, Policy **ret) {
         _cleanup_(cleanup_policy_free) Policy *p = calloc(1, sizeof(*p));
         int r;
 
@@ -135,6 +140,7 @@ int policy_new(const Config *config, const Inventory *inv, Policy **ret) {
                 return -ENOMEM;
         p->config = config;
         p->inventory = inv;
+        p->forced = forced;
         p->pools = calloc(inv->n_devices + 1, sizeof(*p->pools));
         p->verdicts = calloc(inv->n_devices + 1, sizeof(*p->verdicts));
         if (!p->pools || !p->verdicts)
@@ -148,8 +154,21 @@ int policy_new(const Config *config, const Inventory *inv, Policy **ret) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);
+        r = mlx4_decide(p, &p->mlx4);
+        if (r >= 0 && p->mlx4.problem)
+                r = policy_add_problem(p, &p->mlx4.place, "%s", p->mlx4.problem);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(p);
         return 0;
+}
+
+int policy_new(const Config *config, const Inventory *inv, Policy **ret) {
+        return make(config, inv, false, ret);
+}
+
+int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret) {
+        return make(config, inv, true, ret);
 }
 
 Policy *policy_free(Policy *p) {
@@ -161,6 +180,7 @@ Policy *policy_free(Policy *p) {
         free(p->pools);
         free(p->verdicts);
         refusal_done(&p->conflict);
+        mlx4_done(&p->mlx4);
         free(p);
         return NULL;
 }
@@ -193,7 +213,8 @@ static bool is_offered(const Policy *p, const PciDevice *dev) {
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
         bool harmless = pci_device_driver_is_harmless(member);
 
-        if (member->critical || member->boot_vga)
+        /* A bridge stays where it is in any case. */
+        if ((member->critical && !member->is_bridge) || is_display(p, member))
                 return GROUP_ROLE_BLOCK;
         if (member->is_bridge || pci_device_is_platform(member) || is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
@@ -218,13 +239,13 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
 static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
 
-        if (m->critical)
+        if (m->critical && !m->is_bridge)
                 return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
                               "Move the device to a slot with a group of its own.",
                               "IOMMU group %d also holds %s, which the host needs: %s.", dev->iommu_group,
                               PCI_ADDRESS_STR(m->address), m->critical);
-        if (m->boot_vga)
-                why = "the boot VGA";
+        if (is_display(p, m))
+                why = m->boot_vga ? "the boot VGA" : "on which the console is";
         else if (m->is_bridge)
                 why = "a bridge";
         else if (pci_device_is_platform(m))
@@ -291,6 +312,31 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
                       p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
 }
 
+/* A VF is what its PF makes of it: without one, or under a PF that is a guest's, nobody answers for it. */
+static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
+        const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
+        const char *address = PCI_ADDRESS_STR(vf->physfn);
+
+        if (!pf)
+                return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Plug its card in again, or boot.",
+                              "Its PF %s is not on this node any more, and nobody answers for what is left of it.",
+                              address);
+        if (pci_device_driver_is_harmless(pf))
+                return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Bind the PF to its own driver.",
+                              "Its PF %s %s%s, so no driver of the host answers for its VFs.", address,
+                              pf->driver ? "is on " : "has no driver", pf->driver ?: "");
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
+        const char *remedy = "Use another card for the console, or ask with --force.";
+
+        return dev->boot_vga ? refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy,
+                                      "It is the boot VGA: the firmware's console is on it.")
+                             : refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy, "The host's console is on it: %s.",
+                                      dev->console);
+}
+
 static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {
         if (dev->is_bridge)
                 return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
@@ -298,11 +344,10 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (pci_device_is_platform(dev))
                 return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
                               "It is part of the platform, not a device for guests.");
-        if (dev->boot_vga)
-                return refuse(ret, VERDICT_BOOT_VGA, &dev->address, "Use another card for the console.",
-                              "It is the boot VGA: the firmware's console is on it.");
         if (dev->critical)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s.", dev->critical);
+        if (is_display(p, dev))
+                return refuse_display(dev, ret);
         if (is_excluded(p, dev)) {
                 const Match *m = match_any(p->config->excludes, p->config->n_excludes, dev);
 
@@ -332,6 +377,12 @@ static Verdict check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (dev->n_vfs > 0)
                 return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
                               "It is a PF with %zu VFs, and vfio-pci takes no PF with VFs.", dev->n_vfs);
+        if (dev->type == PCI_TYPE_VF) {
+                Verdict v = check_physfn(p, dev, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+        }
         return check_group(p, dev, ret);
 }
 
@@ -343,6 +394,12 @@ void policy_recheck(Policy *p, const PciDevice *dev) {
         for (size_t i = 0; group && i < group->n_members; i++) {
                 index = group->members[i];
                 p->verdicts[index] = (uint8_t) check_uncached(p, &p->inventory->devices[index], NULL);
+        }
+        for (size_t i = 0; i < dev->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, dev->vfs[i]);
+
+                if (vf)
+                        p->verdicts[inventory_device_index(p->inventory, vf)] = (uint8_t) check_uncached(p, vf, NULL);
         }
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "core/config.h"
 #include "core/request.h"
@@ -26,6 +27,8 @@ void request_init(Request *r) {
 void request_done(Request *r) {
         for (size_t i = 0; i < r->n_pools; i++)
                 free(r->pools[i].pool);
+        for (size_t i = 0; i < r->n_attributes; i++)
+                free(r->attributes[i].slot);
         request_init(r);
 }
 
@@ -43,6 +46,32 @@ int request_add_pool(Request *r, const char *pool, unsigned count) {
                 return -ENOMEM;
         r->pools[r->n_pools++] = (RequestPool){ .pool = copy, .count = count };
         return 0;
+}
+
+int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes) {
+        char *copy;
+
+        for (size_t i = 0; i < r->n_attributes; i++)
+                if (streq(r->attributes[i].slot, slot))
+                        return -EEXIST;
+        if (r->n_attributes >= REQUEST_DEVICES_MAX)
+                return -E2BIG;
+
+        copy = strdup(slot);
+        if (!copy)
+                return -ENOMEM;
+        r->attributes[r->n_attributes++] = (RequestAttributes){ .slot = copy, .attributes = *attributes };
+        return 0;
+}
+
+/* "gpu" and its 11th slot must not be "gpu1" and its first. */
+static bool ends_in_digit(const char *name) {
+        return *name && strchr("0123456789", name[strlen(name) - 1]);
+}
+
+const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]) {
+        (void) snprintf(buf, SLOT_NAME_MAX, "%s%s%u", pool, ends_in_digit(pool) ? "_" : "", index);
+        return buf;
 }
 
 #define invalid(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
@@ -118,9 +147,111 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+/* Whose attributes they are: of one slot of a pool, or of all of them. */
+typedef struct Target {
+        const RequestPool *pool; /* NULL: there is no such slot and no such pool */
+        unsigned first, n;       /* slots of it */
+        bool ambiguous;          /* it is a slot of one pool and the name of another */
+} Target;
+
+static Target find_target(const Request *r, const char *name) {
+        char slot[SLOT_NAME_MAX];
+        Target t = { 0 };
+
+        for (size_t i = 0; i < r->n_pools; i++) {
+                const RequestPool *p = &r->pools[i];
+
+                if (streq(p->pool, name))
+                        t = (Target){ .pool = p, .n = p->count, .ambiguous = t.pool };
+                for (unsigned j = 0; j < p->count; j++)
+                        if (streq(slot_name(p->pool, j, slot), name))
+                                t = (Target){ .pool = p, .first = j, .n = 1, .ambiguous = t.pool };
+        }
+        return t;
+}
+
+/* How many slots are named in the sentence. */
+#define SLOTS_NAMED_MAX 16U
+
+static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
+        _cleanup_free_ char *slots = NULL;
+        char slot[SLOT_NAME_MAX];
+        unsigned n = 0;
+
+        for (size_t i = 0; i < r->n_pools; i++)
+                for (unsigned j = 0; j < r->pools[i].count && n <= SLOTS_NAMED_MAX; j++, n++)
+                        if (string_replace(&slots, "%s%s%s", slots ?: "", slots ? ", " : "",
+                                           n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") <
+                            0)
+                                return invalid(ret, NULL, "The request has no such slot.");
+        return invalid(ret, "Give attributes to those, or to a pool, which means all of its slots.",
+                       "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name),
+                       slots ?: "none");
+}
+
+/* One that both are to have and no two VFs can, or _VF_ATTRIBUTE_MAX. Node and port GUIDs are told apart by nobody. */
+static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
+        static const VfAttribute kinds[][2] = { { VF_MAC, VF_MAC },
+                                                { VF_NODE_GUID, VF_NODE_GUID },
+                                                { VF_NODE_GUID, VF_PORT_GUID },
+                                                { VF_PORT_GUID, VF_NODE_GUID },
+                                                { VF_PORT_GUID, VF_PORT_GUID } };
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if (vf_attributes_have(a, kinds[i][0]) && vf_attributes_have(b, kinds[i][1]) &&
+                    a->value[kinds[i][0]] == b->value[kinds[i][1]])
+                        return kinds[i][0];
+        return _VF_ATTRIBUTE_MAX;
+}
+
+static Verdict check_identity(const Request *r, const RequestAttributes *a, Refusal *ret) {
+        Target own = find_target(r, a->slot);
+
+        if (!(a->attributes.set & VF_IDENTITY_BITS))
+                return VERDICT_NONE;
+        if (own.n > 1)
+                return invalid(ret, "Give each slot its own.",
+                               "The %u VFs of pool '%s' cannot all have the same mac=, node-guid= or port-guid=.",
+                               own.n, a->slot);
+        for (const RequestAttributes *b = r->attributes; b < a; b++) {
+                VfAttribute same = shared_identity(&a->attributes, &b->attributes);
+                char value[VF_VALUE_MAX];
+                Target other;
+
+                if (same == _VF_ATTRIBUTE_MAX)
+                        continue;
+                other = find_target(r, b->slot);
+                if (other.pool == own.pool && other.first == own.first)
+                        continue;
+                return invalid(ret, "Give each slot its own.", "'%s' and '%s' cannot both have the %s %s.", b->slot,
+                               a->slot, vf_attribute_to_string(same),
+                               vf_value_format(same, a->attributes.value[same], value));
+        }
+        return VERDICT_NONE;
+}
+
+/* Counts are within bounds by now. */
+static Verdict check_attributes(const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_attributes; i++) {
+                const RequestAttributes *a = &r->attributes[i];
+                Target t = find_target(r, a->slot);
+                Verdict v;
+
+                if (!t.pool)
+                        return refuse_slot(r, a->slot, ret);
+                if (t.ambiguous)
+                        return invalid(ret, "Ask for one of the two pools only.",
+                                       "'%s' is the name of a pool and of another pool's slot.", a->slot);
+                v = check_identity(r, a, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return VERDICT_NONE;
+}
+
 Verdict request_check(const Request *r, Refusal *ret) {
-        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_cpus, check_memory,
-                                                                  check_cells };
+        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_cpus, check_memory, check_cells,
+                                                                  check_attributes };
 
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 Verdict v = checks[i](r, ret);

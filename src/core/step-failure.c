@@ -39,17 +39,49 @@ static const struct {
         { STEP_NUMVFS, EBUSY, "it has another number of VFs already; their users must let go of them first." },
         { STEP_NUMVFS, EIO,
           "the kernel made fewer VFs than it was asked for; they were removed again. See the kernel log." },
+        { STEP_RESET, ENOTTY, "the kernel lists ways to reset it, but none of them is possible now." },
+        { STEP_RESET, EAGAIN, "somebody else is at it." },
+        { STEP_RESET, EIO, "it did not come back from its reset." },
+        { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
+        { STEP_CHECK, ENXIO, "another device answers there." },
+        { STEP_ATTRIBUTES, EIO,
+          "the kernel took it, but shows another value; the PF's firmware or another program set it." },
+        { STEP_ATTRIBUTES, ENODEV, "the PF has no such VF any more." },
+        { STEP_ATTRIBUTES, EPERM, "the kernel does not allow it; the daemon needs CAP_NET_ADMIN." },
+        { STEP_ATTRIBUTES, EINVAL, "the PF's driver takes no such value." },
+        { STEP_ATTRIBUTES, EPROTONOSUPPORT, "the PF's driver knows no such VLAN protocol." },
+        { STEP_ATTRIBUTES, EOPNOTSUPP, "the PF's driver has no way to set one of these." },
+        { STEP_ATTRIBUTES, EADDRNOTAVAIL, "the subnet manager gave the port no such partition key." },
+        { STEP_ATTRIBUTES, EPROTO, "the kernel's answer could not be understood." },
+        { STEP_ATTRIBUTES, EBUSY, "the PF's interface is down or busy; bring it up." },
 };
 
-char *step_failure(const Step *s, int error) {
+/* Which of them the PF does not offer. NULL when that is not it. */
+static char *lacking(const Step *s, const VfAttributes *found) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to;
+
+        if (!found || vf_attributes_parse(s->to, &to, &problem) < 0)
+                return NULL;
+        vf_attributes_keep(&to, ~found->set);
+        return to.set != 0 ? vf_attributes_format(&to) : NULL;
+}
+
+char *step_failure(const Step *s, int error, const VfAttributes *found) {
+        _cleanup_free_ char *missing = error == -EOPNOTSUPP ? lacking(s, found) : NULL;
         _cleanup_free_ char *what = step_describe(s);
+        StepKind kind = s->kind == STEP_OFFERED ? STEP_ATTRIBUTES : s->kind;
         const char *cause = NULL;
         char *text = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
-                if (causes[i].kind == s->kind && causes[i].error == -error)
+                if (causes[i].kind == kind && causes[i].error == -error)
                         cause = causes[i].cause;
-        if (cause)
+        if (missing)
+                (void) string_replace(
+                        &text, "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
+                        found->set == 0 ? ", nor any other attribute; is its network interface there?" : "");
+        else if (cause)
                 (void) string_replace(&text, "Failed to %s: %s", what ?: "do a step", cause);
         else
                 (void) string_replace(&text, "Failed to %s: %s.", what ?: "do a step", strerror(-error));

@@ -33,7 +33,8 @@ static int remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
         return r < 0 ? r : step_list_add(l, STEP_REMOVE_VFS, pf->address, from, "0");
 }
 
-int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, StepList **ret) {
+int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
+                  StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         char to[COUNT_MAX];
         int r = l ? 0 : -ENOMEM;
@@ -52,6 +53,8 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, Ste
         (void) snprintf(to, sizeof(to), "%u", count);
         if (r == 0 && count > 0)
                 r = step_list_add(l, STEP_NUMVFS, pf->address, "0", to);
+        for (unsigned i = 0; r == 0 && attributes && i < count; i++)
+                r = step_list_add_attributes(l, STEP_OFFERED, pf->address, i, &attributes[i]);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

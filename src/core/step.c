@@ -32,12 +32,34 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
         return 0;
 }
 
-int step_list_add_vf(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const char *from, const char *to) {
-        int r = step_list_add(l, kind, pf, from, to);
+int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to) {
+        _cleanup_free_ char *text = NULL;
+        int r;
 
+        if (to->set == 0)
+                return 0;
+        text = vf_attributes_format(to);
+        r = text ? step_list_add(l, kind, pf, NULL, text) : -ENOMEM;
         if (r == 0)
                 l->steps[l->n - 1].vf = vf;
         return r;
+}
+
+int step_keep_offered(Step *s, const VfAttributes *found) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to;
+        char *text;
+        int r = vf_attributes_parse(s->to, &to, &problem);
+
+        if (r < 0)
+                return r;
+        vf_attributes_keep(&to, found->set);
+        text = vf_attributes_format(&to);
+        if (!text)
+                return -ENOMEM;
+        free(s->to);
+        s->to = text;
+        return 0;
 }
 
 char *step_describe(const Step *s) {
@@ -66,9 +88,18 @@ char *step_describe(const Step *s) {
         case STEP_NUMVFS:
                 (void) string_replace(&text, "create %s VFs on %s", s->to, address);
                 break;
-        case STEP_IDENTITY:
+        case STEP_RESET:
+                (void) string_replace(&text, "reset %s", address);
+                break;
+        case STEP_CHECK:
+                (void) string_replace(&text, "look whether %s answers", address);
+                break;
         case STEP_ATTRIBUTES:
-                (void) string_replace(&text, "give VF %u of %s %s", s->vf, address, s->to);
+        case STEP_OFFERED:
+                if (*s->to)
+                        (void) string_replace(&text, "give VF %u of %s %s", s->vf, address, s->to);
+                else
+                        (void) string_replace(&text, "leave VF %u of %s as it is", s->vf, address);
                 break;
         case _STEP_KIND_MAX:
                 break;
@@ -95,6 +126,23 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         return now;
 }
 
+/* What was asked for must be had, what we made up need not. */
+static int give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *vf = inventory_find(inv, d->address);
+        VfAttributes generated = d->attributes, wanted = d->attributes;
+        int r;
+
+        if (!vf || a->domain)
+                return 0;
+        vf_attributes_keep(&generated, d->generated);
+        vf_attributes_keep(&wanted, ~d->generated);
+        /* Where nobody can tell which VF of its PF it is, nothing is made up; a step for what was asked for says so. */
+        if (vf->vf_index < 0)
+                generated.set = 0;
+        r = step_list_add_attributes(l, STEP_OFFERED, d->physfn, (unsigned) vf->vf_index, &generated);
+        return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, vf->vf_index, &wanted);
+}
+
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         const char *vfio = a->vfio_driver;
@@ -114,12 +162,16 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 if (now.with_host)
                         r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver, vfio);
         }
-        /* 3. Bind all. */
+        /* 3. Before a guest can see them. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
+                r = give_attributes(l, a, &a->devices[i], inv);
+        /* 4. Bind all. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 if (!present(a, &a->devices[i], inv).on_vfio)
                         r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL, vfio);
         if (r < 0)
                 return r;
+        l->tells_found = true;
         *ret = TAKE_PTR(l);
         return 0;
 }
@@ -129,8 +181,19 @@ static bool must_return(const Allocation *a, const AllocationDevice *d, const Pr
         return now->there && !now->with_host && !streq_ptr(d->prior_driver, a->vfio_driver);
 }
 
+/* Whatever becomes of the device: nobody else is to meet with what this allocation gave it. */
+static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *vf = inventory_find(inv, d->address);
+        VfAttributes baseline = d->baseline;
+
+        if (!vf || !d->has_baseline || vf->vf_index < 0)
+                return 0;
+        vf_attributes_keep(&baseline, d->attributes.set);
+        return step_list_add_attributes(l, STEP_OFFERED, d->physfn, vf->vf_index, &baseline);
+}
+
 static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
-                            const Present *now) {
+                            const Inventory *inv, const Present *now) {
         bool returns = must_return(a, d, now);
 
         switch (kind) {
@@ -140,6 +203,8 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
         case STEP_UNBIND:
                 return returns && now->on_vfio ? step_list_add(l, kind, d->address, a->vfio_driver, d->prior_driver)
                                                : 0;
+        case STEP_OFFERED:
+                return now->there ? restore_attributes(l, d, inv) : 0;
         default:
                 /* Driverless is where a work that was cut short leaves a device, its VFIO driver also its home. */
                 return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
@@ -170,33 +235,47 @@ static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
         return true;
 }
 
-int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, StepList **ret) {
+/* While it is still with VFIO: the host's driver is not to meet with what a guest left behind. */
+static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
+        int r = 0;
+
+        if (!now->there || !now->on_vfio || d->role == DEVICE_ROLE_HELD)
+                return 0;
+        r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
+        return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, NULL, NULL);
+}
+
+int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {
         /*
          * 1. Allow the driver it came from, by name: that works where its ids would not, as for a VF of a PF with
          * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c) or a device another driver's new_id would
          * catch. 2. Unbind all before binding any: while a member is on VFIO and in use the kernel refuses host drivers
-         * in its group. 3. Give each back to its driver.
+         * in its group. 3. VFs as they were before a driver sees them. 4. Give each back to its driver.
          */
-        static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
+        static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_OFFERED, STEP_BIND };
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        bool keep;
         int r = 0;
 
         if (!l)
                 return -ENOMEM;
         l->gone_is_done = true;
         /* What is not whole cannot be kept as it is. */
-        if (after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv)) {
-                *ret = TAKE_PTR(l);
-                return 0;
+        keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
+        for (size_t i = 0; r == 0 && scrub && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                r = scrub_device(l, &a->devices[i], &now);
         }
         for (size_t k = 0; k < ELEMENTSOF(order); k++)
                 for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                         Present now = present(a, &a->devices[i], inv);
 
-                        r = add_release_step(l, order[k], a, &a->devices[i], &now);
+                        if (!keep || order[k] == STEP_OFFERED)
+                                r = add_release_step(l, order[k], a, &a->devices[i], inv, &now);
                 }
-        /* 4. The override as it was; this does not unbind. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+        /* 5. The override as it was; this does not unbind. */
+        for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
 
                 r = restore_override(l, a, &a->devices[i], &now);

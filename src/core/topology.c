@@ -175,6 +175,7 @@ static int make_groups(Inventory *inv) {
  */
 static void check_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
         uint32_t mark = (uint32_t) inventory_device_index(inv, pf) + 1;
+        bool whole = pf->n_vfs == pf->n_virtfns;
         size_t n = 0;
 
         for (size_t i = 0; i < pf->n_vfs; i++) {
@@ -186,6 +187,8 @@ static void check_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
                 if (vf->type == PCI_TYPE_VF && !pci_address_equal(vf->physfn, pf->address))
                         continue;
                 listed[at] = mark;
+                /* The kernel numbers them without gaps; where one was left out nobody can tell which. */
+                inv->devices[at].vf_index = whole ? (int) i : -1;
                 pf->vfs[n++] = pf->vfs[i];
         }
         pf->n_vfs = n;
@@ -216,6 +219,8 @@ static int make_functions(Inventory *inv) {
 
         if (!listed)
                 return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++)
+                inv->devices[i].vf_index = -1;
         for (size_t i = 0; i < inv->n_devices; i++)
                 check_vfs(inv, inv->devices + i, listed);
         r = add_unlisted_vfs(inv, listed);

@@ -41,6 +41,10 @@ static const Verb verbs[] = {
         { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens", monitor_notes },
         { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
           "Record this machine: a .tree file on stdout", snapshot_notes, "it writes to standard output, use > " },
+        { "history", verb_history, "DEVICE", 1, 1, BIT(OPTION_LINES),
+          "Tell what happened to a device, and who had it" },
+        { "quarantine", verb_quarantine, "[DEVICE]", 0, 1, BIT(OPTION_CLEAR) | BIT(OPTION_NO_WAIT),
+          "List devices in quarantine, or give one back" },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };
@@ -67,9 +71,21 @@ static int print_usage(void) {
         return EXIT_SUCCESS;
 }
 
+static void print_operands(void) {
+        puts("\n  POOL=COUNT               So many devices of a pool; they are in slots POOL0, POOL1...\n"
+             "  SLOT:ATTRIBUTE=VALUE[,ATTRIBUTE=VALUE...]\n"
+             "                           What the VF of a slot is to have, or all of a POOL:\n"
+             "                           eth-vf0:vlan=100,trust=on");
+}
+
 static int print_verb_usage(const Verb *verb) {
-        printf("Usage: passthroughctl %s [OPTION...]%s%s\n%s.\n\nOptions:\n", verb->name, *verb->arguments ? " " : "",
-               verb->arguments, verb->help);
+        bool request = (verb->options & OPTIONS_REQUEST) == OPTIONS_REQUEST;
+
+        printf("Usage: passthroughctl %s [OPTION...]%s%s%s\n%s.\n", verb->name, *verb->arguments ? " " : "",
+               verb->arguments, request ? " [SLOT:ATTRIBUTES...]" : "", verb->help);
+        if (request)
+                print_operands();
+        puts("\nOptions:");
         options_print(verb->options, verb->notes);
         options_print(OPTIONS_GLOBAL, verb->notes);
         return EXIT_SUCCESS;

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "bus/names.h"
 #include "ctl/options.h"
 #include "ctl/report.h"
 #include "util/strings.h"
@@ -41,6 +42,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0, "legacy, preferred, socket or required" },
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_TEXT, "LIMIT", 0,
                                "GPU to NIC: switch, root-complex, node, any" },
+        [OPTION_FORCE] = { "--force", 0, OPTION_TYPE_FLAG, NULL, 0, "The boot VGA and the console's card too" },
         [OPTION_GENERATION] = { "--generation", 0, OPTION_TYPE_NUMBER, "N", UINT64_MAX,
                                 "Only if it still is of this generation" },
         [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in, - for stdin" },
@@ -48,6 +50,8 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "How far GPUs and NICs are apart" },
         [OPTION_IDENTITIES] = { "--identities", 0, OPTION_TYPE_FLAG, NULL, 0,
                                 "Serial numbers, MACs, names as they are" },
+        [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", BUS_HISTORY_MAX, "Only the last N, at most 1000" },
+        [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "Give it back: somebody has looked at it" },
 };
 
 /* getopt_long()'s view of the table. Values are above all letters. */

@@ -59,11 +59,16 @@ int reply_show(const Args *args, const char *member, const char *argument, Reply
         return 0;
 }
 
+int reply_device_address(const char *operand, char **ret) {
+        const char *colon = strchr(operand, ':');
+
+        return string_replace(ret, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", operand);
+}
+
 int reply_show_device(const Args *args, const char *address, ReplyPrint print) {
-        const char *colon = strchr(address, ':');
         _cleanup_free_ char *full = NULL;
 
-        if (string_replace(&full, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", address) < 0)
+        if (reply_device_address(address, &full) < 0)
                 return report_errno(args, -ENOMEM, "Cannot make a call");
         return reply_show(args, "Explain", full, print);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* POOL=COUNT arguments and request options into the a{sv} of Plan and Allocate. */
+/* POOL=COUNT and SLOT:ATTRIBUTES arguments and request options into the a{sv} of Plan and Allocate. */
 #include <errno.h>
 
 #include "bus/names.h"
@@ -13,7 +13,8 @@ static int pool_count_parse(const Args *args, const char *argument, PoolCount *r
         int r;
 
         if (!equals || equals == argument)
-                return report_usage(args, "'%s' is not POOL=COUNT, such as gpu=1", argument);
+                return report_usage(args, "'%s' is neither POOL=COUNT, such as gpu=1, nor SLOT:ATTRIBUTE=VALUE",
+                                    argument);
         r = parse_unsigned(equals + 1, UINT32_MAX, &count);
         if (r == -ERANGE)
                 return report_usage(args, "the count in '%s' is too large", argument);
@@ -26,17 +27,38 @@ static int pool_count_parse(const Args *args, const char *argument, PoolCount *r
         return ret->pool ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
 
+/* "eth-vf0:mac=02:00:00:00:00:01,vlan=100": no pool has a colon in its name. */
+static bool is_slot_attributes(const char *argument) {
+        size_t n = strcspn(argument, ":=");
+
+        return argument[n] == ':';
+}
+
+static int slot_attributes_parse(const Args *args, const char *argument, SlotAttributes *ret) {
+        const char *colon = strchr(argument, ':');
+        SlotAttributes s;
+
+        if (colon == argument || !strchr(colon, '='))
+                return report_usage(args, "'%s' is not SLOT:ATTRIBUTE=VALUE[,...], such as eth-vf0:vlan=100,trust=on",
+                                    argument);
+        s = (SlotAttributes){ .slot = strndup(argument, (size_t) (colon - argument)), .attributes = strdup(colon + 1) };
+        *ret = s;
+        return s.slot && s.attributes ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
+}
+
 int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
         _cleanup_pool_counts_ PoolCounts p = { 0 };
 
         p.items = calloc(args->n_operands + 1, sizeof(*p.items));
-        if (!p.items)
+        p.slots = calloc(args->n_operands + 1, sizeof(*p.slots));
+        if (!p.items || !p.slots)
                 return report_errno(args, -ENOMEM, "Cannot read the arguments");
         for (size_t i = first; i < args->n_operands; i++) {
-                int r = pool_count_parse(args, args->operands[i], &p.items[p.n]);
+                const char *argument = args->operands[i];
+                int r = is_slot_attributes(argument) ? slot_attributes_parse(args, argument, &p.slots[p.n_slots++])
+                                                     : pool_count_parse(args, argument, &p.items[p.n++]);
                 if (r != 0)
                         return r;
-                p.n++;
         }
         *ret = p;
         p = (PoolCounts){ 0 };
@@ -46,25 +68,49 @@ int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
 void pool_counts_done(PoolCounts *p) {
         for (size_t i = 0; i < p->n; i++)
                 free(p->items[i].pool);
+        for (size_t i = 0; i < p->n_slots; i++) {
+                free(p->slots[i].slot);
+                free(p->slots[i].attributes);
+        }
         free(p->items);
+        free(p->slots);
         *p = (PoolCounts){ 0 };
 }
 
-static int append_devices(const PoolCounts *pools, sd_bus_message *m) {
+/* An entry whose value is an array, ready for its elements. */
+static int open_array(sd_bus_message *m, const char *key, const char *array, const char *element) {
         int r;
 
         r = sd_bus_message_open_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv");
         if (r >= 0)
-                r = sd_bus_message_append(m, "s", REQUEST_KEY_DEVICES);
+                r = sd_bus_message_append(m, "s", key);
         if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, "a(su)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, "(su)");
-        for (size_t i = 0; r >= 0 && i < pools->n; i++)
-                r = sd_bus_message_append(m, "(su)", pools->items[i].pool, pools->items[i].count);
+                r = sd_bus_message_open_container(m, SD_BUS_TYPE_VARIANT, array);
+        return r < 0 ? r : sd_bus_message_open_container(m, SD_BUS_TYPE_ARRAY, element);
+}
+
+static int close_array(sd_bus_message *m) {
+        int r = 0;
+
         for (size_t open = 3; r >= 0 && open > 0; open--)
                 r = sd_bus_message_close_container(m);
         return r;
+}
+
+static int append_devices(const PoolCounts *pools, sd_bus_message *m) {
+        int r = open_array(m, REQUEST_KEY_DEVICES, "a(su)", "(su)");
+
+        for (size_t i = 0; r >= 0 && i < pools->n; i++)
+                r = sd_bus_message_append(m, "(su)", pools->items[i].pool, pools->items[i].count);
+        return r < 0 ? r : close_array(m);
+}
+
+static int append_attributes(const PoolCounts *pools, sd_bus_message *m) {
+        int r = open_array(m, REQUEST_KEY_VFS, "a{ss}", "{ss}");
+
+        for (size_t i = 0; r >= 0 && i < pools->n_slots; i++)
+                r = sd_bus_message_append(m, "{ss}", pools->slots[i].slot, pools->slots[i].attributes);
+        return r < 0 ? r : close_array(m);
 }
 
 typedef struct RequestOption {
@@ -77,11 +123,14 @@ static const RequestOption request_options[] = {
         { OPTION_CPUS, REQUEST_KEY_CPUS, 'u' },           { OPTION_MEMORY, REQUEST_KEY_MEMORY, 't' },
         { OPTION_PAGE_SIZE, REQUEST_KEY_PAGE_SIZE, 't' }, { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },           { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
+        { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },
 };
 
 static int append_option(const Args *args, const RequestOption *o, sd_bus_message *m) {
         if (o->type == 's')
                 return sd_bus_message_append(m, "{sv}", o->key, "s", args->text[o->option]);
+        if (o->type == 'b')
+                return sd_bus_message_append(m, "{sv}", o->key, "b", true);
         if (o->type == 'u')
                 return sd_bus_message_append(m, "{sv}", o->key, "u", (uint32_t) args->number[o->option]);
         return sd_bus_message_append(m, "{sv}", o->key, "t", args->number[o->option]);
@@ -96,6 +145,8 @@ int request_append(const Args *args, const char *name, const PoolCounts *pools, 
                 r = sd_bus_message_open_container(call, SD_BUS_TYPE_ARRAY, "{sv}");
         if (r >= 0 && pools->n > 0)
                 r = append_devices(pools, call);
+        if (r >= 0 && pools->n_slots > 0)
+                r = append_attributes(pools, call);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(request_options); i++)
                 if (args_has(args, request_options[i].option))
                         r = append_option(args, &request_options[i], call);

@@ -82,7 +82,6 @@ static int change(Client *c, const char *pf, uint64_t count) {
 }
 
 int verb_sriov(const Args *args) {
-        const char *colon = strchr(args->operands[0], ':');
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_free_ char *pf = NULL;
         uint64_t count = 0;
@@ -92,8 +91,7 @@ int verb_sriov(const Args *args) {
                 return report_usage(args, "'%s' is not a number of VFs, 0 to %u", args->operands[1], COUNT_MAX);
         if (args->n_operands < 2 && args_has(args, OPTION_NO_WAIT))
                 return report_usage(args, "sriov takes --no-wait only with a number of VFs");
-        /* An address without a domain is one of domain 0000. */
-        if (string_replace(&pf, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", args->operands[0]) < 0)
+        if (reply_device_address(args->operands[0], &pf) < 0)
                 return report_errno(args, -ENOMEM, "Cannot make a call");
         r = client_new(args, &c);
         if (r < 0)

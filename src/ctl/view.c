@@ -167,6 +167,32 @@ void view_device(json_object *d) {
         view_member("Fault", d, "fault");
 }
 
+/* "mac=02:00:00:00:00:01 spoof-check=on", as it is asked for. NULL when there are none, or no memory. */
+static char *join_attributes(json_object *device) {
+        json_object *attributes;
+        char *text;
+        size_t size, n = 0;
+        FILE *f;
+
+        if (!json_object_object_get_ex(device, "attributes", &attributes) ||
+            !json_object_is_type(attributes, json_type_object))
+                return NULL;
+        f = memory_open(&text, &size);
+        if (!f)
+                return NULL;
+        json_object_object_foreach(attributes, key, value) {
+                const char *s = reply_cell(attributes, key);
+
+                if (json_object_is_type(value, json_type_boolean))
+                        s = json_object_get_boolean(value) ? "on" : "off";
+                fputs(n++ ? " " : "", f);
+                for (const char *c = key; *c; c++)
+                        fputc(*c == '_' ? '-' : *c, f);
+                fprintf(f, "=%s", s);
+        }
+        return memory_close(f, &text);
+}
+
 static void view_devices(json_object *a) {
         _cleanup_free_ char *held = view_held(a, " ");
         size_t n = 0;
@@ -175,12 +201,15 @@ static void view_devices(json_object *a) {
                 json_object *d = reply_element(a, "devices", i);
                 const char *slot = reply_cell(d, "slot"), *guest = reply_text(d, "guest_address");
                 const char *pf = reply_text(d, "physical_function");
+                _cleanup_free_ char *attributes = join_attributes(d);
 
                 if (is_held(d))
                         continue;
                 view_field(n++ ? "" : "Devices", "%-8s %s%s%s%s%s%s", slot, reply_cell(d, "address"),
                            guest ? ", domain address " : "", guest ? guest : "", pf ? ", VF of " : "", pf ? pf : "",
                            streq_ptr(reply_text(d, "role"), "companion") ? ", companion" : "");
+                if (attributes && *attributes)
+                        view_field("", "%-8s %s", "", attributes);
         }
         if (held && *held)
                 view_field("Held with it", "%s", held);

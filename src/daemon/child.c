@@ -3,12 +3,14 @@
 #include "daemon/child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int child_settle(pid_t parent, const char *name, int report) {
+int child_settle(pid_t parent, const char *name, int report, int go) {
         sigset_t none;
+        int high;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -20,8 +22,9 @@ int child_settle(pid_t parent, const char *name, int report) {
          * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for
          * ever would keep the daemon's bus name from its successor.
          */
-        if (report != CHILD_REPORT_FD && dup2(report, CHILD_REPORT_FD) < 0)
+        high = fcntl(go, F_DUPFD, CHILD_GO_FD + 1);
+        if (high < 0 || dup2(report, CHILD_REPORT_FD) < 0 || dup2(high, CHILD_GO_FD) < 0)
                 return -errno;
-        (void) close_range(CHILD_REPORT_FD + 1, ~0U, 0);
+        (void) close_range(CHILD_GO_FD + 1, ~0U, 0);
         return 0;
 }

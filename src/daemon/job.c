@@ -33,6 +33,7 @@ struct Job {
         bool has_result;
         pid_t pid; /* 0: none */
         int fd;
+        int go; /* tells the child to go on; -1 when it has all it waits for */
         sd_event_source *io, *child, *timer, *defer;
         const Sysfs *fs;
         unsigned timeout_sec;
@@ -59,7 +60,7 @@ int job_new(uint32_t id, const char *verb, const char *subject, StepList *steps,
         job->verb = verb;
         job->steps = steps;
         job->current = steps->n;
-        job->fd = -1;
+        job->fd = job->go = -1;
         if (string_copy(&job->subject, subject) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(job);
@@ -76,6 +77,7 @@ Job *job_free(Job *job) {
         sd_event_source_disable_unref(job->timer);
         sd_event_source_disable_unref(job->defer);
         cleanup_close(&job->fd);
+        cleanup_close(&job->go);
         step_list_free(job->steps);
         free(job->subject);
         free(job->step);
@@ -140,8 +142,30 @@ static void set_result(Job *job, JobResult result) {
         job->callbacks->on_result(job, result, job->userdata);
 }
 
+static bool is_about_attributes(const Step *step) {
+        return step->kind == STEP_ATTRIBUTES || step->kind == STEP_OFFERED;
+}
+
+static void close_go(Job *job) {
+        cleanup_close(&job->go);
+        job->go = -1;
+}
+
+/* Told to go on, or without its byte: then it ends, having written nothing. */
+static void let_go_on(Job *job, bool may) {
+        if (!may || write(job->go, &(char){ 0 }, 1) != 1)
+                (void) string_replace(&job->message, "What its VFs had before could not be written to the ledger.");
+        close_go(job);
+}
+
+static void on_condemned(Job *job, const Step *step, int error) {
+        _cleanup_free_ char *message = step_failure(step, error, NULL);
+
+        job->callbacks->on_condemned(job, step, message ?: "Out of memory.", job->userdata);
+}
+
 static void on_report(Job *job, const Report *report) {
-        const Step *step;
+        Step *step;
 
         if (report->step >= job->steps->n)
                 return;
@@ -157,7 +181,19 @@ static void on_report(Job *job, const Report *report) {
                 break;
         case REPORT_FAILED:
                 free(job->message);
-                job->message = step_failure(step, report->error);
+                job->message = step_failure(step, report->error, is_about_attributes(step) ? &report->found : NULL);
+                break;
+        case REPORT_CONDEMNED:
+                on_condemned(job, step, report->error);
+                break;
+        case REPORT_FOUND:
+                /* The child does the same; here it is for what people are told. */
+                if (step->kind == STEP_OFFERED)
+                        (void) step_keep_offered(step, &report->found);
+                job->callbacks->on_found(job, step, &report->found, job->userdata);
+                break;
+        case REPORT_ALL_FOUND:
+                let_go_on(job, job->callbacks->on_all_found(job, job->userdata) >= 0);
                 break;
         case REPORT_UNDO_FAILED:
                 (void) string_replace(&job->message, "%s Undoing it failed too: %s is not as it was (%s).",
@@ -218,9 +254,12 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static void send_report(const Report *report, void *userdata) {
+static int send_report(const Report *report, void *userdata) {
         /* The parent is gone when this fails; so are we. */
         (void) !write(CHILD_REPORT_FD, report, sizeof(*report));
+        if (report->kind != REPORT_ALL_FOUND)
+                return 0;
+        return read(CHILD_GO_FD, &(char){ 0 }, 1) == 1 ? 0 : -ECANCELED;
 }
 
 /* go: the parent sends a byte when it watches us, or is gone; without it nothing is written. */
@@ -231,7 +270,7 @@ _Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, 
         if (read(go, &(char){ 0 }, 1) != 1)
                 _exit(CHILD_FAILED_DIRTY);
         /* A restarted daemon takes the work up again; two writers must not meet. */
-        if (child_settle(parent, "passthroughd-job", fd) < 0)
+        if (child_settle(parent, "passthroughd-job", fd, go) < 0)
                 _exit(CHILD_FAILED_DIRTY);
         r = sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs);
         if (r == 0)
@@ -253,8 +292,8 @@ static int watch(Job *job, sd_event *event, unsigned timeout_sec) {
         return r;
 }
 
-/* Forks; *ret_go is the descriptor on which the child waits for its byte. */
-static int fork_child(Job *job, const Sysfs *fs, int *ret_go) {
+/* Forks; the child waits for its byte on the other end of job->go. */
+static int fork_child(Job *job, const Sysfs *fs) {
         _cleanup_close_ int report_read = -1, report_write = -1, go_read = -1, go_write = -1;
         pid_t parent = getpid();
         int fds[2];
@@ -278,21 +317,20 @@ static int fork_child(Job *job, const Sysfs *fs, int *ret_go) {
         }
         (void) fcntl(report_read, F_SETFL, O_NONBLOCK);
         job->fd = TAKE_FD(report_read);
-        *ret_go = TAKE_FD(go_write);
+        job->go = TAKE_FD(go_write);
         return 0;
 }
 
 static int begin(Job *job, sd_event *event) {
-        _cleanup_close_ int go = -1;
-        int r = fork_child(job, job->fs, &go);
+        int r = fork_child(job, job->fs);
 
         if (r < 0)
                 return r;
         r = watch(job, event, job->timeout_sec);
-        if (r >= 0 && write(go, &(char){ 0 }, 1) == 1)
+        if (r >= 0 && write(job->go, &(char){ 0 }, 1) == 1)
                 return 0;
         /* Without its byte it ends, having written nothing. */
-        (void) close(TAKE_FD(go));
+        close_go(job);
         (void) waitpid(job->pid, NULL, 0);
         job->pid = 0;
         return r < 0 ? r : -EIO;

@@ -82,7 +82,7 @@ int main(int argc, char *argv[]) {
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &early, NULL);
-        r = manager_new(arg_sysroot, arg_config, state_dir, &m);
+        r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;
         /* A peer that went away shows as an error where it is written to. */

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <systemd/sd-id128.h>
 
+#include "core/vfidentity.h"
 #include "daemon/manager.h"
-#include "host/holders.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -18,8 +18,18 @@ static void prepare_begun(Manager *m, const ManagerJob *mj);
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static const JobKind prepare_kind = { .verb = "prepare", .begun = prepare_begun, .finished = prepare_finished };
-static const JobKind release_kind = { .verb = "release", .finished = release_finished };
+static const JobKind prepare_kind = {
+        .verb = "prepare",
+        .begun = prepare_begun,
+        .found = manager_found_attributes,
+        .all_found = manager_all_attributes_found,
+        .finished = prepare_finished,
+};
+static const JobKind release_kind = {
+        .verb = "release",
+        .condemned = manager_condemned,
+        .finished = release_finished,
+};
 
 Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
         if (m->node.ledger->read_only)
@@ -73,40 +83,29 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                       "Drivers change faster than a plan can be made.");
 }
 
-Verdict manager_check_holders(const Manager *m, const Allocation *a, bool bound_too, Refusal *ret) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
-                Holder holder;
-                /* Another card at the address is not ours to ask about. */
-                bool ours = dev && allocation_device_is(&a->devices[i], dev);
-                bool bound = ours && streq_ptr(dev->driver, a->vfio_driver);
-                int r = (bound && bound_too) || (ours && !bound && dev->vfio)
-                                ? holders_of_device(m->fs, dev->address, dev->iommu_group, &holder)
-                                : 0;
-
-                if (r < 0)
-                        return refuse(ret, VERDICT_BUSY, &dev->address,
-                                      "Give the daemon the right to read /proc/PID/fd of all processes.",
-                                      "It cannot be told whether a guest uses %s: %s.", PCI_ADDRESS_STR(dev->address),
-                                      strerror(-r));
-                if (r == 0)
-                        continue;
-                return refuse(ret, VERDICT_BUSY, &dev->address, "Stop the guest first.",
-                              "%s is in use by process %d (%s).", PCI_ADDRESS_STR(dev->address), holder.pid,
-                              holder.command);
-        }
-        return VERDICT_NONE;
-}
-
 static Verdict refuse_storage(Refusal *ret, int error) {
         return refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
                       "The ledger could not be written: %s.", strerror(-error));
+}
+
+/* Who will ask why the screen is dark finds it in the journal. */
+static void log_forced(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices && a->forced; i++) {
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
+                const char *address = PCI_ADDRESS_STR(a->devices[i].address);
+
+                if (dev && pci_device_is_display(dev))
+                        log_full(LOG_WARNING, 0, (&(LogFields){ .device = address, .allocation = a->name }),
+                                 "%s goes to '%s' by force of uid %u, though %s.", address, a->name, a->owner,
+                                 dev->boot_vga ? "it is the boot VGA" : "the host's console is on it");
+        }
 }
 
 /* Name, identity and generation; then into the ledger and onto disk. On VERDICT_NONE the ledger owns *a, which is NULL
  * then. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
+        PlanContext c = node_context(&m->node);
         sd_id128_t id;
         Verdict v;
         int r = string_copy(&claimed->name, name);
@@ -120,7 +119,9 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         (void) sd_id128_to_uuid_string(id, claimed->id);
         claimed->owner = owner;
         claimed->state = ALLOCATION_PREPARING;
-        v = ledger_claim(m->node.ledger, m->node.inventory, m->node.config, claimed, ret);
+        v = vf_identity_assign(claimed, &c, m->identity, ret);
+        if (v == VERDICT_NONE)
+                v = ledger_claim(m->node.ledger, m->node.inventory, m->node.config, claimed, ret);
         if (v != VERDICT_NONE)
                 return v;
         r = store_save(m->store, claimed);
@@ -152,6 +153,7 @@ static void forget(Manager *m, Allocation *a) {
         a = ledger_remove(m->node.ledger, a->name);
         server_allocation_removed(m->server, a->name);
         manager_publish_allocation(m, a);
+        manager_record_allocation(m, HISTORY_RELEASED, a, NULL);
         allocation_free(a);
 }
 
@@ -205,7 +207,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE)
                 v = plan_on_fresh_facts(m, request, &plan, ret);
         if (v == VERDICT_NONE)
-                v = manager_check_holders(m, plan->allocation, true, ret);
+                v = manager_check_use(m, plan->allocation, USE_ALLOCATE, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = TAKE_PTR(plan->allocation);
@@ -213,9 +215,11 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         v = reserve(m, name, owner, &a, ret);
         if (v != VERDICT_NONE)
                 return v;
+        log_forced(m, reserved);
         v = manager_start_prepare(m, reserved, ret_job, ret);
         if (v != VERDICT_NONE) {
                 server_allocation_new(m->server, name);
+                manager_record_allocation(m, HISTORY_RESERVED, reserved, NULL);
                 forget(m, reserved);
                 return v;
         }
@@ -229,6 +233,7 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
                 return;
         server_allocation_new(m->server, a->name);
         manager_publish_allocation(m, a);
+        manager_record_allocation(m, HISTORY_RESERVED, a, NULL);
         log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),
                  "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", a->name, a->owner, a->n_devices,
                  a->n_pins, FORMAT_SIZE(allocation_memory(a)));
@@ -248,6 +253,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                         return JOB_FAILED_DIRTY;
                 }
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
+                manager_record_allocation(m, HISTORY_READY, a, NULL);
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
                 break;
         case JOB_FAILED:
@@ -270,7 +276,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         Verdict v;
         int r;
 
-        if (steps_release(a, m->node.inventory, manager_after_release(m, a), &steps) < 0)
+        if (steps_release(a, m->node.inventory, manager_after_release(m, a), true, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
@@ -327,7 +333,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         if (refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         manager_publish_allocation(m, a);
-        v = manager_check_holders(m, a, true, ret);
+        v = manager_check_use(m, a, USE_RELEASE, ret);
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }
 
@@ -340,6 +346,7 @@ static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult re
         switch (result) {
         case JOB_DONE:
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);
+                manager_quarantine_used(m, a);
                 forget(m, a);
                 break;
         case JOB_FAILED:

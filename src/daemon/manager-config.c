@@ -8,6 +8,7 @@
 #include "core/promise.h"
 #include "daemon/manager.h"
 #include "host/configfiles.h"
+#include "host/critical.h"
 #include "util/log.h"
 #include "util/messages.h"
 
@@ -94,8 +95,16 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         manager_log_policy(policy);
         log_dropped(m);
         log_info("Took the configuration, %zu files.", config->n_files);
+        manager_write_options(m, true);
         manager_publish(m);
         manager_go_on_starting(m);
+}
+
+/* What the host needs is the configuration's to say too. */
+static int make_policy(Manager *m, const Config *config, Policy **ret) {
+        int r = critical_mark(m->fs, config, m->node.inventory);
+
+        return r < 0 ? r : policy_new(config, m->node.inventory, ret);
 }
 
 static Verdict reload(Manager *m, Refusal *ret) {
@@ -103,7 +112,7 @@ static Verdict reload(Manager *m, Refusal *ret) {
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
         _cleanup_refusal_ Refusal twice = { 0 };
 
-        if (load_config(m, &config) < 0 || policy_new(config, m->node.inventory, &policy) < 0)
+        if (load_config(m, &config) < 0 || make_policy(m, config, &policy) < 0)
                 return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
                               "The configuration could not be read. The old one stays.");
         if (config->unreadable)
@@ -138,6 +147,9 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
                 (void) sd_notify(false, "READY=1");
         if (v == VERDICT_NONE)
                 return v;
+        /* The inventory is marked as the configuration wanted it that is not taken. */
+        if (critical_mark(m->fs, m->node.config, m->node.inventory) < 0 || node_remake_policy(&m->node) < 0)
+                log_warning("Out of memory: what the host needs is found anew before the next allocation.");
         /* It is about a device when that would be offered twice. */
         log_full(LOG_ERR, 0, (&(LogFields){ .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
                  why.message, why.remedy);

@@ -9,7 +9,6 @@
 #include "host/scan.h"
 #include "util/digest.h"
 #include "util/log.h"
-#include "util/messages.h"
 #include "util/strings.h"
 
 /* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
@@ -58,18 +57,16 @@ bool manager_is_busy(const Manager *m, PciAddress address) {
 }
 
 /* The promise stands, and an admin has to know. */
-static void log_presence(const Claim *claim, bool there) {
-        const LogFields fields = { .id = there ? NULL : MESSAGE_DEVICE_MISSING,
-                                   .device = PCI_ADDRESS_STR(claim->address),
-                                   .allocation = claim->allocation->name };
+static void tell_presence(Manager *m, const Claim *claim, bool there) {
+        const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
         if (there)
-                log_full(LOG_NOTICE, 0, &fields, "%s, which '%s' has, is on this node again.", fields.device,
-                         fields.allocation);
+                manager_record(m, HISTORY_BACK, claim->address, claim->allocation,
+                               "%s, which '%s' has, is on this node again.", device, name);
         else
-                log_full(LOG_WARNING, 0, &fields,
-                         "%s is not on this node any more; '%s', which has it, is kept until it is released.",
-                         fields.device, fields.allocation);
+                manager_record(m, HISTORY_MISSING, claim->address, claim->allocation,
+                               "%s is not on this node any more; '%s', which has it, is kept until it is released.",
+                               device, name);
 }
 
 static void check_claims(Manager *m, const Inventory *old) {
@@ -79,7 +76,7 @@ static void check_claims(Manager *m, const Inventory *old) {
 
                 if (there == !!inventory_find(old, claim->address))
                         continue;
-                log_presence(claim, there);
+                tell_presence(m, claim, there);
                 manager_check_presence(m, ledger_find(m->node.ledger, claim->allocation->name));
         }
 }
@@ -112,6 +109,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
                 log_warning("%s %s", twice->message, twice->remedy);
         if (!old)
                 return 0;
+        manager_write_options(m, false);
         check_claims(m, old);
         manager_check_vfs(m, old);
         find_arrived(m, old);
@@ -189,8 +187,10 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
 static uint64_t critical_digest(const Inventory *inv) {
         uint64_t digest = digest_string(DIGEST_START, inv->critical_unknown);
 
-        for (size_t i = 0; i < inv->n_devices; i++)
+        for (size_t i = 0; i < inv->n_devices; i++) {
                 digest = digest_string(digest, inv->devices[i].critical);
+                digest = digest_string(digest, inv->devices[i].console);
+        }
         return digest;
 }
 
@@ -201,12 +201,13 @@ int manager_refresh_host(Manager *m) {
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
         if (r == 0)
-                r = critical_mark(m->fs, m->node.inventory);
+                r = critical_mark(m->fs, m->node.config, m->node.inventory);
         if (r < 0 || critical_digest(m->node.inventory) == before)
                 return r;
         r = node_remake_policy(&m->node);
         if (r < 0)
                 return r;
+        manager_write_options(m, false);
         manager_publish(m);
         return 1;
 }

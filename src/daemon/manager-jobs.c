@@ -70,6 +70,27 @@ static void on_step(Job *job, void *userdata) {
         server_job_changed(m->server, job_id(job));
 }
 
+static void on_found(Job *job, const Step *step, const VfAttributes *found, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        mj->kind->found(m, mj, step, found);
+}
+
+static void on_condemned(Job *job, const Step *step, const char *message, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        mj->kind->condemned(m, mj, step, message);
+}
+
+static int on_all_found(Job *job, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        return mj->kind->all_found(m, mj);
+}
+
 /* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */
 static void mark_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
@@ -79,12 +100,20 @@ static void mark_stuck(Manager *m, const Job *job) {
         if (!step || string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
                                     PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
-        log_full(LOG_ERR, 0,
-                 (&(LogFields){ .id = MESSAGE_DEVICE_STUCK,
-                                .device = PCI_ADDRESS_STR(step->device),
-                                .allocation = job_subject(job) }),
-                 "%s", message);
+        manager_record(m, HISTORY_STUCK, step->device, ledger_holder(m->node.ledger, step->device), "%s", message);
         (void) ledger_withhold(m->node.ledger, step->device, VERDICT_STUCK, message);
+}
+
+/* What failed is told before the allocation may be forgotten for it, or when it turns out only at the last look. */
+static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
+        JobResult after;
+
+        if (result != JOB_DONE)
+                manager_record_failure(m, mj);
+        after = mj->kind->finished(m, mj, result);
+        if (result == JOB_DONE && after != JOB_DONE)
+                manager_record_failure(m, mj);
+        return after;
 }
 
 /* A job that is stuck in the kernel does not keep the daemon from ending. */
@@ -100,7 +129,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         unwithhold(m, mj);
         if (result == JOB_TIMEOUT)
                 mark_stuck(m, job);
-        result = mj->kind->finished(m, mj, result);
+        result = finish(m, mj, result);
         if (result != JOB_DONE)
                 log_full(LOG_ERR, 0,
                          (&(LogFields){
@@ -127,6 +156,8 @@ static void release_stuck(Manager *m, const Job *job) {
         if (!step)
                 return;
         ledger_unwithhold(m->node.ledger, step->device);
+        manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->node.ledger, step->device),
+                       "%s is not stuck any more.", PCI_ADDRESS_STR(step->device));
         for (size_t i = 0; i < steps->n; i++)
                 (void) pci_address_append(&devices, &n, steps->steps[i].device);
         (void) manager_refresh(m, devices, n, false);
@@ -148,7 +179,13 @@ static void on_gone(Job *job, void *userdata) {
 }
 
 static const JobCallbacks job_callbacks = {
-        .on_begin = on_begin, .on_step = on_step, .on_result = on_result, .on_gone = on_gone
+        .on_begin = on_begin,
+        .on_step = on_step,
+        .on_found = on_found,
+        .on_all_found = on_all_found,
+        .on_condemned = on_condemned,
+        .on_result = on_result,
+        .on_gone = on_gone,
 };
 
 static int withhold(Manager *m, ManagerJob *mj, const char *subject, const PciAddress *devices, size_t n) {

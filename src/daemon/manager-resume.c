@@ -44,10 +44,11 @@ static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *
 
                 if (streq_ptr(dev->driver, a->vfio_driver))
                         continue;
-                if (dev->critical || dev->boot_vga || m->node.inventory->critical_unknown)
-                        return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.", "The host needs %s: %s",
-                                      PCI_ADDRESS_STR(dev->address),
-                                      dev->critical ?: m->node.inventory->critical_unknown ?: "it is the boot VGA.");
+                if (dev->critical || m->node.inventory->critical_unknown || (pci_device_is_display(dev) && !a->forced))
+                        return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.",
+                                      "The host needs %s: %s", PCI_ADDRESS_STR(dev->address),
+                                      dev->critical                         ?: m->node.inventory->critical_unknown
+                                              ?: dev->console ?: "it is the boot VGA.");
         }
         return VERDICT_NONE;
 }
@@ -59,7 +60,7 @@ static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *re
         if (!d) {
                 Verdict v = check_host_needs(m, a, ret);
 
-                return v != VERDICT_NONE ? v : manager_check_holders(m, a, false, ret);
+                return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
         }
         return gone ? refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.",
                              "%s is not on this node any more.", PCI_ADDRESS_STR(d->address))
@@ -74,7 +75,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
 
         /* What is gone is left out of a release, so that it can always be had. */
         if (state == ALLOCATION_RELEASING)
-                v = manager_check_holders(m, a, true, &refusal);
+                v = manager_check_use(m, a, USE_RELEASE, &refusal);
         else
                 v = check_hardware(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
@@ -87,10 +88,12 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                                                   : manager_start_prepare(m, a, ret_job, &refusal);
         if (v == VERDICT_NONE) {
                 manager_find_job(m, *ret_job)->resumed = true;
+                manager_record_allocation(m, HISTORY_RESUMED, a, NULL);
                 return true;
         }
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
                  "'%s' cannot be brought in order: %s", a->name, refusal.message);
+        manager_record_disorder(m, a, &refusal);
         /* A device that is gone may come back, and the promise stands. */
         manager_set_state(m, a, v == VERDICT_MISSING && state == ALLOCATION_READY ? state : ALLOCATION_FAILED,
                           refusal.message);

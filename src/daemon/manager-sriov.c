@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "core/vfidentity.h"
 #include "daemon/manager.h"
 #include "host/holders.h"
 #include "util/log.h"
@@ -46,12 +47,8 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
                               "%s can have %u VFs, %u are wanted.", address, pf->total_vfs, count);
-        if (pf->n_virtfns != count && streq_ptr(pf->driver, "mlx4_core"))
-                return refuse(
-                        ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                        "Set its module option num_vfs in /etc/modprobe.d, and load it again when nobody uses it.",
-                        "%s has %zu VFs, %u are wanted; its driver mlx4_core makes VFs only when it is loaded.",
-                        address, pf->n_virtfns, count);
+        if (pf->n_virtfns != count && mlx4_is_pf(pf))
+                return mlx4_refuse(m->node.policy, m->node.ledger, pf, count, ret);
         return VERDICT_NONE;
 }
 
@@ -128,9 +125,8 @@ static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
                               strerror(-r));
         if (r == 0)
                 return VERDICT_NONE;
-        return refuse(ret, VERDICT_BUSY, &vfs[held], "Stop the guest first.",
-                      "%s, a VF of %s, is in use by process %d (%s).", PCI_ADDRESS_STR(vfs[held]),
-                      PCI_ADDRESS_STR(pf->address), holder.pid, holder.command);
+        return refuse(ret, VERDICT_BUSY, &vfs[held], "Stop the guest first.", "%s, a VF of %s, is in use by %s.",
+                      PCI_ADDRESS_STR(vfs[held]), PCI_ADDRESS_STR(pf->address), holder.text);
 }
 
 /* All that would be lost with the VFs that are there. */
@@ -162,10 +158,28 @@ static int read_again(Manager *m, PciAddress address) {
         return r;
 }
 
+/* Who each VF is while no allocation has it, and what its pool says: the same after each boot. */
+static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned count, VfAttributes **ret) {
+        const Pool *pool = policy_vf_pool(m->node.policy, pf);
+        _cleanup_free_ VfAttributes *attributes = calloc(count + 1, sizeof(*attributes));
+        int r = attributes ? 0 : -ENOMEM;
+
+        for (unsigned i = 0; r == 0 && i < count; i++) {
+                r = vf_identity_stable(m->identity, pf, i, &attributes[i]);
+                if (r == 0 && pool)
+                        vf_attributes_merge(&attributes[i], &pool->attributes);
+        }
+        if (r == 0)
+                *ret = TAKE_PTR(attributes);
+        return r;
+}
+
 static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_free_ VfAttributes *attributes = NULL;
         StepList *steps;
 
-        if (steps_set_vfs(m->node.inventory, pf, count, &steps) < 0)
+        if (attributes_of_vfs(m, pf, count, &attributes) < 0 ||
+            steps_set_vfs(m->node.inventory, pf, count, attributes, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &set_vfs_kind, PCI_ADDRESS_STR(pf->address), steps, &pf->address, 1, ret_job, ret);
 }
@@ -175,7 +189,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
 
         if (v != VERDICT_NONE)
                 return v;
-        if (pf->n_vfs > 0)
+        if (pf->n_vfs > 0 && !mlx4_is_pf(pf))
                 return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
                               "%s has %zu VFs, %u are wanted; changing the number would destroy those that are there.",
                               PCI_ADDRESS_STR(pf->address), pf->n_vfs, count);
@@ -244,9 +258,9 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
         return v != VERDICT_NONE ? v : change_vfs(m, address, count, ret_job, ret);
 }
 
-static void log_done(const Job *job) {
+static void record_done(Manager *m, const Job *job, PciAddress pf) {
         const StepList *steps = job_steps(job);
-        const LogFields fields = { .device = job_subject(job) };
+        const char *address = job_subject(job);
         const char *from = NULL, *to = NULL;
 
         for (size_t i = 0; i < steps->n; i++) {
@@ -256,12 +270,12 @@ static void log_done(const Job *job) {
                         to = steps->steps[i].to;
         }
         if (from && to)
-                log_full(LOG_NOTICE, 0, &fields, "Changed the number of VFs of %s from %s to %s.", fields.device, from,
-                         to);
+                manager_record(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.",
+                               address, from, to);
         else if (from)
-                log_full(LOG_NOTICE, 0, &fields, "Removed the VFs of %s.", fields.device);
+                manager_record(m, HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
         else if (to)
-                log_full(LOG_NOTICE, 0, &fields, "Created VFs on %s.", fields.device);
+                manager_record(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
 /* Events may have told of them while the job was at work, when nothing could be done for them. */
@@ -276,11 +290,16 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
         PciAddress address = mj->devices[0];
 
         if (result == JOB_DONE)
-                log_done(mj->job);
-        /* The number is ours again. */
+                record_done(m, mj->job, address);
+        if (result == JOB_DONE && ledger_find_contested(m->node.ledger, address))
+                manager_record(m, HISTORY_UNCONTESTED, address, NULL, "The number of VFs of %s is ours again.",
+                               PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) ledger_contest(m->node.ledger, address, 0, NULL);
-        (void) manager_scan(m);
+        if (!m->announced)
+                m->vfs_unread = true;
+        else
+                (void) manager_scan(m);
         if (job_steps_total(mj->job) > 0)
                 tell_arrived(m, address);
         return result;
@@ -293,29 +312,32 @@ static bool has_job(const Manager *m, PciAddress pf) {
         return false;
 }
 
-/* Whether somebody else changed it; that VFs go with the driver of their PF is no quarrel about their number. */
+/*
+ * Whether somebody else changed it; that VFs go with the driver of their PF is no quarrel about their number, and so it
+ * is with one that makes as many as it was told when it was loaded.
+ */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
-               policy_vf_pool(m->node.policy, now) && !has_job(m, now->address);
+               !mlx4_is_pf(now) && policy_vf_pool(m->node.policy, now) && !has_job(m, now->address);
 }
 
 static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
         const Contested *known = ledger_find_contested(m->node.ledger, now->address);
         size_t ours = known ? known->count : before->n_virtfns;
-        const LogFields fields = { .device = PCI_ADDRESS_STR(now->address) };
+        const char *address = PCI_ADDRESS_STR(now->address);
         _cleanup_free_ char *message = NULL;
 
         if (now->n_virtfns == ours) {
                 (void) ledger_contest(m->node.ledger, now->address, 0, NULL);
-                log_full(LOG_NOTICE, 0, &fields, "%s has %zu VFs again.", fields.device, ours);
+                manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VFs again.", address, ours);
                 return;
         }
         if (string_replace(&message, "Somebody else changed the number of its VFs from %zu to %zu.", ours,
                            now->n_virtfns) < 0 ||
             ledger_contest(m->node.ledger, now->address, ours, message) < 0)
                 return;
-        log_full(LOG_WARNING, 0, &fields, "Somebody else changed the number of VFs of %s from %zu to %zu.",
-                 fields.device, ours, now->n_virtfns);
+        manager_record(m, HISTORY_CONTESTED, now->address, NULL,
+                       "Somebody else changed the number of VFs of %s from %zu to %zu.", address, ours, now->n_virtfns);
 }
 
 void manager_check_vfs(Manager *m, const Inventory *old) {

@@ -21,8 +21,14 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
         PciAddress devices[REQUEST_DEVICES_MAX];
         PlanContext c = node_context(&m->node);
         StepList *steps;
+        Verdict v;
 
-        if (plan_single(&c, dev, &a) < 0 || steps_prepare(a, m->node.inventory, &steps) < 0)
+        if (plan_single(&c, dev, &a) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        v = manager_check_use(m, a, USE_ALLOCATE, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_prepare(a, m->node.inventory, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;
@@ -111,7 +117,8 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
                 return true;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
-                 "No VFs are created on %s, ignoring: %s", subject, refusal.message);
+                 "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
+                 refusal.remedy ?: "");
         return false;
 }
 
@@ -132,7 +139,8 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
-                 "%s stays with its driver, ignoring: %s", subject, refusal.message);
+                 "%s stays with its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
+                 refusal.remedy ?: "");
         return false;
 }
 
@@ -203,6 +211,9 @@ void manager_go_on_starting(Manager *m) {
         if (m->stopping || (m->phase == START_DONE && !begin_round(m)))
                 return;
         while (m->phase == START_CONNECTED || work_off(m)) {
+                if (m->vfs_unread)
+                        (void) manager_scan(m);
+                m->vfs_unread = false;
                 m->phase++;
                 if (m->phase == START_DONE) {
                         if (!m->announced)

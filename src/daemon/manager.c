@@ -9,13 +9,15 @@
 
 #include "util/log.h"
 
-int manager_new(const char *sysroot, const char *config_path, const char *state_dir, Manager **ret) {
+int manager_new(const char *sysroot, const char *config_path, const char *state_dir, const char *modprobe_dir,
+                Manager **ret) {
         _cleanup_(cleanup_manager_free) Manager *m = calloc(1, sizeof(*m));
         int r;
 
         if (!m)
                 return -ENOMEM;
         m->config_path = config_path;
+        m->modprobe_dir = modprobe_dir;
         r = sysfs_new(sysroot, &m->fs);
         if (r < 0)
                 return log_error_errno(r, "Failed to open the root %s: %m", sysroot);
@@ -30,6 +32,10 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
                 r = store_load(m->store, m->node.ledger);
         if (r < 0)
                 return r;
+        manager_open_history(m, state_dir);
+        r = node_read_identity(m->fs, &m->identity);
+        if (r < 0)
+                return r;
         manager_live_open(m);
         r = manager_scan(m);
         if (r < 0)
@@ -37,6 +43,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_check_config(m);
         if (r != 0)
                 return r;
+        manager_write_options(m, true);
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -55,11 +62,14 @@ Manager *manager_free(Manager *m) {
         free(m->round);
         free(m->arrived);
         standing_list_free(m->shown);
+        free(m->identity);
         manager_live_close(m);
         sd_event_source_disable_unref(m->guests);
         server_free(m->server);
         sd_event_unref(m->event);
+        history_close(m->history);
         store_close(m->store);
+        mlx4_done(&m->options);
         node_done(&m->node);
         sysfs_free(m->fs);
         free(m);
@@ -120,6 +130,14 @@ static JobView view(const Job *job) {
         };
 }
 
+static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret) {
+        return manager_clear_quarantine(userdata, device, ret_job, ret);
+}
+
+static Verdict on_history(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
+        return manager_history(userdata, device, max, ret, ret_refusal);
+}
+
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         ManagerJob *mj = manager_find_job(userdata, id);
 
@@ -143,8 +161,10 @@ static const ServerCallbacks server_callbacks = {
         .allocate = on_allocate,
         .release = on_release,
         .set_virtual_functions = on_set_virtual_functions,
+        .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,
         .reload = on_reload,
+        .history = on_history,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
 };

@@ -8,7 +8,9 @@
 
 #include "host/driver.h"
 #include "host/pcipath.h"
+#include "host/reset.h"
 #include "host/sriov.h"
+#include "host/vfattr.h"
 #include "util/strings.h"
 
 static unsigned to_count(const char *text) {
@@ -18,66 +20,120 @@ static unsigned to_count(const char *text) {
         return (unsigned) n;
 }
 
-static int run_override(const Sysfs *fs, const Step *s) {
+static int run_override(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return driver_set_override(fs, s->device, s->to);
 }
 
-static int undo_override(const Sysfs *fs, const Step *s) {
+static int undo_override(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         return driver_set_override(fs, s->device, s->from);
 }
 
-static int run_unbind(const Sysfs *fs, const Step *s) {
+static int run_unbind(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return driver_unbind(fs, s->device, s->from, s->to);
 }
 
-static int undo_unbind(const Sysfs *fs, const Step *s) {
+static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         int r = driver_bind(fs, s->device, s->from);
 
         /* On another driver: somebody else gave it one, and it is not driverless. */
         return r == -EBUSY ? 0 : r;
 }
 
-static int run_bind(const Sysfs *fs, const Step *s) {
+static int run_bind(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return driver_bind(fs, s->device, s->to);
 }
 
-static int undo_bind(const Sysfs *fs, const Step *s) {
+static int undo_bind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         int r = driver_unbind(fs, s->device, s->to, NULL);
 
         /* On another driver: then it was never bound by this step. */
         return r == -EBUSY ? 0 : r;
 }
 
-static int run_autoprobe(const Sysfs *fs, const Step *s) {
+static int run_autoprobe(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return sriov_set_autoprobe(fs, s->device, s->to);
 }
 
-static int undo_autoprobe(const Sysfs *fs, const Step *s) {
+static int undo_autoprobe(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         return sriov_set_autoprobe(fs, s->device, s->from);
 }
 
-static int run_remove_vfs(const Sysfs *fs, const Step *s) {
+static int run_remove_vfs(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return sriov_remove_vfs(fs, s->device, to_count(s->from));
 }
 
-static int undo_remove_vfs(const Sysfs *fs, const Step *s) {
+static int undo_remove_vfs(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         return sriov_set_numvfs(fs, s->device, to_count(s->from));
 }
 
-static int run_numvfs(const Sysfs *fs, const Step *s) {
+static int run_numvfs(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
         return sriov_set_numvfs(fs, s->device, to_count(s->to));
 }
 
-static int undo_numvfs(const Sysfs *fs, const Step *s) {
+static int undo_numvfs(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         return sriov_remove_vfs(fs, s->device, to_count(s->to));
 }
 
+static int run_reset(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return reset_device(fs, s->device);
+}
+
+static int run_check(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return reset_check(fs, s->device);
+}
+
+/* What the VF has that the step is about; found.set is empty where its PF offers nothing. */
+static int read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = vf_attributes_read(fs, s->device, s->vf, found);
+
+        if (r != -EOPNOTSUPP)
+                return r;
+        *found = (VfAttributes){ 0 };
+        return 0;
+}
+
+/* As the step has it, and of that what is in mask. */
+static int write_attributes(const Sysfs *fs, const Step *s, unsigned mask) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to;
+        int r = vf_attributes_parse(s->to, &to, &problem);
+
+        if (r < 0)
+                return r;
+        vf_attributes_keep(&to, mask);
+        return to.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &to) : 0;
+}
+
+static int run_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = read_attributes(fs, s, found);
+
+        return r < 0 ? r : write_attributes(fs, s, ~0U);
+}
+
+static int run_offered(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = read_attributes(fs, s, found);
+
+        return r < 0 ? r : write_attributes(fs, s, found->set);
+}
+
+static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *found) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to, back = *found;
+        int r = vf_attributes_parse(s->to, &to, &problem);
+
+        if (r < 0)
+                return r;
+        vf_attributes_keep(&back, to.set);
+        return back.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &back) : 0;
+}
+
 static const struct {
-        int (*run)(const Sysfs *fs, const Step *s);
-        int (*undo)(const Sysfs *fs, const Step *s);
+        int (*run)(const Sysfs *fs, const Step *s, VfAttributes *found);
+        int (*undo)(const Sysfs *fs, const Step *s, const VfAttributes *found);
         /* A write that fails may have had its effect all the same, so the failed step is undone too, unless it sees to
          * that itself. */
         bool undoes_itself;
+        bool condemns; /* a failure is the device's, not the run's; there is nothing to undo */
 } step_table[_STEP_KIND_MAX] = {
         [STEP_OVERRIDE] = { run_override, undo_override, false },
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
@@ -85,16 +141,32 @@ static const struct {
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
         [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
+        [STEP_RESET] = { run_reset, NULL, true, true },
+        [STEP_CHECK] = { run_check, NULL, true, true },
+        [STEP_ATTRIBUTES] = { run_attributes, undo_attributes, false },
+        [STEP_OFFERED] = { run_offered, undo_attributes, false },
 };
 
-static bool is_gone(const Sysfs *fs, PciAddress address) {
-        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
-
-        return fd == -ENOENT;
+static bool gives_attributes(const Step *s) {
+        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_OFFERED;
 }
 
+/* Its device, or the VF of it that the step is about. */
+static bool is_gone(const Sysfs *fs, const Step *s) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY);
+
+        return fd == -ENOENT || (gives_attributes(s) && !sriov_has_vf(fs, s->device, s->vf));
+}
+
+/* What became of a step, to be undone by. */
+typedef struct Done {
+        bool changed;
+        bool condemned;
+        VfAttributes found;
+} Done;
+
 /* What was so before this run is left alone: it is not this run's to undo. */
-static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const bool *changed, ReportFunction report,
+static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const Done *done, ReportFunction report,
                     void *userdata) {
         int result = 1;
 
@@ -102,36 +174,84 @@ static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const
                 const Step *s = &steps->steps[i];
                 int r;
 
-                if (!changed[i] && (i != failed || step_table[s->kind].undoes_itself))
+                if (step_table[s->kind].condemns ||
+                    (!done[i].changed && (i != failed || step_table[s->kind].undoes_itself)))
                         continue;
-                r = step_table[s->kind].undo(fs, s);
+                r = step_table[s->kind].undo(fs, s, &done[i].found);
                 /* A device that is gone has taken along what there was to undo. */
-                if (r >= 0 || is_gone(fs, s->device))
+                if (r >= 0 || is_gone(fs, s))
                         continue;
-                report(&(Report){ .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                (void) report(&(Report){ .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                 result = r;
         }
         return result;
 }
 
-int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
-        _cleanup_free_ bool *changed = calloc(steps->n + 1, sizeof(*changed));
+/* Before the first write, so that it is known for ever what a release has to go back to. 1: a step cannot be done. */
+static int tell_found(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
+        bool any = false;
 
-        if (!changed)
-                return -ENOMEM;
         for (size_t i = 0; i < steps->n; i++) {
-                const Step *s = &steps->steps[i];
+                Report found = { .kind = REPORT_FOUND, .step = (uint32_t) i };
                 int r;
 
-                report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
-                r = step_table[s->kind].run(fs, s);
-                if (r < 0 && steps->gone_is_done && is_gone(fs, s->device))
-                        r = 0;
+                if (!gives_attributes(&steps->steps[i]))
+                        continue;
+                r = read_attributes(fs, &steps->steps[i], &found.found);
                 if (r < 0) {
-                        report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
-                        return undo_all(fs, steps, i, changed, report, userdata);
+                        (void) report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                        return 1;
                 }
-                changed[i] = r > 0;
+                (void) report(&found, userdata);
+                any = true;
+        }
+        return any && report(&(Report){ .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
+}
+
+static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done) {
+        const Step *s = &steps->steps[i];
+        int r = step_table[s->kind].run(fs, s, &done->found);
+
+        if (r < 0 && steps->gone_is_done && is_gone(fs, s))
+                return 0;
+        done->condemned = r < 0 && step_table[s->kind].condemns;
+        done->changed = r > 0;
+        return r;
+}
+
+static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
+        for (size_t i = 0; i < at; i++)
+                if (done[i].condemned && pci_address_equal(steps->steps[i].device, steps->steps[at].device))
+                        return true;
+        return false;
+}
+
+int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
+        _cleanup_free_ Done *done = calloc(steps->n + 1, sizeof(*done));
+        int r = done ? 0 : -ENOMEM;
+
+        if (r == 0 && steps->tells_found)
+                r = tell_found(fs, steps, report, userdata);
+        if (r != 0)
+                return r;
+        for (size_t i = 0; i < steps->n; i++) {
+                (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
+                if (is_condemned(steps, done, i))
+                        continue;
+                r = run_step(fs, steps, i, &done[i]);
+                if (done[i].condemned) {
+                        (void) report(&(Report){ .kind = REPORT_CONDEMNED, .step = (uint32_t) i, .error = r },
+                                      userdata);
+                        continue;
+                }
+                if (r < 0) {
+                        (void) report(&(Report){ .kind = REPORT_FAILED,
+                                                 .step = (uint32_t) i,
+                                                 .error = r,
+                                                 .found = done[i].found },
+                                      userdata);
+                        return undo_all(fs, steps, i, done, report, userdata);
+                }
         }
         return 0;
 }

@@ -2,7 +2,10 @@
 
 #include "host/node.h"
 
+#include <errno.h>
+
 #include "host/critical.h"
+#include "util/strings.h"
 
 void node_done(Node *n) {
         ledger_free(n->ledger);
@@ -26,7 +29,7 @@ int node_take_inventory(Node *n, const Sysfs *fs, Inventory *inv, Inventory **re
         _cleanup_(cleanup_inventory_free) Inventory *fresh = inv;
         _cleanup_(cleanup_locality_free) Locality *locality = NULL;
         Policy *policy;
-        int r = critical_mark(fs, inv);
+        int r = critical_mark(fs, n->config, inv);
 
         if (r >= 0)
                 r = locality_new(inv, &locality);
@@ -58,5 +61,24 @@ int node_remake_policy(Node *n) {
                 return r;
         policy_free(n->policy);
         n->policy = policy;
+        return 0;
+}
+
+int node_read_identity(const Sysfs *fs, char **ret) {
+        /* Firmware that gives all its boards one UUID exists, and so do cloned images with one machine id. */
+        static const char *const sources[] = { "sys/class/dmi/id/product_uuid", "etc/machine-id" };
+        _cleanup_free_ char *identity = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(sources); i++) {
+                char text[SYSFS_ATTRIBUTE_MAX];
+
+                if (sysfs_read(fs, sources[i], text, sizeof(text)) < 0)
+                        continue;
+                if (string_replace(&identity, "%s%s ", identity ?: "", text) < 0)
+                        return -ENOMEM;
+        }
+        if (!identity && string_copy(&identity, "") < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(identity);
         return 0;
 }

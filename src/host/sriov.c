@@ -141,3 +141,10 @@ int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count) {
                 return -EBUSY;
         return change_numvfs(fs, pf, 0);
 }
+
+bool sriov_has_vf(const Sysfs *fs, PciAddress pf, unsigned vf) {
+        char link[32], target[PCI_ADDRESS_STRING_MAX];
+
+        (void) snprintf(link, sizeof(link), "virtfn%u", vf);
+        return sysfs_link_name(fs, PCI_PATH(pf, link), target, sizeof(target)) >= 0;
+}

@@ -19,6 +19,7 @@
 struct Store {
         int state_fd;
         int allocations_fd;
+        int quarantine_fd;
         uint64_t generation; /* the last one handed out */
         uint64_t reserved;   /* the number in the file */
 };
@@ -62,7 +63,7 @@ int store_open(const char *path, Store **ret) {
 
         if (!s)
                 return -ENOMEM;
-        s->allocations_fd = -1;
+        s->allocations_fd = s->quarantine_fd = -1;
         s->state_fd = open_dir(AT_FDCWD, path);
         if (s->state_fd < 0)
                 return log_error_errno(s->state_fd, "Failed to open the state directory %s: %m", path);
@@ -72,6 +73,9 @@ int store_open(const char *path, Store **ret) {
         s->allocations_fd = open_dir(s->state_fd, "allocations");
         if (s->allocations_fd < 0)
                 return log_error_errno(s->allocations_fd, "Failed to open %s/allocations: %m", path);
+        s->quarantine_fd = open_dir(s->state_fd, "quarantine");
+        if (s->quarantine_fd < 0)
+                return log_error_errno(s->quarantine_fd, "Failed to open %s/quarantine: %m", path);
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -81,6 +85,7 @@ Store *store_close(Store *s) {
                 return NULL;
         cleanup_close(&s->state_fd);
         cleanup_close(&s->allocations_fd);
+        cleanup_close(&s->quarantine_fd);
         free(s);
         return NULL;
 }
@@ -104,66 +109,135 @@ static const char *without_stop(char *sentence) {
         return sentence;
 }
 
-static int load_file(Store *s, Ledger *l, const char *file) {
-        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
-        _cleanup_free_ char *text = NULL, *message = NULL, *expected = NULL, *path = NULL;
-        _cleanup_refusal_ Refusal refusal = { 0 };
+/* The allocation of a file in a directory; *ret is NULL when it cannot be used, and then the ledger is read-only. */
+static int read_allocation(int dir_fd, const char *dir, const char *file, Ledger *l, Allocation **ret) {
+        _cleanup_free_ char *text = NULL, *message = NULL, *path = NULL;
         size_t size;
-        int r = string_replace(&path, "allocations/%s", file);
+        int r = string_replace(&path, "%s/%s", dir, file);
 
+        *ret = NULL;
         if (r < 0)
                 return r;
-        r = read_file_at(s->allocations_fd, file, LEDGER_FILE_MAX, &text, &size);
+        r = read_file_at(dir_fd, file, LEDGER_FILE_MAX, &text, &size);
         if (r < 0)
                 return set_read_only(l, path,
                                      r == -E2BIG    ? "it is too large"
                                      : r == -EINVAL ? "it is not a regular file"
                                                     : strerror(-r));
-        if (ledger_file_parse(text, size, &a, &message) != LEDGER_FILE_OK)
+        if (ledger_file_parse(text, size, ret, &message) != LEDGER_FILE_OK)
                 return set_read_only(l, path, message ?: "out of memory");
+        return 0;
+}
+
+static int refuse_file(Ledger *l, const char *dir, const char *file, const char *why) {
+        _cleanup_free_ char *path = NULL;
+        int r = string_replace(&path, "%s/%s", dir, file);
+
+        return r < 0 ? r : set_read_only(l, path, why);
+}
+
+static int load_file(Store *s, Ledger *l, const char *file) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        _cleanup_free_ char *expected = NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        int r = read_allocation(s->allocations_fd, "allocations", file, l, &a);
+
+        if (r < 0 || !a)
+                return r;
         r = string_replace(&expected, "%s.json", a->name);
         if (r < 0)
                 return r;
         if (!streq(expected, file))
-                return set_read_only(l, path, "it is about an allocation of another name");
+                return refuse_file(l, "allocations", file, "it is about an allocation of another name");
         if (ledger_adopt(l, a, &refusal) != VERDICT_NONE)
-                return set_read_only(l, path, without_stop(refusal.message) ?: "it contradicts another file");
+                return refuse_file(l, "allocations", file,
+                                   without_stop(refusal.message) ?: "it contradicts another file");
         s->generation = MAX(s->generation, a->generation);
         TAKE_PTR(a);
         return 0;
 }
 
-int store_load(Store *s, Ledger *l) {
+#define QUARANTINE_FILE_MAX (PCI_ADDRESS_STRING_MAX + sizeof(".json"))
+
+static const char *quarantine_file(PciAddress device, char buf[static QUARANTINE_FILE_MAX]) {
+        (void) snprintf(buf, QUARANTINE_FILE_MAX, "%s.json", PCI_ADDRESS_STR(device));
+        return buf;
+}
+
+static int load_quarantined(Store *s, Ledger *l, const char *file) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        char expected[QUARANTINE_FILE_MAX];
+        int r = read_allocation(s->quarantine_fd, "quarantine", file, l, &a);
+
+        if (r < 0 || !a)
+                return r;
+        if (a->n_devices != 1 || !a->reason || !streq(quarantine_file(a->devices[0].address, expected), file))
+                return refuse_file(l, "quarantine", file, "it is not about that device");
+        r = ledger_quarantine(l, a);
+        if (r == 0)
+                TAKE_PTR(a);
+        return r;
+}
+
+static int load_directory(Store *s, Ledger *l, int dir_fd, int (*load)(Store *s, Ledger *l, const char *file)) {
         char **names = NULL;
         size_t n = 0;
-        int r = list_dir_at(s->allocations_fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
+        int r = list_dir_at(dir_fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
 
         if (r < 0)
                 return log_error_errno(r, "Failed to list the ledger: %m");
-        if (read_generation(s) < 0)
-                r = set_read_only(l, "generation", "it does not hold a number");
-        for (size_t i = 0; r == 0 && i < n; i++)
+        for (size_t i = 0; r >= 0 && i < n; i++)
                 /* Dot files are temporaries of a write that never became true. */
                 if (names[i][0] != '.')
-                        r = load_file(s, l, names[i]);
+                        r = load(s, l, names[i]);
         (void) free_names(names, n);
+        return r;
+}
+
+int store_load(Store *s, Ledger *l) {
+        int r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
+
+        if (r >= 0)
+                r = load_directory(s, l, s->allocations_fd, load_file);
+        if (r >= 0)
+                r = load_directory(s, l, s->quarantine_fd, load_quarantined);
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         return r;
 }
 
-int store_save(Store *s, const Allocation *a) {
-        _cleanup_free_ char *name = NULL, *message = NULL, *text = ledger_file_format(a);
+static int save(int dir_fd, const char *file, const Allocation *a) {
+        _cleanup_free_ char *message = NULL, *text = ledger_file_format(a);
         _cleanup_(cleanup_allocation_free) Allocation *again = NULL;
 
-        if (!text || string_replace(&name, "%s.json", a->name) < 0)
+        if (!text)
                 return -ENOMEM;
         if (strlen(text) > LEDGER_FILE_MAX)
                 return -E2BIG;
         /* Want of memory may have left out a member. What could not be read back would make the ledger read-only. */
         if (ledger_file_parse(text, strlen(text), &again, &message) != LEDGER_FILE_OK)
                 return -ENOMEM;
-        return write_file_atomic_at(s->allocations_fd, name, text, strlen(text));
+        return write_file_atomic_at(dir_fd, file, text, strlen(text));
+}
+
+int store_save(Store *s, const Allocation *a) {
+        _cleanup_free_ char *file = NULL;
+
+        if (string_replace(&file, "%s.json", a->name) < 0)
+                return -ENOMEM;
+        return save(s->allocations_fd, file, a);
+}
+
+int store_save_quarantined(Store *s, const Allocation *a) {
+        char file[QUARANTINE_FILE_MAX];
+
+        return save(s->quarantine_fd, quarantine_file(a->devices[0].address, file), a);
+}
+
+int store_remove_quarantined(Store *s, PciAddress device) {
+        char file[QUARANTINE_FILE_MAX];
+
+        return remove_file_at(s->quarantine_fd, quarantine_file(device, file));
 }
 
 int store_remove(Store *s, const char *name) {

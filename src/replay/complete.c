@@ -166,6 +166,15 @@ static int complete_device(Completion *c, int fd, const char *device, const char
 }
 
 /* Every real directory below path that has the name of a PCI function. depth is bounded by what was unpacked. */
+/* A device is below its host bridge or another device; mlx4 lists its VFs by address somewhere else (iov/). */
+static bool has_devices(const char *path) {
+        const char *name = strrchr(path, '/');
+        PciAddress address;
+
+        name = name ? name + 1 : path;
+        return strncmp(name, "pci", 3) == 0 || pci_address_parse(name, &address) >= 0;
+}
+
 static int complete_below(Completion *c, int fd, const char *path) {
         _cleanup_(cleanup_closedir) DIR *d = fdopendir(fd);
         const struct dirent *entry;
@@ -193,7 +202,7 @@ static int complete_below(Completion *c, int fd, const char *path) {
                         continue;
                 if (below_fd < 0)
                         return -errno;
-                if (pci_address_parse(entry->d_name, &address) >= 0)
+                if (pci_address_parse(entry->d_name, &address) >= 0 && has_devices(path))
                         r = complete_device(c, below_fd, entry->d_name, below);
                 if (r < 0) {
                         (void) close(below_fd);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <systemd/sd-id128.h>
 
+#include "core/vfidentity.h"
 #include "host/configfiles.h"
 #include "host/node.h"
 #include "host/scan.h"
@@ -17,6 +18,7 @@
 
 struct ReplayNode {
         Node node;
+        char *identity;      /* node_read_identity() */
         uint64_t generation; /* the last */
         uint32_t job;        /* the last; each is over as soon as it is there */
 };
@@ -45,15 +47,17 @@ static int read_config(Node *n, const char *root, const char *file, char **ret_p
 }
 
 /* With the configuration there already: what is on offer follows from both. */
-static int read_facts(Node *n, const char *node, const char *root, char **ret_problem) {
+static int read_facts(ReplayNode *n, const char *node, const char *root, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         Inventory *inv, *old;
         int r = sysfs_new(root, &fs);
 
         if (r >= 0)
+                r = node_read_identity(fs, &n->identity);
+        if (r >= 0)
                 r = scan_inventory(fs, &inv);
         if (r >= 0)
-                r = node_take_inventory(n, fs, inv, &old);
+                r = node_take_inventory(&n->node, fs, inv, &old);
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
 }
 
@@ -110,7 +114,7 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
         if (r >= 0)
                 r = read_config(&n->node, root.dir, config, ret_problem);
         if (r >= 0)
-                r = read_facts(&n->node, node, root.dir, ret_problem);
+                r = read_facts(n, node, root.dir, ret_problem);
         if (r >= 0)
                 r = check_config(&n->node, ret_problem);
         if (r < 0)
@@ -123,6 +127,7 @@ ReplayNode *replay_node_free(ReplayNode *n) {
         if (!n)
                 return NULL;
         node_done(&n->node);
+        free(n->identity);
         free(n);
         return NULL;
 }
@@ -152,7 +157,9 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
         plan->allocation->owner = owner;
         plan->allocation->generation = n->generation + 1;
         plan->allocation->state = ALLOCATION_READY;
-        v = ledger_claim(n->node.ledger, n->node.inventory, n->node.config, plan->allocation, ret);
+        v = vf_identity_assign(plan->allocation, &c, n->identity, ret);
+        if (v == VERDICT_NONE)
+                v = ledger_claim(n->node.ledger, n->node.inventory, n->node.config, plan->allocation, ret);
         if (v != VERDICT_NONE)
                 return v;
         plan->allocation = NULL; /* the ledger's now */
@@ -183,6 +190,15 @@ static Verdict on_reload(void *userdata, Refusal *ret) {
         return refuse_change(ret);
 }
 
+static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret) {
+        return refuse_change(ret);
+}
+
+static Verdict on_history(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
+        return refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon of the node itself.",
+                      "A recorded node has no history.");
+}
+
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         return false;
 }
@@ -196,8 +212,10 @@ const ServerCallbacks replay_node_callbacks = {
         .allocate = on_allocate,
         .release = on_release,
         .set_virtual_functions = on_set_virtual_functions,
+        .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,
         .reload = on_reload,
+        .history = on_history,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
 };

@@ -3,6 +3,8 @@
 /* Recording block devices and network interfaces as far as they lead down to PCI functions. */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 
 #include "host/critical.h"
 #include "replay/snapshot.h"
@@ -31,6 +33,41 @@ static int record_nvme_subsystem(Recorder *r, const char *path) {
         return subsystem ? record_entries(r, subsystem, "nvme", record_controller) : e;
 }
 
+/* Whoever named a volume may have named the machine. */
+static char *filter_name(const Recorder *r, char *text) {
+        char *copy = NULL;
+        size_t size;
+        FILE *f = r->identities.keep ? NULL : open_memstream(&copy, &size);
+
+        if (r->identities.keep)
+                return text;
+        if (f) {
+                identities_write_hash(&r->identities, text, strcspn(text, "\n"), f);
+                (void) fputc('\n', f);
+        }
+        if (f && fclose(f) != 0)
+                free(TAKE_PTR(copy));
+        free(text);
+        return copy;
+}
+
+/* A file's name is nobody's business; nothing hangs on it. */
+static char *filter_backing(const Recorder *r, char *text) {
+        if (strncmp(text, "/dev/", strlen("/dev/")) != 0)
+                *text = '\0';
+        return text;
+}
+
+static int record_below(Recorder *r, const char *path, const char *name, RecordFilter filter) {
+        _cleanup_free_ char *below = NULL;
+
+        if (asprintf(&below, "%s/%s", path, name) < 0) {
+                below = NULL;
+                return -ENOMEM;
+        }
+        return record_file(r, below, filter);
+}
+
 static int record_stack(Recorder *r, const char *link) {
         _cleanup_free_ char *path = NULL, *slaves = NULL;
         int e = sysfs_realpath(r->fs, link, &path);
@@ -45,6 +82,10 @@ static int record_stack(Recorder *r, const char *link) {
         if (e >= 0)
                 e = record_entries(r, slaves, "", record_link);
         if (e >= 0)
+                e = record_below(r, path, "dm/name", filter_name);
+        if (e >= 0)
+                e = record_below(r, path, "loop/backing_file", filter_backing);
+        if (e >= 0)
                 e = record_entries(r, path, "lower_", record_link);
         return e < 0 ? e : record_nvme_subsystem(r, path);
 }
@@ -55,8 +96,65 @@ static int record_member(Recorder *r, const Entry *entry) {
         return e < 0 ? e : record_stack(r, entry->path);
 }
 
+static int record_console(Recorder *r, const Entry *entry) {
+        _cleanup_free_ char *path = NULL;
+        int e = record_link(r, entry);
+
+        if (e >= 0)
+                e = sysfs_realpath(r->fs, entry->path, &path);
+        return e < 0 ? (e == -ENOMEM ? e : 0) : record_below(r, path, "name", NULL);
+}
+
+static int record_display(Recorder *r) {
+        int e = record_entries(r, "sys/class/graphics", "fb", record_member);
+
+        return e < 0 ? e : record_entries(r, "sys/class/vtconsole", "", record_console);
+}
+
+/* Only the names count. */
+static int record_mounted(Recorder *r, const Entry *entry) {
+        _cleanup_free_ char *link = NULL;
+        _cleanup_close_ int fd = -1;
+
+        if (asprintf(&link, "sys/class/block/%s", entry->name) < 0) {
+                link = NULL;
+                return -ENOMEM;
+        }
+        fd = sysfs_open(r->fs, link, O_PATH);
+        return fd < 0 ? 0 : record_directory(r, entry->path);
+}
+
+static int record_btrfs_device(Recorder *r, const Entry *entry) {
+        _cleanup_free_ char *clean = identities_scrub(&r->identities, entry->path, false);
+
+        return clean ? record_directory(r, clean) : -ENOMEM;
+}
+
+static int record_btrfs(Recorder *r, const Entry *entry) {
+        _cleanup_free_ char *devices = NULL;
+
+        if (asprintf(&devices, "%s/devices", entry->path) < 0) {
+                devices = NULL;
+                return -ENOMEM;
+        }
+        return record_entries(r, devices, "", record_btrfs_device);
+}
+
+static int record_file_systems(Recorder *r) {
+        int e = record_entries(r, CRITICAL_BTRFS, "", record_btrfs);
+
+        for (size_t i = 0; critical_mounted_dirs[i] && e >= 0; i++)
+                e = record_entries(r, critical_mounted_dirs[i], "", record_mounted);
+        return e;
+}
+
 int record_classes(Recorder *r) {
         int e = record_entries(r, "sys/class/block", "", record_member);
+
+        if (e >= 0)
+                e = record_display(r);
+        if (e >= 0)
+                e = record_file_systems(r);
 
         if (e >= 0)
                 e = record_entries(r, "sys/dev/block", "", record_link);

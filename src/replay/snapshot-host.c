@@ -185,6 +185,33 @@ static bool is_node(const char *source) {
         return strncmp(source, "/dev/", strlen("/dev/")) == 0;
 }
 
+/* All devices of a bcachefs, "/dev/sda:/dev/sdb", or the one of another. */
+static int write_nodes(const Recorder *r, char *source, FILE *f) {
+        const char *separator = "", *node;
+        int e = 0;
+
+        while (e >= 0 && (node = strsep(&source, ":"))) {
+                (void) fputs(separator, f);
+                separator = ":";
+                e = is_node(node) ? write_node(r, node, f) : 0;
+        }
+        return e;
+}
+
+/* Of the options only those that name devices, "rw,logdev=/dev/sdb1". */
+static int write_options(const Recorder *r, char *options, FILE *f) {
+        const char *node;
+        int e = 0;
+
+        (void) fputs(" rw", f);
+        while (options && e >= 0 && (node = critical_next_option_node(&options))) {
+                (void) fputs(",dev=", f);
+                e = write_node(r, node, f);
+        }
+        (void) fputc('\n', f);
+        return e;
+}
+
 /* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw": which device is mounted where, and nothing else. */
 static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
@@ -203,9 +230,10 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
         e = write_scrubbed(r, words[4], f);
         (void) fprintf(f, " rw - %s ", type);
         if (e >= 0 && is_node(source))
-                e = write_node(r, source, f);
-        (void) fputs(is_node(source) ? " rw\n" : "none rw\n", f);
-        return e;
+                e = write_nodes(r, source, f);
+        else
+                (void) fputs("none", f);
+        return e < 0 ? e : write_options(r, string_next_word(&rest), f);
 }
 
 static char *filter_mounts(const Recorder *r, char *text) {

@@ -86,8 +86,8 @@ static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const c
 
 static int log_to_journal(int level, const char *message, const LogFields *fields) {
         char priority[2] = { (char) ('0' + level), 0 };
-        char buf[5][128], text[LOG_LINE_MAX + sizeof("MESSAGE=")];
-        struct iovec iov[6];
+        char buf[7][128], text[LOG_LINE_MAX + sizeof("MESSAGE=")];
+        struct iovec iov[8];
         int n = 0;
 
         add_field(iov, &n, text, sizeof(text), "MESSAGE", message);
@@ -96,7 +96,9 @@ static int log_to_journal(int level, const char *message, const LogFields *field
                 add_field(iov, &n, buf[1], sizeof(buf[1]), "PASSTHROUGH_DEVICE", fields->device);
                 add_field(iov, &n, buf[2], sizeof(buf[2]), "PASSTHROUGH_ALLOCATION", fields->allocation);
                 add_field(iov, &n, buf[3], sizeof(buf[3]), "PASSTHROUGH_STEP", fields->step);
-                add_field(iov, &n, buf[4], sizeof(buf[4]), "MESSAGE_ID", fields->id);
+                add_field(iov, &n, buf[4], sizeof(buf[4]), "PASSTHROUGH_OWNER", fields->owner);
+                add_field(iov, &n, buf[5], sizeof(buf[5]), "PASSTHROUGH_GENERATION", fields->generation);
+                add_field(iov, &n, buf[6], sizeof(buf[6]), "MESSAGE_ID", fields->id);
         }
         return sd_journal_sendv(iov, n);
 }

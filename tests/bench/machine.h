@@ -41,7 +41,7 @@ static inline int machine_read(Machine *m, const char *root, const char *config)
         if (r >= 0)
                 r = scan_inventory(m->fs, &m->inventory);
         if (r >= 0)
-                r = critical_mark(m->fs, m->inventory);
+                r = critical_mark(m->fs, m->config, m->inventory);
         if (r >= 0)
                 r = locality_new(m->inventory, &m->locality);
         if (r >= 0)

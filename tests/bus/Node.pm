@@ -15,9 +15,9 @@ use Time::HiRes qw(sleep time);
 use Bus;
 
 our @EXPORT = qw(
-        node configure ctl ctl_json fault tree writes write_log slurp spew snapshot ledger_file pid daemon restart log_since wait_until
+        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp spew snapshot ledger_file pid daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
-        allocation allocation_state driver_of other_hand_binds start_again killed_in
+        allocation allocation_state clear_quarantine driver_of other_hand_binds start_again killed_in
 );
 
 use constant DEADLINE => 30;
@@ -83,14 +83,21 @@ sub fault {
         return;
 }
 
-# The numbers in vfio-dev are handed out in the order of binding and mean nothing.
-sub tree { return join "\n", sort map { s{vfio-dev/vfio\K\d+}{}gr } split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/tree") }
+# The numbers in vfio-dev are handed out in the order of binding and mean nothing. What a card keeps for VFs that it has not is its own.
+sub tree { return join "\n", sort map { s{vfio-dev/vfio\K\d+}{}gr } grep { !m{/vf-netlink/kept\b} } split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/tree") }
+
+# The same without the MACs and GUIDs that were made up for VFs: each allocation has others.
+sub tree_without_identities {
+        my ($tree) = @_;
+        $tree //= tree();
+        return $tree =~ s{^(.*/(?:admin_guids|gids|vf-netlink|sriov)/\d+(?:/\w+)?=\S*?)0?2[0-9a-f:]{14,}$}{$1MADE-UP}rgm;
+}
 
 sub writes    { return int slurp("$ENV{NODE_ROOT}/.nodesim/writes") }
 sub write_log { return split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/log") }
 
 # Name to contents of what is in the state directory; with times => 1 also what tells a rewrite with the same contents. The number of
-# the last generation is left out without it: it counts up whatever happens.
+# the last generation and the history are left out without it: they grow whatever happens.
 sub snapshot {
         my (%options) = @_;
         my %found;
@@ -99,7 +106,7 @@ sub snapshot {
                 my $path = "$ENV{STATE_DIRECTORY}/$name";
                 my @stat = Time::HiRes::lstat($path);
                 my @meta = $options{times} ? (@stat[1, 2, 7], map { sprintf '%.9f', $_ } @stat[9, 10]) : ();
-                next if $name eq './generation' && !$options{times};
+                next if $name =~ m{^\./(generation|history|history\.1)$} && !$options{times};
                 if (-d $path) {
                         opendir my $d, $path or die "$path: $!";
                         push @queue, map { "$name/$_" } grep { !/^\.\.?$/ } readdir $d;
@@ -174,7 +181,7 @@ sub wait_until {
 }
 
 # request(gpu => 1, cpus => 8, ...): the a{sv} of Plan and Allocate.
-my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's');
+my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', 'vf-attributes' => 'a{ss}');
 
 sub request {
         my (@pairs) = @_;
@@ -270,8 +277,8 @@ sub plan_ok {
 
 # The whole node as it was; shows what differs.
 sub same_tree {
-        my ($before, $name) = @_;
-        my $now = tree();
+        my ($before, $name, $now) = @_;
+        $now //= tree();
         return pass($name) if $now eq $before;
         my %count;
         $count{$_}++ for split /\n/, $now;
@@ -299,6 +306,17 @@ sub is_error {
                 ok(defined $refusal->{verdict} && $refusal->{verdict} ne 'none', 'the refusal as JSON has a verdict');
                 is(index($reply->{body}[0] // '', $refusal->{message} // 'none'), 0, 'and the same sentence');
         };
+}
+
+# All that is in quarantine is given back; how many devices that were.
+sub clear_quarantine {
+        my ($bus) = @_;
+        my @devices = map { $_->{address} } @{ describe($bus)->{quarantine} };
+        for my $device (@devices) {
+                my $reply = $bus->call('ClearQuarantine', 's', $device);
+                die "$device stays in quarantine: $reply->{error}" if $reply->{error} || $bus->result($reply->{body}[0]) ne 'done';
+        }
+        return scalar @devices;
 }
 
 # Since the last reset of the simulator.

@@ -37,6 +37,8 @@ sub failed_and_undone {
         return 1;
 }
 
+sub quarantined { my ($bus) = @_; return map { $_->{address} } @{ describe($bus)->{quarantine} } }
+
 # sweep(NAME, REQUEST OF THE COMMAND LINE): allocates and releases it with every failure of every write.
 sub sweep {
         my ($name, @request) = @_;
@@ -59,8 +61,18 @@ sub sweep {
                 $clean = 0;
                 for my $n (1 .. WRITES_MAX) {
                         fault('reset', $FAILURES{$failure}->($n));
-                        last if $clean = !failed_and_undone($bus, "release $name, write $n $failure", 'release', $ready, 'release', $name);
-                        is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', '... and the allocation is ready as before');
+                        my $what = "release $name, write $n $failure";
+                        if (failed_and_undone($bus, $what, 'release', $ready, 'release', $name)) {
+                                is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', '... and the allocation is ready as before');
+                        } else {
+                                last if $clean = !quarantined($bus);
+                                fault('reset');
+                                is((ctl('quarantine', '--clear', $_))[0], 0, "$what: $_ was not reset, and is cleared") for quarantined($bus);
+                                same_tree($start->{tree}, "$what: the tree is that of the very start");
+                                is((ctl('allocate', $name, @request))[0], 0, "$what: it can be allocated again");
+                                $ready = { tree => tree(), state => snapshot() };
+                                $bus->forget_signals();
+                        }
                         $tested++;
                 }
                 ok($clean, "release $name succeeds when no write $failure");

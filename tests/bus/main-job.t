@@ -27,12 +27,14 @@ is(() = $out =~ /^0000:83:00\.[1-4] +ib-vf +available/mg, 4, 'and four VFs');
 unlike($out, qr/^0000:(?:08:03\.0|00:1f\.2)/m, 'but not what no pool offers');
 is_deeply(devices_state($bus, 'gpu'), { $gpu => 'available' }, 'ListDevices says the same');
 
-for my $case (['0000:08:03.0', qr/boot VGA/], ['0000:00:1f.2', qr/host needs it/], ['0000:02:00.0', qr/host needs it/]) {
+for my $case (['0000:08:03.0', qr/host needs it: .* <- BMC/], ['0000:00:1f.2', qr/host needs it/], ['0000:02:00.0', qr/host needs it/]) {
         my ($address, $why) = @$case;
         like((ctl('explain', $address))[1], qr/^\Q$address\E .* is not on offer\.\n.*$why/m, "explain says why $address is not on offer");
         is(device($bus, $address)->{state}, 'host', '... and its state');
 }
 like((ctl('explain', $gpu))[1], qr/on offer in pool 'gpu'/, 'explain says that the GPU is on offer');
+
+sub guid_as_mlx4 { my ($text) = @_; return $text =~ s/.*port-guid=//r =~ s/://gr =~ s/^0+//r }
 
 my $plan = ctl_json('plan', @request);
 is($plan->{state}, 'planned', 'plan');
@@ -48,13 +50,16 @@ nothing_written('so far nothing was written');
 is($status, 0, 'allocate') or diag($err);
 like($out, qr/^md-worker-0 is ready: \Q$gpu $vf\E, CPUs 8-15, 20 GiB on node 1$/m, 'ends with what it is');
 my @steps = $out =~ /^\[(\d+\/\d+) *\]/mg;
-is_deeply(\@steps, [map { "$_/5" } 1 .. 5], 'and numbers each step as it happens');
-is_deeply([$out =~ /^\[.*?\] (.*)$/mg], $plan->{steps}, 'which are the steps of the plan');
+is_deeply(\@steps, [map { "$_/6" } 1 .. 6], 'and numbers each step as it happens');
+my ($identity) = $out =~ /^\[.*?\] (give VF 0 of 0000:83:00.0 port-guid=02:\S+)$/m;
+my @expected = ((@{ $plan->{steps} })[0 .. 2], $identity, (@{ $plan->{steps} })[3, 4]);
+is_deeply([$out =~ /^\[.*?\] (.*)$/mg], \@expected, 'which are the steps of the plan, and the GUID that was made up');
 is_deeply([map { s/^\d+ //r } write_log()],
         [
                 "sys/devices/pci0000:80/0000:80:02.0/$gpu/driver_override vfio-pci -> OK",
                 "sys/devices/pci0000:80/0000:80:03.0/$vf/driver_override vfio-pci -> OK",
                 "sys/bus/pci/drivers/nvidia/unbind $gpu -> OK",
+                "sys/devices/pci0000:80/0000:80:03.0/0000:83:00.0/infiniband/mlx4_0/iov/ports/1/admin_guids/1 " . guid_as_mlx4($identity) . ' -> OK',
                 "sys/bus/pci/drivers_probe $gpu -> OK",
                 "sys/bus/pci/drivers_probe $vf -> OK",
         ],
@@ -71,9 +76,9 @@ my @job_steps = map { $_->{body}[1] }
         grep { $_->{member} eq 'PropertiesChanged' && $_->{body}[0] eq 'org.passthroughd1.Job' && $_->{body}[1]{Step} } @signals;
 my @names;
 for (@job_steps) { push @names, $_->{Step} if !@names || $names[-1] ne $_->{Step} }
-is_deeply(\@names, $plan->{steps}, 'PropertiesChanged of the job tells each step, in order');
+is_deeply(\@names, \@expected, 'PropertiesChanged of the job tells each step, in order');
 is_deeply([map { $_->{StepsDone} } @job_steps], [sort { $a <=> $b } map { $_->{StepsDone} } @job_steps], 'StepsDone only goes up');
-is($job_steps[-1]{StepsDone}, 5, 'to the last');
+is($job_steps[-1]{StepsDone}, 6, 'to the last');
 my ($ready, $removed) = map { my $wanted = $_; (grep { $wanted->($signals[$_]) } 0 .. $#signals)[0] } (
         sub { $_[0]{member} eq 'PropertiesChanged' && $_[0]{path} eq $allocation && ($_[0]{body}[1]{State} // '') eq 'ready' },
         sub { $_[0]{member} eq 'JobRemoved' }
@@ -117,7 +122,7 @@ same_state($state, 'and leaves the state directory alone', times => 1);
 ($status, $out, $err) = ctl('release', 'md-worker-0');
 is($status, 0, 'release') or diag($err);
 like($out, qr/^md-worker-0 is released\.$/m, 'says so');
-is_deeply([$out =~ /^\[(\d+\/\d+) *\]/mg], [map { "$_/6" } 1 .. 6], 'and numbers its steps');
+is_deeply([$out =~ /^\[(\d+\/\d+) *\]/mg], [map { "$_/11" } 1 .. 11], 'and numbers its steps');
 @signals = $bus->signals_until(sub { $_->{member} eq 'JobRemoved' });
 is($signals[-1]{body}[2], 'done', 'JobRemoved says done');
 is_deeply([grep { /^(?:AllocationRemoved|JobNew|JobRemoved)$/ } map { $_->{member} } @signals], [qw(JobNew AllocationRemoved JobRemoved)],

@@ -32,6 +32,7 @@ my %calls = (
         'ListAllocations'       => ['ListAllocations'],
         'Describe'              => ['Describe'],
         'DescribeTopology'      => ['DescribeTopology'],
+        'GetHistory'            => ['GetHistory', 'su', '0000:82:00.0', 1000],
         'GetDomainXML'          => ['GetDomainXML', 'sa{sv}', 'guest', []],
 );
 
@@ -48,7 +49,7 @@ for my $name (sort keys %calls) {
         same_state($state, '... nor to the state directory', times => 1);
 }
 
-for my $command (['list'], ['list', '--all'], ['show', 'guest'], ['explain', '0000:82:00.0'], ['plan', 'gpu=1'], ['allocations'], ['xml', 'guest']) {
+for my $command (['list'], ['list', '--all'], ['show', 'guest'], ['explain', '0000:82:00.0'], ['plan', 'gpu=1'], ['allocations'], ['xml', 'guest'], ['history', '0000:82:00.0']) {
         my ($status, undef, $err) = ctl(@$command);
         is($status, 0, "passthroughctl @$command") or diag($err);
 }

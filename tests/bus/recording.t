@@ -22,8 +22,10 @@ my $tmp = tempdir(CLEANUP => 1);
 chmod 0755, $tmp;
 $ENV{NODE_TMP} = $ENV{TMPDIR} = $tmp;
 $ENV{PATH}     = "$build:$ENV{PATH}";
-chomp(my $root = qx{$build/tests/tree-tool unpack $source/tests/nodes/paper-testbed.tree});
-BAIL_OUT('tree-tool') if !-d "$root/sys";
+my $root = qx{$build/tests/tree-tool unpack $source/tests/nodes/paper-testbed.tree} // '';
+chomp $root;
+# Without a directory of its own this would configure, and clean up, the machine it runs on.
+BAIL_OUT('tree-tool') if $root !~ m{^\Q$tmp\E/.} || !-d "$root/sys";
 
 my $GPU = "[Pool gpu]\nMatch=vendor=10de class=0302\n";
 my $NIC = "[Exclude]\nMatch=vendor=15b3\n";
@@ -136,6 +138,42 @@ for (['a mount', '1/mountinfo', "90 1 0:99 / /srv rw - btrfs /dev/mapper/node042
 like($text, qr{/srv/[0-9a-f]{12}/swap}, 'a swap file by the rest of its name');
 
 spew("$root/proc/swaps", $swaps);
+
+# What is added to the machine for a moment, a path and its contents or, as a reference, what it leads to; what is said then, of what.
+sub recorded_use {
+        my ($name, $expected, %added) = @_;
+        my $said = delete $added{replaced};
+        for my $path (sort keys %added) {
+                my $to = $added{$path};
+                make_path("$root/$path" =~ s{/[^/]*$}{}r);
+                ref $to ? symlink($$to, "$root/$path") : $path =~ m{/$} ? make_path("$root/$path") : spew("$root/$path", $to);
+        }
+        same_decisions($name, '', $expected, $said);
+        $text = qx{passthroughctl snapshot --node $root};
+        unlike($text, qr/node042|SERIAL9|8b4b1f0c-1111/, "$name: names are not in a recording");
+        for my $path (reverse sort keys %added) { $path =~ m{/$} ? remove_tree("$root/$path") : unlink "$root/$path" }
+        spew("$root/proc/1/mountinfo", $mounts);
+        return;
+}
+
+my $stack = 'sys/devices/virtual/block/dm-9';
+recorded_use('a volume by its name', qr/\Q$gpu\E <- nvme9n1 <- node042-root <- \/srv/, replaced => qr/nvme9n1 <- \K\S+/, 'sys/class/block/dm-9' => \"../../../$stack",
+        'sys/dev/block/253:9' => \"../../../$stack", "$stack/dm/name" => "node042-root\n", "$stack/slaves/nvme9n1" => \"../../../../../../$device/block/nvme9n1",
+        'proc/1/mountinfo' => "${mounts}90 1 253:9 / /srv rw - ext4 /dev/mapper/x rw\n");
+my $loop = 'sys/devices/virtual/block/loop9';
+recorded_use('a loop device', qr/\Q$gpu\E <- nvme9n1 <- loop9 <- \/srv/, 'sys/class/block/loop9' => \"../../../$loop", 'sys/dev/block/7:9' => \"../../../$loop",
+        "$loop/loop/backing_file" => "/dev/nvme9n1\n", 'proc/1/mountinfo' => "${mounts}90 1 7:9 / /srv rw - ext4 /dev/loop9 rw\n");
+recorded_use('a loop device in a file', qr/\A(?!.*nvme9n1)./s, "$loop/loop/backing_file" => "/srv/node042/image\n", 'sys/class/block/loop9' => \"../../../$loop");
+recorded_use('a journal of its own', qr/\Q$gpu\E <- nvme9n1 <- \/srv/, 'proc/1/mountinfo' => "${mounts}90 1 8:99 / /srv rw - xfs /dev/sdz rw,logdev=/dev/nvme9n1,x=node042\n");
+recorded_use('one of two disks', qr/\Q$gpu\E <- nvme9n1 <- \/srv/, 'proc/1/mountinfo' => "${mounts}90 1 0:99 / /srv rw - bcachefs /dev/sdz:/dev/nvme9n1 rw\n");
+recorded_use('a mount elsewhere', qr/\Q$gpu\E <- nvme9n1 <- a file system/, 'sys/fs/ext4/nvme9n1/' => '', 'sys/fs/ext4/node042/' => '');
+recorded_use('btrfs', qr/\Q$gpu\E <- nvme9n1 <- a file system/, 'sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/nvme9n1' => \"../../../../../$device/block/nvme9n1");
+my $console = 'sys/devices/virtual/vtconsole/vtcon1';
+recorded_use('the console', qr/\Q$gpu\E <- fb0 <- console/, "$device/graphics/fb0/" => '', 'sys/class/graphics/fb0' => \"../../../$device/graphics/fb0",
+        "$console/name" => "(M) frame buffer device\n", 'sys/class/vtconsole/vtcon1' => \"../../../$console");
+configure('etc/passthroughd.conf' => "[Daemon]\nKeepInterfaces=nothing e??9\n$GPU");
+recorded_use('an interface that is kept', qr/\Q$gpu\E <- eth9 <- KeepInterfaces=/, "$device/net/eth9/" => '', 'sys/class/net/eth9' => \"../../../$device/net/eth9");
+configure('etc/passthroughd.conf' => $GPU);
 my ($bridge, $below) = ('br-0123456789ab', 'enx001b213a4f2c');
 make_path(map { "$root/$_" } "$device/net/$below", "sys/devices/virtual/net/$bridge", 'sys/class/net', 'proc/net');
 symlink "../../../$device/net/$below", "$root/sys/class/net/$below" or die $!;

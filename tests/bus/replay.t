@@ -41,8 +41,12 @@ sub sample {
                 grep { !$seen{ join ' ', map { $_ // '-' } substr($_->{class}, 0, 4), @$_{qw(state pool driver)} }++ } @$devices;
 }
 
-# The UUID is another one each time, and a daemon that made VFs counts on.
-sub same_document { return map { s/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/gr } @_ }
+# The UUID is another one each time, and so are the MAC and GUIDs of a VF, of which a daemon keeps what the PF offers.
+sub same_document {
+        my (@documents) = @_;
+        s/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/g, s{(<\w+:device [^>]*[^/])>\s*<\w+:attributes [^>]*/>\s*</\w+:device>}{$1/>}g for @documents;
+        return @documents;
+}
 
 sub ask_all {
         my ($node, $conf, $file) = @_;

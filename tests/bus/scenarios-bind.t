@@ -31,7 +31,7 @@ sub counts {
 }
 
 # What was written to files of drivers and the bus: the last two parts of the path, and the value.
-sub bindings { return map { m{([^/ ]+/[^/ ]+) (\S*) -> OK$} ? "$1 $2" : $_ } grep { !/driver_override/ } write_log() }
+sub bindings { return map { m{([^/ ]+/[^/ ]+) (\S*) -> OK$} ? "$1 $2" : $_ } grep { !m{driver_override|/reset } } write_log() }
 
 sub vfio_nodes { return [sort map { s{.*/}{}r } grep { !m{/(?:vfio|devices)$} } glob "$ENV{NODE_ROOT}/dev/vfio/*"] }
 

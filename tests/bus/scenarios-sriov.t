@@ -104,7 +104,7 @@ is(release($bus, 'vm1'), 'done', 'C1: it is released');
 is_deeply(known(), {}, 'C1: and only then forgotten');
 set_vfs($pfs[0], 2);
 $bus->call('Rescan');
-same_tree($two, 'C1: the tree is that of the start');
+same_tree(tree_without_identities($two), 'C1: the tree is that of the start', tree_without_identities()); # the card gives VFs the GUIDs that they had last
 set_vfs($pfs[0], 0);
 
 # ---- E11: the same VFs get other group numbers when they are made again

@@ -97,6 +97,7 @@ for my $n (1, 4, 8, $release) {
                 is_deeply([grep { my $a = $_; !grep { $_ eq $a } @{ at_home() } } @$at_home], [], "$what: what was at home is there still");
                 is($result, 'failed', "$what: the second too") if $result ne 'done';
                 take_back($what) if $result ne 'done';
+                clear_quarantine($bus); # where it was a reset that failed
                 same_tree($before, "$what: all is back");
         }
 }
@@ -108,7 +109,7 @@ for my $n (grep { $_ % 2 } 1 .. $allocate) {
         my ($signature, $entries) = request(@request);
         killed_in($bus, $n, $what, 'Allocate', "s$signature", 'guest', $entries);
         is(allocation_state($bus, 'guest'), 'ready', "$what: the allocation is ready with the daemon");
-        same_tree($ready, "$what: as if nothing had happened");
+        same_tree(tree_without_identities($ready), "$what: as if nothing had happened", tree_without_identities());
         $bus->forget_signals();
         take_back($what);
 }

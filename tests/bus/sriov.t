@@ -39,7 +39,7 @@ nothing_written('without a pool nothing is written at start');
 my $bare = tree();
 configure($conf);
 my %by_pf;
-push @{ $by_pf{ $_->[0] } }, $_->[1] for map { [m{/([^/ ]+)/(sriov.*)$}] } write_log();
+push @{ $by_pf{ $_->[0] } }, $_->[1] for map { [m{/([^/ ]+)/(sriov_.*)$}] } grep { m{/sriov_} } write_log();
 is_deeply(\%by_pf, { map { $_ => ['sriov_drivers_autoprobe 0 -> OK', 'sriov_numvfs 16 -> OK'] } @pfs },
         'VirtualFunctions=16 creates 16 VFs on each PF, after autoprobe is off');
 my @vfs = map { vfs($_) } @pfs;

@@ -56,6 +56,8 @@ static void check_values(const Config *c) {
                 assert_true(pool->n_matches <= CONFIG_MATCHES_MAX);
                 assert_true(pool->virtual_functions <= UINT16_MAX);
                 assert_non_null(pool_bind_to_string(pool->bind));
+                assert_non_null(vf_identity_to_string(pool->identity));
+                assert_false(pool->attributes.set & VF_IDENTITY_BITS);
         }
 }
 

@@ -124,15 +124,16 @@ static int append_entry(sd_bus_message *m, Input *in) {
         } keys[] = {
                 { REQUEST_KEY_DEVICES, "a(su)" }, { REQUEST_KEY_CPUS, "u" },  { REQUEST_KEY_MEMORY, "t" },
                 { REQUEST_KEY_PAGE_SIZE, "t" },   { REQUEST_KEY_CELLS, "u" }, { REQUEST_KEY_NUMA, "s" },
-                { REQUEST_KEY_PROXIMITY, "s" },   { "devices ", "a(su)" },
+                { REQUEST_KEY_PROXIMITY, "s" },   { "devices ", "a(su)" },    { REQUEST_KEY_VFS, "a{ss}" },
         };
-        unsigned byte = take_byte(in), key = byte % ELEMENTSOF(keys);
+        /* From 0xb0 to 0xbf it is a key that came later, so that the others are still where the corpus has them. */
+        unsigned byte = take_byte(in), key = byte / 0x10 == 0xb ? 8 : byte % 8;
         const char *type = byte < 0xc0 ? keys[key].type : types[take_byte(in) % ELEMENTSOF(types)];
         char buf[TEXT_MAX];
         int r = sd_bus_message_open_container(m, 'e', "sv");
 
         if (r >= 0)
-                r = sd_bus_message_append_basic(m, 's', key < 7 ? keys[key].key : take_text(in, buf));
+                r = sd_bus_message_append_basic(m, 's', key != 7 ? keys[key].key : take_text(in, buf));
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'v', type);
         if (r >= 0)
@@ -173,6 +174,17 @@ static sd_bus_message *make_message(Input *in) {
         return TAKE_PTR(m);
 }
 
+/* Only VFs have any, and no two the same MAC. */
+static void check_attributes(const Allocation *a) {
+        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++) {
+                assert_true(d->is_vf || d->attributes.set == 0);
+                assert_int_equal(d->generated, 0);
+                for (const AllocationDevice *e = a->devices; e < d; e++)
+                        assert_true(!vf_attributes_have(&d->attributes, VF_MAC) ||
+                                    (vf_attributes_differ(&d->attributes, &e->attributes) & VF_ATTRIBUTE_BIT(VF_MAC)));
+        }
+}
+
 static void check_plan(const TestNode *t, const Request *r, const Allocation *a) {
         unsigned wanted = 0, given = 0;
 
@@ -184,6 +196,7 @@ static void check_plan(const TestNode *t, const Request *r, const Allocation *a)
         assert_int_equal(a->n_pins, r->cpus);
         assert_int_equal(allocation_memory(a), r->memory);
         assert_true(r->cells == 0 || a->n_cells == r->cells);
+        check_attributes(a);
         for (size_t i = 0; i < a->n_pins; i++)
                 assert_true(cpuset_has(&a->cpus, a->pins[i].cpu) && inventory_find_cpu(t->inventory, a->pins[i].cpu));
 }

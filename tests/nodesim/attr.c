@@ -9,6 +9,7 @@
 #include "device.h"
 #include "driver.h"
 #include "sriov.h"
+#include "vfattr.h"
 
 enum {
         ATTRIBUTE_SIZE = 4096
@@ -19,7 +20,6 @@ typedef enum Scope {
         SCOPE_DRIVER,    /* sys/bus/pci/drivers/X */
         SCOPE_BUS,       /* sys/bus/pci */
         SCOPE_HUGEPAGES, /* .../hugepages/hugepages-SIZE */
-        SCOPE_VF_POLICY, /* sriov/N of an out-of-tree mlx5 */
         _SCOPE_INVALID = -EINVAL,
 } Scope;
 
@@ -299,9 +299,6 @@ static const Attribute attributes[] = {
         { "drivers_autoprobe", SCOPE_BUS, 0644, store_bus_autoprobe },
         { "rescan", SCOPE_BUS, 0200, store_bus_rescan },
         { "nr_hugepages", SCOPE_HUGEPAGES, 0644, store_hugepages },
-        { "node", SCOPE_VF_POLICY, 0644, NULL },
-        { "port", SCOPE_VF_POLICY, 0644, NULL },
-        { "policy", SCOPE_VF_POLICY, 0644, NULL },
 };
 
 static bool is_named(const Node *node, const char *name) {
@@ -319,8 +316,6 @@ static Scope scope_of(const Node *dir) {
                 return SCOPE_DRIVER;
         if (is_named(parent, "hugepages"))
                 return SCOPE_HUGEPAGES;
-        if (is_named(parent, "sriov"))
-                return SCOPE_VF_POLICY;
         return _SCOPE_INVALID;
 }
 
@@ -348,6 +343,8 @@ mode_t attr_mode(const Node *node) {
                 return node->type == NODE_DIR ? 0755 : 0777;
         if (!node_is_sysfs(node))
                 return is_named(node->parent, "vfio") && !is_named(node, "vfio") ? 0600 : 0644;
+        if (vfattr_is_writable(node))
+                return 0644;
         attribute = attribute_of(node);
         return attribute ? attribute->mode : 0444;
 }
@@ -371,6 +368,8 @@ int attr_write(Sim *sim, Node *file, const char *data, size_t size, off_t offset
                 return -ENODEV;
         if (is_named(file, "config") && attribute)
                 return config_write(file, data, size, offset);
+        if (node_is_sysfs(file) && vfattr_is_writable(file))
+                return vfattr_write(sim, file, value);
         if (attribute && attribute->store)
                 return attribute->store(sim, file->parent, value);
         if (!attribute && node_is_sysfs(file))

@@ -55,6 +55,15 @@ static int fault_command(Sim *sim, FaultType type, char *rest) {
         return 0;
 }
 
+static int command_delay_all(Sim *sim, char *rest) {
+        int msec;
+
+        if (parse_int(rest, &msec) < 0)
+                return -EINVAL;
+        fault_add(sim, FAULT_DELAY, FAULT_AT_EACH, msec, NULL);
+        return 0;
+}
+
 static int command_kill(Sim *sim, char *rest) {
         char *n = next_word(&rest);
 
@@ -181,10 +190,17 @@ static const struct {
         const char *name;
         int (*run)(Sim *sim, char *rest);
 } commands[] = {
-        { "kill", command_kill },     { "reset", command_reset },   { "release", command_release },
-        { "remove", command_remove }, { "set", command_set },       { "link", command_link },
-        { "write", command_write },   { "events", command_events }, { "event", command_event },
+        { "kill", command_kill },
+        { "reset", command_reset },
+        { "release", command_release },
+        { "remove", command_remove },
+        { "set", command_set },
+        { "link", command_link },
+        { "write", command_write },
+        { "events", command_events },
+        { "event", command_event },
         { "flood", command_flood },
+        { "delay-all", command_delay_all },
 };
 
 static const struct {

@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "driver.h"
+#include "netdev.h"
 #include "park.h"
 #include "sriov.h"
 #include "uevent.h"
@@ -26,10 +27,15 @@ bool address_is_valid(const char *name) {
                rest[3] == ':' && strspn(rest + 4, hex) == 2 && rest[6] == '.' && rest[7] >= '0' && rest[7] <= '7';
 }
 
+/* A host bridge or a device: mlx4 has directories of that name elsewhere. */
+static bool is_bus(const Node *node) {
+        return node && (address_is_valid(node->name) || strncmp(node->name, "pci", 3) == 0);
+}
+
 bool node_is_device(const Node *node) {
         const Node *top = node;
 
-        if (!node || node->type != NODE_DIR || !address_is_valid(node->name))
+        if (!node || node->type != NODE_DIR || !address_is_valid(node->name) || !is_bus(node->parent))
                 return false;
         while (top->parent && top->parent->parent && top->parent->parent->parent)
                 top = top->parent;
@@ -161,6 +167,8 @@ static void complete_device(Sim *sim, Node *dev) {
                 vfs += strncmp(dev->children[i]->name, "virtfn", 6) == 0;
         if (node_child(dev, "sriov_totalvfs") && !node_child(dev, "sriov_numvfs"))
                 node_write(dev, "sriov_numvfs", "%u\n", vfs);
+        netdevs_complete(sim, dev);
+        sriov_complete(sim, dev);
         device_register(sim, dev, group_of(dev));
         if (driver) {
                 Driver *d = driver_get(sim, driver);

@@ -9,6 +9,7 @@
 #include "park.h"
 #include "sriov.h"
 #include "uevent.h"
+#include "vfattr.h"
 
 static void id_add(DriverId **ids, size_t *n, const char *vendor, const char *device) {
         *ids = xrealloc(*ids, *n + 1, sizeof(DriverId));
@@ -251,6 +252,7 @@ void driver_detach(Sim *sim, Node *dev) {
                 return;
         if (d->sriov && !d->keeps_vfs)
                 sriov_destroy(sim, dev);
+        vfattr_forget(dev);
         if (d->vfio)
                 device_vfio_remove(sim, dev);
         else

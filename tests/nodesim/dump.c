@@ -6,6 +6,7 @@
 
 #include "dump.h"
 #include "util/tree.h"
+#include "vfattr.h"
 
 static void dump_file(const Node *file, const char *path, FILE *f) {
         if (file->error > 0)
@@ -54,6 +55,8 @@ static void dump_driver(const Driver *d, FILE *f) {
 static void dump_vf(const VfTemplate *vf, FILE *f) {
         fprintf(f, "%%vf %s device=%s offset=%lu stride=%lu group=%s", vf->pf, vf->device, vf->offset, vf->stride,
                 vf->group_of_pf ? "pf" : "own");
+        if (vf->kind != VF_KIND_NONE)
+                fprintf(f, " attributes=%s", vf_kind_name(vf->kind));
         if (vf->total)
                 fprintf(f, " total=%lu", vf->total);
         for (const char *method = vf->reset_method; method && *method; method += strspn(method, " ")) {

@@ -17,7 +17,7 @@ enum {
 
 struct Fault {
         FaultType type;
-        unsigned long at; /* which write, from 1 */
+        unsigned long at; /* which write, from 1, or FAULT_AT_EACH */
         int number;       /* errno or milliseconds */
         char *value;      /* what is written instead */
 };
@@ -157,7 +157,7 @@ int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, si
 
         /* Copied: the list may be cleared while this write waits. */
         for (size_t i = 0; i < sim->n_faults; i++)
-                if (sim->faults[i].at == number)
+                if (sim->faults[i].at == number || sim->faults[i].at == FAULT_AT_EACH)
                         faults[sim->faults[i].type] = sim->faults[i];
         _cleanup_free_ char *other = faults[FAULT_REPLACE].value ? xstrdup(faults[FAULT_REPLACE].value) : NULL;
         faults[FAULT_REPLACE].value = other;

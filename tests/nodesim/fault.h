@@ -3,7 +3,11 @@
  * .nodesim/control. */
 #pragma once
 
+#include <limits.h>
+
 #include "sim.h"
+
+#define FAULT_AT_EACH ULONG_MAX /* not one write, but all */
 
 typedef enum FaultType {
         FAULT_FAIL,

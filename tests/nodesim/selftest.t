@@ -389,6 +389,17 @@ subtest 'slow, hung and killed writers' => sub {
         cmp_ok(time - $before, '>=', 1, 'not earlier');
         is(slurp($override), "slow\n", 'with effect');
 
+        control("reset\ndelay-all 300");
+        $before = time;
+        my @pids = map { put_later($override, $_) } 1 .. 4;
+        is(ended($_), 0, 'all delayed: each ends') for @pids;
+        cmp_ok(time - $before, '>=', 0.3, '... not earlier');
+        cmp_ok(time - $before, '<', 1.2, '... and side by side');
+        is(put($override, "slow\n"), 'OK', '... the next one too');
+        cmp_ok(time - $before, '>=', 0.6, '... is delayed');
+        control("reset\nhang 2\nhang 3\nunkillable 4");
+        is(put($override, "slow\n"), 'OK', '... until reset');
+
         $pid = put_later($override, 'hung');
         wait_writes(2);
         is(ended($pid, 0.05), undef, 'hangs');

@@ -28,6 +28,19 @@ typedef struct Driver {
         bool declared; /* by %driver, else inferred from the tree */
 } Driver;
 
+/* What a PF can be told of its VFs, by the driver that is behind it. */
+typedef enum VfKind {
+        VF_KIND_NONE,
+        VF_KIND_ETHERNET,   /* mlx5 */
+        VF_KIND_ICE,        /* the same, with 802.1ad */
+        VF_KIND_IGB,        /* no link state, no least rate */
+        VF_KIND_MLX4_EN,    /* no trust */
+        VF_KIND_INFINIBAND, /* mlx5, through IPoIB */
+        VF_KIND_OFED,       /* mlx5 with the sriov directory */
+        VF_KIND_MLX4,       /* InfiniBand, iov */
+        _VF_KIND_MAX,
+} VfKind;
+
 /* What VFs of a PF look like. */
 typedef struct VfTemplate {
         char *pf;
@@ -36,6 +49,7 @@ typedef struct VfTemplate {
         unsigned long offset, stride;
         unsigned long total; /* what sriov_totalvfs is when no driver limits it; 0: as the tree says */
         bool group_of_pf;
+        VfKind kind;
 } VfTemplate;
 
 /* Something that is out of the tree for now and comes back: a removed device, or what a driver made. */

@@ -8,9 +8,11 @@
 #include "attr.h"
 #include "device.h"
 #include "driver.h"
+#include "mlx4.h"
 #include "park.h"
 #include "sriov.h"
 #include "uevent.h"
+#include "vfattr.h"
 
 enum {
         CONFIG_SIZE = 256,
@@ -35,7 +37,10 @@ int vf_template_add(Sim *sim, const char *pf, const char *options) {
                         vf.total = strtoul(word + 6, NULL, 0);
                 else if (strncmp(word, "reset=", 6) == 0)
                         reset = word + 6;
-                else if (strcmp(word, "group=own") == 0 || strcmp(word, "group=pf") == 0)
+                else if (strncmp(word, "attributes=", 11) == 0) {
+                        if (vf_kind_parse(word + 11, &vf.kind) < 0)
+                                return -EINVAL;
+                } else if (strcmp(word, "group=own") == 0 || strcmp(word, "group=pf") == 0)
                         vf.group_of_pf = strcmp(word, "group=pf") == 0;
                 else
                         return -EINVAL;
@@ -61,6 +66,10 @@ static VfTemplate vf_template_of(const Sim *sim, const Node *pf) {
                 .offset = node_number(pf, "sriov_offset", 1),
                 .stride = node_number(pf, "sriov_stride", 1),
         };
+}
+
+VfKind sriov_kind(const Sim *sim, const Node *pf) {
+        return vf_template_of(sim, pf).kind;
 }
 
 unsigned sriov_count(const Node *pf) {
@@ -170,6 +179,7 @@ static void vf_create(Sim *sim, Node *pf, const VfTemplate *template, unsigned i
         vf_fill(pf, vf, template, rid);
         node_link(vf, "physfn", pf);
         node_link(pf, link, vf);
+        vfattr_make(sim, pf, template->kind, i);
         device_register(sim, vf, group < 0 || template->group_of_pf ? group : group_lowest_free(sim));
         uevent_device(sim, "change", vf); /* of the links, which the kernel makes after it was added */
         driver_probe(sim, vf);            /* whatever drivers_autoprobe of the bus says */
@@ -194,12 +204,24 @@ static int sriov_create(Sim *sim, Node *pf, unsigned n) {
         return 0;
 }
 
+void sriov_complete(Sim *sim, Node *pf) {
+        const VfKind kind = sriov_kind(sim, pf);
+
+        for (unsigned i = 0; i < sriov_count(pf); i++)
+                vfattr_make(sim, pf, kind, i);
+        if (kind == VF_KIND_MLX4)
+                mlx4_make(pf, sriov_count(pf));
+}
+
 void sriov_destroy(Sim *sim, Node *pf) {
+        const VfKind kind = sriov_kind(sim, pf);
+
         for (unsigned i = sriov_count(pf); i-- > 0;) {
                 _cleanup_free_ char *link = xasprintf("virtfn%u", i);
                 Node *vf = node_at(pf, link);
 
                 node_remove_child(pf, link);
+                vfattr_remove(sim, pf, kind, i);
                 if (!vf)
                         continue;
                 device_unregister(sim, vf);

@@ -26,6 +26,10 @@ static void test_names(void **state _unused_) {
                 assert_int_equal(after_release_from_string(after_release_to_string((AfterRelease) a)), a);
         for (int b = 0; b < _POOL_BIND_MAX; b++)
                 assert_int_equal(pool_bind_from_string(pool_bind_to_string((PoolBind) b)), b);
+        for (int i = 0; i < _VF_IDENTITY_MAX; i++)
+                assert_int_equal(vf_identity_from_string(vf_identity_to_string((VfIdentity) i)), i);
+        assert_null(vf_identity_to_string(_VF_IDENTITY_MAX));
+        assert_int_equal(vf_identity_from_string("x"), _VF_IDENTITY_INVALID);
         assert_null(after_release_to_string(_AFTER_RELEASE_MAX));
         assert_null(pool_bind_to_string(_POOL_BIND_MAX));
         assert_int_equal(after_release_from_string("x"), _AFTER_RELEASE_INVALID);
@@ -313,6 +317,53 @@ static void test_virtual_functions_of_others(void **state _unused_) {
         assert_false(c->pools[2].external);
 }
 
+static void test_vf_attributes(void **state _unused_) {
+        _cleanup_config_ Config *c =
+                parse("[Pool a]\nMatch=type=vf\nVfAttributes=vlan=100, trust=on\nVfIdentity=stable\n"
+                      "[Pool b]\nMatch=type=vf\n"
+                      "[Pool c]\nMatch=type=vf\nVfAttributes=link=up\nVfAttributes=\n"
+                      "VfIdentity=stable\nVfIdentity=\n");
+
+        assert_int_equal(c->n_problems, 0);
+        assert_int_equal(c->pools[0].attributes.set, VF_ATTRIBUTE_BIT(VF_VLAN) | VF_ATTRIBUTE_BIT(VF_TRUST));
+        assert_int_equal(c->pools[0].attributes.value[VF_VLAN], 100);
+        assert_int_equal(c->pools[0].identity, VF_IDENTITY_STABLE);
+        for (size_t i = 1; i < 3; i++) {
+                assert_int_equal(c->pools[i].attributes.set, 0);
+                assert_int_equal(c->pools[i].identity, VF_IDENTITY_FRESH);
+        }
+}
+
+/* The line before stays what counts. */
+static void test_vf_attribute_problems(void **state _unused_) {
+        static const char *const cases[][2] = {
+                { "VfAttributes=vlan", "'vlan' is no ATTRIBUTE=VALUE" },
+                { "VfAttributes=vlan=4095", "vlan=4095 is not understood: expected a number from 0 to 4094." },
+                { "VfAttributes=qos=1", "say vlan= too" },
+                { "VfAttributes=mac=02:00:00:00:00:01", "no two can have the same mac=" },
+                { "VfAttributes=link=up node-guid=02:00:00:00:00:00:00:01", "no two can have the same" },
+                { "VfIdentity=new", "VfIdentity=new is not understood: expected fresh or stable." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = NULL;
+                _cleanup_config_ Config *c = NULL;
+
+                assert_int_equal(string_replace(&text,
+                                                "[Pool a]\nMatch=type=vf\nVfAttributes=vlan=7\nVfIdentity=stable\n%s\n",
+                                                cases[i][0]),
+                                 0);
+                c = parse(text);
+                assert_int_equal(c->n_problems, 1);
+                assert_int_equal(c->problems[0].line, 5);
+                if (!strstr(c->problems[0].message, cases[i][1]))
+                        fail_msg("'%s' gives '%s'", cases[i][0], c->problems[0].message);
+                assert_int_equal(c->pools[0].attributes.set, VF_ATTRIBUTE_BIT(VF_VLAN));
+                assert_int_equal(c->pools[0].attributes.value[VF_VLAN], 7);
+                assert_int_equal(c->pools[0].identity, VF_IDENTITY_STABLE);
+        }
+}
+
 static void test_match_problems(void **state _unused_) {
         static const struct {
                 const char *text, *sentence;
@@ -428,6 +479,8 @@ int main(void) {
                 cmocka_unit_test(test_nul),
                 cmocka_unit_test(test_virtual_functions_by_address),
                 cmocka_unit_test(test_virtual_functions_of_others),
+                cmocka_unit_test(test_vf_attributes),
+                cmocka_unit_test(test_vf_attribute_problems),
                 cmocka_unit_test(test_match_problems),
                 cmocka_unit_test(test_match_device),
         };

@@ -44,7 +44,7 @@ static const char *critical(Fixture *f, const char *address) {
         const PciDevice *dev;
 
         scan(f);
-        assert_int_equal(critical_mark(f->fs, f->inv), 0);
+        assert_int_equal(critical_mark(f->fs, NULL, f->inv), 0);
         dev = find(f, address);
         assert_non_null(dev);
         return dev->critical;
@@ -78,7 +78,7 @@ static void test_mount(void **state) {
         assert_int_equal(count(f), 1);
         /* What is no longer so does not stay. */
         tree_file(f->root, "proc/1/mountinfo", "23 22 0:21 / /sys rw,relatime shared:2 - sysfs sysfs rw");
-        assert_int_equal(critical_mark(f->fs, f->inv), 0);
+        assert_int_equal(critical_mark(f->fs, NULL, f->inv), 0);
         assert_int_equal(count(f), 0);
 }
 

@@ -21,6 +21,26 @@ static void test_two_nodes(void **state) {
         assert_golden(&c, NULL, "domxml-two-nodes.xml");
 }
 
+/* For who looks at the domain; libvirt keeps what is in the metadata as it is. */
+static void test_vf_attributes(void **state) {
+        _cleanup_case_ Case c = case_new("vm20", 1, (int[]){ 0 }, false);
+        VfAttributes *v;
+
+        add_gpu(&c, "0000:02:00.0", 0, 8 * GIB, "gpu0");
+        add_vf(&c, "0000:03:00.1", "0000:03:00.0", 0, "ib-vf0");
+        v = &c.a->devices[1].attributes;
+        vf_attributes_put(v, VF_NODE_GUID, 0x0200000000000008);
+        vf_attributes_put(v, VF_PORT_GUID, 0x0200000000000009);
+        vf_attributes_put(v, VF_LINK, VF_LINK_AUTO);
+        add_vf(&c, "0000:03:00.2", "0000:03:00.0", 0, "eth-vf0");
+        v = &c.a->devices[2].attributes;
+        vf_attributes_put(v, VF_MAC, 0x020000000001);
+        vf_attributes_put(v, VF_VLAN, 100);
+        vf_attributes_put(v, VF_SPOOF_CHECK, false);
+        pin(&c, "2-5", 8 * GIB, 0);
+        assert_golden(&c, NULL, "domxml-vf-attributes.xml");
+}
+
 static void test_multifunction(void **state) {
         _cleanup_case_ Case c = case_new("vm9", 1, (int[]){ 0 }, false);
 
@@ -196,6 +216,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_node),
                 cmocka_unit_test(test_two_nodes),
+                cmocka_unit_test(test_vf_attributes),
                 cmocka_unit_test(test_multifunction),
                 cmocka_unit_test(test_hugepages_1g),
                 cmocka_unit_test(test_F1_sparse_nodes),

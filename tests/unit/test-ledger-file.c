@@ -22,6 +22,14 @@ static AllocationDevice *add(Allocation *a, const char *address, DeviceRole role
         return d;
 }
 
+static VfAttributes attributes_of(const char *text) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v = { 0 };
+
+        assert_int_equal(vf_attributes_parse(text, &v, &problem), 0);
+        return v;
+}
+
 /* Every field set to something that is not the default. */
 static Allocation *make_full(void) {
         Allocation *a = allocation_new("vm7");
@@ -30,6 +38,7 @@ static Allocation *make_full(void) {
         assert_non_null(a);
         memcpy(a->id, "01234567-89ab-cdef-0123-456789abcdef", sizeof(a->id));
         a->owner = UINT32_MAX;
+        a->forced = true;
         a->generation = INT64_MAX;
         a->state = ALLOCATION_FAILED;
         assert_int_equal(string_copy(&a->vfio_driver, "mlx5_vfio_pci"), 0);
@@ -47,6 +56,10 @@ static Allocation *make_full(void) {
         d = add(a, "0000:83:00.2", DEVICE_ROLE_ASSIGNED, "ib-vf0", "ib-vf");
         d->is_vf = true;
         d->physfn = address_of("0000:83:00.0");
+        d->attributes = attributes_of("mac=02:00:00:00:00:01 vlan=100 link=auto node-guid=02:00:00:00:00:00:00:01");
+        d->generated = VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_LINK);
+        d->baseline = attributes_of("mac=00:00:00:00:00:00 trust=off");
+        d->has_baseline = true;
         (void) add(a, "0000:84:00.0", DEVICE_ROLE_HELD, NULL, "gpu");
         assert_int_equal(cpuset_parse("8-11,4095", &a->cpus), 0);
         a->pins = calloc(3, sizeof(Pin));
@@ -84,6 +97,11 @@ static LedgerFileResult parse_text(const char *text) {
         return r;
 }
 
+static void assert_same_attributes(const VfAttributes *a, const VfAttributes *b) {
+        assert_int_equal(vf_attributes_differ(a, b), 0);
+        assert_int_equal(vf_attributes_differ(b, a), 0);
+}
+
 static void assert_same_devices(const Allocation *a, const Allocation *b) {
         assert_int_equal(a->n_devices, b->n_devices);
         for (size_t i = 0; i < a->n_devices; i++) {
@@ -97,6 +115,10 @@ static void assert_same_devices(const Allocation *a, const Allocation *b) {
                 assert_int_equal(x->is_vf, y->is_vf);
                 assert_int_equal(x->numa_node, y->numa_node);
                 assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
+                assert_same_attributes(&x->attributes, &y->attributes);
+                assert_same_attributes(&x->baseline, &y->baseline);
+                assert_int_equal(x->generated, y->generated);
+                assert_int_equal(x->has_baseline, y->has_baseline);
                 assert_true(x->vendor == y->vendor && x->device == y->device);
                 assert_true(x->subsystem_vendor == y->subsystem_vendor && x->subsystem_device == y->subsystem_device);
         }
@@ -108,6 +130,7 @@ static void assert_same(const Allocation *a, const Allocation *b) {
         assert_true(streq_ptr(a->reason, b->reason));
         assert_true(streq_ptr(a->vfio_driver, b->vfio_driver));
         assert_int_equal(a->owner, b->owner);
+        assert_int_equal(a->forced, b->forced);
         assert_int_equal(a->generation, b->generation);
         assert_int_equal(a->state, b->state);
         assert_int_equal(a->page_size, b->page_size);
@@ -268,6 +291,7 @@ static void test_broken_members(void **state) {
                 { "\"state\": \"failed\"", "\"state\": null" },
                 { "\"owner\": 4294967295", "\"owner\": 4294967296" },
                 { "\"owner\": 4294967295", "\"owner\": -1" },
+                { "\"forced\": true", "\"forced\": \"no\"" },
                 { "\"generation\": 9223372036854775807", "\"generation\": 9223372036854775808" },
                 { "\"generation\": 9223372036854775807", "\"generation\": 99999999999999999999999" },
                 { "\"generation\": 9223372036854775807", "\"generation\": -99999999999999999999999" },
@@ -294,11 +318,52 @@ static void test_broken_members(void **state) {
                 { "\"pins\": [", "\"pins\": {}, \"pins2\": [" },
                 { "\"cells\": [", "\"cells\": [ {}," },
                 { "\"reason\":", "\"season\":" },
+                { "\"attributes\": \"mac=02", "\"attributes\": \"mac=2" },
+                { "\"attributes\": \"mac=02", "\"attributes\": 7, \"old\": \"mac=02" },
+                { "\"generated\": \"mac=02", "\"generated\": \"mac=06" }, /* not what it has */
+                { "\"generated\": \"", "\"generated\": \"trust=on " },
+                { "\"baseline\": \"", "\"baseline\": \"colour=red " },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(changes); i++)
                 if (parse_changed(changes[i][0], changes[i][1]) != LEDGER_FILE_BROKEN)
                         fail_msg("%s is taken", changes[i][1]);
+}
+
+/* A file of before there were attributes, and one of a VF that was not looked at yet. */
+static void test_no_attributes(void **state) {
+        static const char *const texts[][2] = {
+                { "\"attributes\":", "\"others\":" },
+                { "\"baseline\": \"mac=00:00:00:00:00:00 trust=off\"", "\"baseline\": null" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+                _cleanup_free_ char *text = NULL, *changed = NULL;
+                char *at;
+
+                a->devices[2].generated = 0;
+                text = ledger_file_format(a);
+                at = strstr(text, texts[i][0]);
+                assert_non_null(at);
+                assert_int_equal(string_replace(&changed, "%.*s%s%s", (int) (at - text), text, texts[i][1],
+                                                at + strlen(texts[i][0])),
+                                 0);
+                assert_int_equal(parse(changed, strlen(changed), &b), LEDGER_FILE_OK);
+                assert_int_equal(b->devices[2].attributes.set, i == 0 ? 0 : a->devices[2].attributes.set);
+                assert_int_equal(b->devices[2].has_baseline, i == 0);
+        }
+}
+
+/* The manager may have left out what the PF does not offer: generated tells of those that are there. */
+static void test_generated_and_left_out(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        vf_attributes_keep(&a->devices[2].attributes, ~VF_ATTRIBUTE_BIT(VF_LINK));
+        text = ledger_file_format(a);
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_int_equal(b->devices[2].generated, VF_ATTRIBUTE_BIT(VF_MAC));
 }
 
 /* A member this version does not know is passed over: a newer program that adds one and keeps the version can be gone
@@ -348,6 +413,8 @@ int main(void) {
                 cmocka_unit_test(test_trailing_text),
                 cmocka_unit_test(test_versions),
                 cmocka_unit_test(test_broken_members),
+                cmocka_unit_test(test_no_attributes),
+                cmocka_unit_test(test_generated_and_left_out),
                 cmocka_unit_test(test_extra_members_are_passed_over),
                 cmocka_unit_test(test_pins_are_unique),
                 cmocka_unit_test(test_not_an_object),

@@ -91,6 +91,50 @@ static void test_boot_vga_member_blocks(void **state) {
         assert_member_blocks(member, t, "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n", "no pool offers");
 }
 
+/* It goes nowhere, so it takes nothing from the host. */
+static void test_bridge_above_what_the_host_needs_is_left(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+        PciDevice *member = add_other(t, "pcieport");
+
+        member->is_bridge = true;
+        assert_int_equal(string_copy(&member->critical, "A disk is below it."), 0);
+        node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+        assert_verdict(t, GPU, VERDICT_NONE);
+}
+
+static void test_display_only_by_force(void **state) {
+        static const char text[] = "[Pool gpu]\nMatch=class=0302\nMatch=address=" OTHER "\n";
+        static const struct {
+                bool boot_vga;
+                const char *console, *critical, *says;
+                Verdict forced;
+        } cases[] = {
+                { true, NULL, NULL, "boot VGA", VERDICT_NONE },
+                { false, "fb0 <- console", NULL, "fb0 <- console", VERDICT_NONE },
+                { true, "fb0 <- console", "BMC", "BMC", VERDICT_HOST_CRITICAL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = gpu_with_audio();
+                _cleanup_(cleanup_policy_free) Policy *forced = NULL;
+                PciDevice *member = add_other(t, "nvidia");
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                member->boot_vga = cases[i].boot_vga;
+                assert_int_equal(string_copy(&member->console, cases[i].console), 0);
+                assert_int_equal(string_copy(&member->critical, cases[i].critical), 0);
+                node_ready(t, text);
+                assert_int_equal(policy_check(t->policy, node_find(t, OTHER), &why),
+                                 cases[i].critical ? VERDICT_HOST_CRITICAL : VERDICT_BOOT_VGA);
+                assert_verdict(t, GPU, VERDICT_GROUP_NOT_VIABLE);
+                assert_says(&why, cases[i].says);
+                assert_int_equal(policy_new_forced(t->config, t->inventory, &forced), 0);
+                assert_int_equal(policy_verdict(forced, node_find(t, OTHER)), cases[i].forced);
+                assert_int_equal(policy_verdict(forced, node_find(t, GPU)),
+                                 cases[i].critical ? VERDICT_GROUP_NOT_VIABLE : VERDICT_NONE);
+        }
+}
+
 static void test_excluded_member_blocks(void **state) {
         _cleanup_node_ TestNode *t = gpu_with_audio();
 
@@ -144,18 +188,29 @@ static void test_D10_vfs_beside_their_pf(void **state) {
         assert_int_equal(node_available(t, "vf"), 0);
 }
 
-/* Even with the PFs off their driver the group goes to one allocation as a whole. */
-static void test_D10_vfs_are_never_separate(void **state) {
-        _cleanup_node_ TestNode *t = one_group_for_all(NULL);
-        _cleanup_refusal_ Refusal why = { 0 };
+/* With the PFs off their drivers the group would be viable, but nobody answers for its VFs. */
+static void test_D10_vfs_without_their_pf(void **state) {
+        static const char *const drivers[] = { NULL, "pci-stub", "vfio-pci" };
 
+        for (size_t i = 0; i < ELEMENTSOF(drivers); i++) {
+                _cleanup_node_ TestNode *t = one_group_for_all(drivers[i]);
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                node_ready(t, "[Pool vf]\nMatch=type=vf\n");
+                assert_int_equal(policy_check(t->policy, node_find(t, "0000:01:00.2"), &why), VERDICT_PF_ABSENT);
+                assert_says(&why, drivers[i] ?: "has no driver");
+                assert_int_equal(node_available(t, "vf"), 0);
+        }
+}
+
+/* The PF was unplugged, and its driver left VFs behind. */
+static void test_vf_of_no_pf(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:01:00.2", "0000:01:00.0", 0, 1);
         node_ready(t, "[Pool vf]\nMatch=type=vf\n");
-        assert_int_equal(node_allocate(t, "vm1", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
-        assert_devices(ledger_find(t->ledger, "vm1"),
-                       "vf0=0000:01:00.2 held=0000:01:00.3 held=0000:01:00.4 held=0000:01:00.5");
+        assert_verdict(t, "0000:01:00.2", VERDICT_PF_ABSENT);
         assert_int_equal(node_available(t, "vf"), 0);
-        assert_int_equal(node_allocate(t, "vm2", ASK(.pools = "vf=1"), &why), VERDICT_INSUFFICIENT_DEVICES);
-        assert_says(&why, "0 of its 4 devices free, 1 wanted");
 }
 
 static void test_E9_dual_port(void **state) {
@@ -245,10 +300,13 @@ int main(void) {
                 cmocka_unit_test(test_D9_another_card_is_held_when_it_may_be),
                 cmocka_unit_test(test_critical_member_blocks),
                 cmocka_unit_test(test_boot_vga_member_blocks),
+                cmocka_unit_test(test_bridge_above_what_the_host_needs_is_left),
+                cmocka_unit_test(test_display_only_by_force),
                 cmocka_unit_test(test_excluded_member_blocks),
                 cmocka_unit_test(test_excluded_member_without_driver_is_left),
                 cmocka_unit_test(test_D10_vfs_beside_their_pf),
-                cmocka_unit_test(test_D10_vfs_are_never_separate),
+                cmocka_unit_test(test_D10_vfs_without_their_pf),
+                cmocka_unit_test(test_vf_of_no_pf),
                 cmocka_unit_test(test_E9_dual_port),
                 cmocka_unit_test(test_E9_port_in_no_pool),
                 cmocka_unit_test(test_functions_of_a_gpu),

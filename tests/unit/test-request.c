@@ -101,6 +101,113 @@ static void test_check_huge_counts(void **state _unused_) {
         assert_int_equal(request_check(&r, NULL), VERDICT_INVALID_REQUEST);
 }
 
+static void test_slot_name(void **state _unused_) {
+        char slot[SLOT_NAME_MAX], pool[64] = { 0 };
+
+        assert_string_equal(slot_name("gpu", 10, slot), "gpu10");
+        assert_string_equal(slot_name("gpu1", 0, slot), "gpu1_0");
+        memset(pool, '7', 63);
+        assert_int_equal(strlen(slot_name(pool, UINT32_MAX, slot)), 74);
+}
+
+static int give(Request *r, const char *slot, const char *text) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v;
+
+        assert_int_equal(vf_attributes_parse_wanted(text, &v, &problem), 0);
+        return request_add_attributes(r, slot, &v);
+}
+
+static void test_add_attributes(void **state _unused_) {
+        _cleanup_request_ Request r;
+        char slot[] = "vf00";
+
+        request_init(&r);
+        assert_int_equal(give(&r, slot, "vlan=1"), 0);
+        assert_int_equal(give(&r, slot, "trust=on"), -EEXIST);
+        while (r.n_attributes < REQUEST_DEVICES_MAX) {
+                (void) snprintf(slot, sizeof(slot), "vf%02zu", r.n_attributes);
+                assert_int_equal(give(&r, slot, "vlan=1"), 0);
+        }
+        assert_int_equal(give(&r, "more", "vlan=1"), -E2BIG);
+        assert_string_equal(r.attributes[0].slot, "vf00");
+}
+
+#define MAC1  "mac=02:00:00:00:00:01"
+#define GUID1 "=02:00:00:00:00:00:00:01"
+
+/* Of a request for vf=2 a1=1 a=20 one=1. */
+static void test_check_attributes(void **state _unused_) {
+        static const struct {
+                const char *first, *attributes, *second, *others;
+                const char *sentence;
+        } cases[] = {
+                { "vf0", MAC1, "vf1", "mac=02:00:00:00:00:02", NULL },
+                { "vf0", MAC1, "vf", "vlan=3", NULL },
+                { "a1_0", MAC1, "a19", "vlan=1", NULL },
+                { "one", MAC1 " trust=on", "vf", "trust=on", NULL },
+                { "one", MAC1, "one0", MAC1, NULL }, /* the same slot */
+                { "vf0", "", "vf1", "", NULL },
+                { "vf0", "node-guid" GUID1 " port-guid" GUID1, "vf1", MAC1, NULL },
+                { "vf2", "vlan=1", "vf0", "vlan=1",
+                  "for 'vf2', but the slots of the request are: vf0, vf1, a1_0, a0," },
+                { "a10", "vlan=1", "vf00", "vlan=1", "for 'vf00', but" },
+                { "vf-0", "vlan=1", "vf0", "vlan=1", "a10, a11, a12, and so on." },
+                { "\n", "vlan=1", "vf0", "vlan=1", "for '\\x0a', but" },
+                { "vf", MAC1, "a0", "vlan=1", "The 2 VFs of pool 'vf' cannot all have the same mac=" },
+                { "vf0", MAC1, "vf1", MAC1, "'vf0' and 'vf1' cannot both have the mac 02:00:00:00:00:01." },
+                { "one", MAC1, "vf1", MAC1, "'one' and 'vf1' cannot both have the mac 02:00:00:00:00:01." },
+                { "vf0", "node-guid" GUID1, "vf1", "port-guid" GUID1, "cannot both have the port-guid 02:00" },
+                { "vf0", "port-guid" GUID1, "a3", "port-guid" GUID1, "cannot both have the port-guid 02:00" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_refusal_ Refusal refusal = { 0 };
+                _cleanup_request_ Request r;
+                Verdict v;
+
+                request_init(&r);
+                assert_int_equal(request_add_pool(&r, "vf", 2), 0);
+                assert_int_equal(request_add_pool(&r, "a1", 1), 0);
+                assert_int_equal(request_add_pool(&r, "a", 20), 0);
+                assert_int_equal(request_add_pool(&r, "one", 1), 0);
+                assert_int_equal(give(&r, cases[i].first, cases[i].attributes), 0);
+                assert_int_equal(give(&r, cases[i].second, cases[i].others), 0);
+                v = request_check(&r, &refusal);
+                if (v != (cases[i].sentence ? VERDICT_INVALID_REQUEST : VERDICT_NONE))
+                        fail_msg("case %zu: %s", i, refusal.message);
+                if (cases[i].sentence && !strstr(refusal.message, cases[i].sentence))
+                        fail_msg("'%s' is not in '%s'", cases[i].sentence, refusal.message);
+        }
+}
+
+/* The first slot of pool a1 would be a10 too, had it no underscore; a pool of that very name is what is left. */
+static void test_check_ambiguous(void **state _unused_) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_request_ Request r;
+
+        request_init(&r);
+        assert_int_equal(request_add_pool(&r, "vf", 1), 0);
+        assert_int_equal(request_add_pool(&r, "vf0", 1), 0);
+        assert_int_equal(give(&r, "vf0_0", "vlan=1"), 0);
+        assert_int_equal(request_check(&r, NULL), VERDICT_NONE);
+        assert_int_equal(give(&r, "vf0", "vlan=1"), 0);
+        assert_int_equal(request_check(&r, &refusal), VERDICT_INVALID_REQUEST);
+        assert_string_equal(refusal.message, "'vf0' is the name of a pool and of another pool's slot.");
+}
+
+static void test_no_slots(void **state _unused_) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_request_ Request r;
+
+        request_init(&r);
+        r.cpus = 1;
+        r.memory = GIB;
+        assert_int_equal(give(&r, "vf0", "vlan=1"), 0);
+        assert_int_equal(request_check(&r, &refusal), VERDICT_INVALID_REQUEST);
+        assert_non_null(strstr(refusal.message, "are: none."));
+}
+
 static void test_allocation_name(void **state _unused_) {
         static const char *const bad[] = { "", ".", "..", "-a", "_a", "a/b", "a b", "a\n", "\xc3\xa9" };
         char name[ALLOCATION_NAME_MAX + 2] = { 0 };
@@ -122,6 +229,11 @@ int main(void) {
                 cmocka_unit_test(test_add_pool),
                 cmocka_unit_test(test_check),
                 cmocka_unit_test(test_check_huge_counts),
+                cmocka_unit_test(test_slot_name),
+                cmocka_unit_test(test_add_attributes),
+                cmocka_unit_test(test_check_attributes),
+                cmocka_unit_test(test_check_ambiguous),
+                cmocka_unit_test(test_no_slots),
                 cmocka_unit_test(test_allocation_name),
         };
 

@@ -125,9 +125,9 @@ static void check_there_and_back(const Fact *prior, unsigned n) {
                 assert_string_equal(facts[i].override, VFIO);
         }
         set_inventory(inv, facts);
-        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, &keep), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, false, &keep), 0);
         assert_int_equal(keep->n, 0);
-        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &release), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &release), 0);
         assert_order(release, back, ELEMENTSOF(back));
         assert_applies(release, facts);
         for (unsigned i = 0; i < n; i++) {
@@ -161,7 +161,7 @@ static void test_all_unbound_before_any_is_bound(void **state) {
                 assert_int_equal(prepare->steps[i].device.slot, i % 2);
         }
         set_inventory(inv, (const Fact[]){ { VFIO, VFIO }, { VFIO, VFIO } });
-        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &release), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &release), 0);
         assert_int_equal(release->n, 8);
         for (size_t i = 0; i < 8; i++)
                 assert_int_equal(release->steps[i].kind, i < 6 ? there[i] : STEP_OVERRIDE);
@@ -203,7 +203,7 @@ static void test_release_of_a_device_that_is_gone(void **state) {
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
         set_inventory(inv, (const Fact[]){ { VFIO, VFIO } });
-        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, &l), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, false, &l), 0);
         assert_int_equal(l->n, 4);
         for (size_t i = 0; i < l->n; i++)
                 assert_int_equal(l->steps[i].device.slot, 0);
@@ -218,7 +218,7 @@ static void test_release_of_what_is_not_on_vfio(void **state) {
         Fact facts[DEVICES] = { { "nvidia", VFIO }, { "pci-stub", "pci-stub" }, { NULL, VFIO } };
 
         set_inventory(inv, facts);
-        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, &l), 0);
+        assert_int_equal(steps_release(a, inv, AFTER_RELEASE_KEEP, false, &l), 0);
         assert_applies(l, facts);
         assert_true(streq(facts[0].driver, "nvidia") && !facts[0].override);
         assert_true(streq(facts[1].driver, "pci-stub") && streq(facts[1].override, "pci-stub"));
@@ -238,7 +238,7 @@ static void test_create_vfs(void **state) {
         const PciDevice pf = { .address = { .bus = 0x81 } };
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
 
-        assert_int_equal(steps_set_vfs(inv, &pf, 4, &l), 0);
+        assert_int_equal(steps_set_vfs(inv, &pf, 4, NULL, &l), 0);
         assert_int_equal(l->n, 2);
         assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0"); /* has no effect on VFs that are there */
         assert_step(&l->steps[1], STEP_NUMVFS, "0", "4");
@@ -258,7 +258,7 @@ static StepList *from_two(unsigned count) {
                 assert_int_equal(string_copy(&vf->driver_override, i == 1 ? VFIO : NULL), 0);
         }
         assert_int_equal(inventory_finish(inv), 0);
-        assert_int_equal(steps_set_vfs(inv, &pf, count, &l), 0);
+        assert_int_equal(steps_set_vfs(inv, &pf, count, NULL, &l), 0);
         return l;
 }
 
@@ -322,7 +322,7 @@ static void test_failures(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(phrases); i++)
                 for (size_t e = 0; e < ELEMENTSOF(errors); e++) {
-                        _cleanup_free_ char *text = step_failure(&phrases[i].step, -errors[e]);
+                        _cleanup_free_ char *text = step_failure(&phrases[i].step, -errors[e], NULL);
 
                         assert_non_null(strstr(text, phrases[i].phrase));
                         assert_int_equal(strncmp(text, "Failed to ", 10), 0);
@@ -332,7 +332,7 @@ static void test_failures(void **state) {
 }
 
 static void assert_failure(const Step *s, int error, const char *words) {
-        _cleanup_free_ char *text = step_failure(s, -error);
+        _cleanup_free_ char *text = step_failure(s, -error, NULL);
 
         if (!strstr(text, words))
                 fail_msg("\"%s\" does not say \"%s\"", text, words);

@@ -16,10 +16,17 @@ use Lab;
 use constant { MEMORY => 256 * 2**20, PAGE => 2 * 2**20, PACKAGE => '/usr/lib/lab/passthroughd.deb' };
 use constant { STATUS => '/run/libvirt/qemu/vm.xml', ASIDE => '/run/lab-status' };
 
+my $pf;
 my @sockets = map { "$_.socket" } qw(libvirtd libvirtd-ro libvirtd-admin);
 END { local $?; command('systemctl', 'start', @sockets) }
 
 sub state { my ($expected) = @_; return wait_until(sub { ctl_json('show', 'vm')->{state} eq $expected }) }
+
+# Of the PF whose VF the guest has: as the kernel says, undef when it shows others.
+sub count_vfs {
+        my $n = fact("/sys/bus/pci/devices/$pf/sriov_numvfs");
+        return $n == (() = glob "/sys/bus/pci/devices/$pf/virtfn*") ? $n : undef;
+}
 
 sub libvirt { chomp(my $state = output(qw(systemctl show --property ActiveState --value libvirtd.service))); return $state }
 
@@ -68,10 +75,12 @@ sub goes_on {
 is($status, 1, 'release is refused while the guest runs');
 like($err, qr/^passthroughctl: The domain 'vm' runs with 'vm'/, '... and the domain named');
 my ($vf) = grep { $functions->{$_}{physical_function} } map { $_->{address} } @devices;
-($status, $out, $err) = command(qw(busctl call org.passthroughd1 /org/passthroughd1 org.passthroughd1.Manager SetVirtualFunctions su),
-        $functions->{$vf}{physical_function}, 1);
+$pf = $functions->{$vf}{physical_function};
+my $vfs = count_vfs();
+($status, $out, $err) = ctl('sriov', $pf, $vfs - 1);
 isnt($status, 0, 'another number of VFs is refused');
-like($err, qr/\Q$vf\E, a VF of \S+, is held by 'vm', and the domain 'vm' runs with it/, '... because the guest has one of those that are there');
+like($err, qr/\Q$vf\E, a VF of \Q$pf\E, is held by 'vm', and the domain 'vm' runs with it/, '... because the guest has one of those that are there');
+is(count_vfs(), $vfs, '... and the number is what it was');
 goes_on();
 
 is((command(qw(systemctl restart passthroughd)))[0], 0, 'the daemon is restarted');
@@ -99,7 +108,7 @@ rename STATUS, ASIDE or die "${\STATUS}: $!\n";
 ok(state('ready'), 'without its status file no domain is known');
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 1, 'release is refused all the same');
-my ($open) = map { $_->{address} } grep { $err =~ /^passthroughctl: \Q$_->{address}\E is in use by process $pid \(qemu-system-x86\)/ } @devices;
+my ($open) = map { $_->{address} } grep { $err =~ /^passthroughctl: \Q$_->{address}\E is in use by process $pid \(qemu-system-x86[,)]/ } @devices;
 ok($open, '... for a device that QEMU has open, and that named') or diag($err);
 is_deeply(drivers(), $running, '... and no driver is changed');
 is(qemu('vm'), $qemu, '... nor the process of the guest');
@@ -124,5 +133,15 @@ is(libvirt_starts(), $starts, '... not even for a while');
 end_guest('vm');
 is(libvirt(), 'active', 'libvirt is back, to find the guest gone');
 is_deeply(drivers(), $before, '... and leaves all as it was');
+
+# ---- what was refused while the guest ran
+
+for my $count ($vfs - 1, $vfs) {
+        ($status, $out, $err) = ctl('sriov', $pf, $count);
+        is($status, 0, "$count VFs, now that the guest is gone") or diag($err);
+        is(count_vfs(), $count, '... are there');
+}
+ok(settled(), 'the node is settled');
+is_deeply(drivers(), $before, '... and as it was');
 
 done_testing();

@@ -11,9 +11,9 @@ use Test::More;
 
 use Lab;
 
-# What is left: root with CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, a writable sysfs, and the host's network, processes and
-# devices to see who uses what. The unit says for each why. A higher number is a regression; a lower one belongs here.
-use constant EXPOSURE_MAX => 2.7;
+# What is left: root with CAP_SYS_ADMIN, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH and CAP_NET_ADMIN, a writable sysfs, and the host's network,
+# processes and devices to see who uses what. The unit says for each why. A higher number is a regression; a lower one belongs here.
+use constant EXPOSURE_MAX => 2.9;
 
 my ($status, $out, $err) = command(qw(systemd-analyze verify passthroughd.service));
 is($status,      0,  'systemd-analyze verify finds nothing wrong');

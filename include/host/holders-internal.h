@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Which device nodes stand for a device, and what the host has made of it without any process. */
+
+#include "host/holders.h"
+
+#define HOLDER_NODE_NAME_MAX 64U
+
+typedef struct HolderNode {
+        char name[HOLDER_NODE_NAME_MAX]; /* how its path ends, below some dev/: "vfio/12", "nvidia0", "card1" */
+        size_t device;                   /* the how many-th of those that are asked about */
+        bool has_number, is_block;
+        bool any_gpu; /* nobody can tell which of the /dev/nvidiaN it is: all are meant */
+        unsigned major, minor;
+} HolderNode;
+
+typedef struct HolderNodes {
+        HolderNode *nodes;
+        size_t n;
+} HolderNodes;
+
+void holder_nodes_done(HolderNodes *nodes);
+
+/* Appends those of a device. 1: the host uses it all the same, and *ret has text and remedy. 0, or negative errno. */
+int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret);
+
+/*
+ * Processes with one of the nodes open, by the links in proc_fd's PID/fd. by_number: proc_fd is the proc of this very
+ * machine, where a node is known by its number whatever its name; else links are only text. As holders_find(), but with
+ * text and remedy left alone.
+ */
+int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, Holder *ret);
+
+/* "nvidia-persistenced.service", "podman container 0123456789ab" of what proc/PID/cgroup says; "" when nothing. */
+void holder_unit(const char *cgroups, char *buf, size_t size);

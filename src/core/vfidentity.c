@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Attributes of the VFs of an allocation: merged from configuration and request, identities made up. */
+
+#include "core/vfidentity.h"
+
+#include <errno.h>
+
+#include "util/digest.h"
+#include "util/strings.h"
+
+#define GUID_BITS   (VF_ATTRIBUTE_BIT(VF_NODE_GUID) | VF_ATTRIBUTE_BIT(VF_PORT_GUID))
+#define GUID_PORTS  7ULL /* low bits of a node GUID, which count its ports */
+#define LOCAL_OCTET 0x02ULL
+
+/* Every bit of the result hangs on every bit of n (the last step of splitmix64). */
+static uint64_t mix(uint64_t n) {
+        n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
+        n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
+        return n ^ n >> 31;
+}
+
+void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
+        uint64_t digest = digest_number(digest_string(DIGEST_START, seed), attempt);
+        uint64_t mac = mix(digest) >> 24, guid = mix(~digest) >> 8 & ~GUID_PORTS;
+
+        *ret = (VfAttributes){ 0 };
+        vf_attributes_put(ret, VF_MAC, LOCAL_OCTET << 40 | mac);
+        vf_attributes_put(ret, VF_NODE_GUID, LOCAL_OCTET << 56 | guid);
+        vf_attributes_put(ret, VF_PORT_GUID, LOCAL_OCTET << 56 | guid | 1);
+}
+
+/* What a function of that class is known by: Ethernet by its MAC, InfiniBand by GUIDs; others of network may be both.
+ */
+static unsigned identity_of_class(uint32_t class) {
+        switch (class >> 8) {
+        case 0x0200:
+                return VF_ATTRIBUTE_BIT(VF_MAC);
+        case 0x0207:
+        case 0x0c06:
+                return GUID_BITS;
+        default:
+                return class >> 16 == 0x02 ? VF_IDENTITY_BITS : 0;
+        }
+}
+
+/* Leaves of made what is missing, and the link policy without which an InfiniBand port stays down. */
+static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
+        vf_attributes_keep(made, missing);
+        if (made->set & GUID_BITS && !vf_attributes_have(have, VF_LINK))
+                vf_attributes_put(made, VF_LINK, VF_LINK_AUTO);
+}
+
+static int stable_seed(const char *node, const PciDevice *pf, int index, char **ret) {
+        return string_replace(ret, "stable %s %s %d", node, pf->path ?: PCI_ADDRESS_STR(pf->address), index);
+}
+
+int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, VfAttributes *ret) {
+        _cleanup_free_ char *seed = NULL;
+        VfAttributes made;
+
+        if (stable_seed(node, pf, (int) index, &seed) < 0)
+                return -ENOMEM;
+        vf_identity_make(seed, 0, &made);
+        complete(&made, identity_of_class(pf->class), &(VfAttributes){ 0 });
+        *ret = made;
+        return 0;
+}
+
+/* A MAC or GUID that an allocation has. */
+typedef struct Taken {
+        bool guid;
+        uint64_t value;
+        const Allocation *allocation;
+} Taken;
+
+typedef struct TakenList {
+        Taken *items; /* ascending */
+        size_t n;
+} TakenList;
+
+static void taken_done(TakenList *l) {
+        free(l->items);
+}
+
+static int compare_taken(const void *a, const void *b) {
+        const Taken *x = a, *y = b;
+
+        if (x->guid != y->guid)
+                return x->guid ? 1 : -1;
+        return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static int add_taken(TakenList *l, const Allocation *a, const VfAttributes *v) {
+        static const VfAttribute kinds[] = { VF_MAC, VF_NODE_GUID, VF_PORT_GUID };
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+                if (!vf_attributes_have(v, kinds[i]))
+                        continue;
+                if (ARRAY_RESERVE(l->items, l->n) < 0)
+                        return -ENOMEM;
+                l->items[l->n++] = (Taken){ .guid = kinds[i] != VF_MAC, .value = v->value[kinds[i]], .allocation = a };
+        }
+        return 0;
+}
+
+static int find_taken(const Ledger *ledger, TakenList *l) {
+        for (size_t i = 0; i < ledger->n_allocations; i++) {
+                const Allocation *a = ledger->allocations[i];
+
+                for (size_t j = 0; j < a->n_devices; j++)
+                        if (add_taken(l, a, &a->devices[j].attributes) < 0)
+                                return -ENOMEM;
+        }
+        if (l->n > 0)
+                qsort(l->items, l->n, sizeof(*l->items), compare_taken);
+        return 0;
+}
+
+/* One with a value from first to last, or NULL. */
+static const Taken *taken_between(const TakenList *l, bool guid, uint64_t first, uint64_t last) {
+        const Taken from = { .guid = guid, .value = first };
+        size_t low = 0, high = l->n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (compare_taken(&l->items[middle], &from) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < l->n && l->items[low].guid == guid && l->items[low].value <= last ? &l->items[low] : NULL;
+}
+
+static bool is_free(const TakenList *l, const VfAttributes *made) {
+        return !(vf_attributes_have(made, VF_MAC) &&
+                 taken_between(l, false, made->value[VF_MAC], made->value[VF_MAC])) &&
+               !(made->set & GUID_BITS && taken_between(l, true, made->value[VF_NODE_GUID] & ~GUID_PORTS,
+                                                        made->value[VF_NODE_GUID] | GUID_PORTS));
+}
+
+/* Nor has another VF of the same allocation one of these. */
+static bool is_free_within(const Allocation *a, const VfAttributes *made) {
+        const uint64_t guid = made->value[VF_NODE_GUID] & ~GUID_PORTS;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const VfAttributes *v = &a->devices[i].attributes;
+
+                if ((vf_attributes_have(v, VF_MAC) && v->value[VF_MAC] == made->value[VF_MAC]) ||
+                    (vf_attributes_have(v, VF_NODE_GUID) && (v->value[VF_NODE_GUID] & ~GUID_PORTS) == guid) ||
+                    (vf_attributes_have(v, VF_PORT_GUID) && (v->value[VF_PORT_GUID] & ~GUID_PORTS) == guid))
+                        return false;
+        }
+        return true;
+}
+
+static Verdict refuse_memory(Refusal *ret) {
+        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+}
+
+/* Those of over, and of v what they leave: priority and protocol are those of the VLAN that they were said with. */
+static void merge(VfAttributes *v, const VfAttributes *over) {
+        if (vf_attributes_have(over, VF_VLAN))
+                vf_attributes_keep(v, ~(VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL)));
+        vf_attributes_merge(v, over);
+}
+
+/* What each of them allows may not go together. */
+static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
+        _cleanup_free_ char *text = vf_attributes_format(&d->attributes), *problem = NULL;
+        VfAttributes ignored;
+        int r = text ? vf_attributes_parse_wanted(text, &ignored, &problem) : -ENOMEM;
+
+        if (r == -EINVAL)
+                return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
+                              "Say both in the request, or change VfAttributes= of the pool.",
+                              "What '%s' is to have does not go with what its pool gives: %s", d->slot, problem);
+        return r < 0 ? refuse_memory(ret) : VERDICT_NONE;
+}
+
+static Verdict merge_device(AllocationDevice *d, const PlanContext *c, const Request *r, Refusal *ret) {
+        const Pool *pool = d->is_vf ? config_find_pool(c->config, d->pool) : NULL;
+        const char *const names[] = { d->pool, d->slot };
+        VfAttributes v = pool ? pool->attributes : (VfAttributes){ 0 };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                for (size_t j = 0; j < r->n_attributes; j++) {
+                        if (!streq(r->attributes[j].slot, names[i]))
+                                continue;
+                        if (!d->is_vf)
+                                return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address,
+                                              "Only VFs have VF attributes: leave them out.",
+                                              "'%s' would be %s, which is no VF.", d->slot,
+                                              PCI_ADDRESS_STR(d->address));
+                        merge(&v, &r->attributes[j].attributes);
+                }
+        d->attributes = v;
+        return check_together(d, ret);
+}
+
+static Verdict check_not_taken(const TakenList *taken, const AllocationDevice *d, Refusal *ret) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
+                const uint64_t value = d->attributes.value[i];
+                char text[VF_VALUE_MAX];
+                const Taken *by;
+
+                if (!(d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
+                        continue;
+                by = taken_between(taken, i != VF_MAC, value, value);
+                if (by)
+                        return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another, or release that one first.",
+                                      "The %s %s that is wanted for '%s' is that of a VF that '%s' holds.",
+                                      vf_attribute_to_string(i), vf_value_format(i, value, text), d->slot,
+                                      by->allocation->name);
+        }
+        return VERDICT_NONE;
+}
+
+Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r, Refusal *ret) {
+        _cleanup_(taken_done) TakenList taken = { 0 };
+        unsigned identities = 0;
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED) {
+                        v = merge_device(&a->devices[i], c, r, ret);
+                        identities |= a->devices[i].attributes.set & VF_IDENTITY_BITS;
+                }
+        if (v == VERDICT_NONE && identities && find_taken(c->ledger, &taken) < 0)
+                v = refuse_memory(ret);
+        for (size_t i = 0; v == VERDICT_NONE && identities && i < a->n_devices; i++)
+                v = check_not_taken(&taken, &a->devices[i], ret);
+        return v;
+}
+
+/* What d lacks, if it may be made up at all. */
+static unsigned missing_identity(const PlanContext *c, const AllocationDevice *d) {
+        const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
+
+        if (d->role != DEVICE_ROLE_ASSIGNED || !d->is_vf || !dev || dev->vf_index < 0 ||
+            (pf && policy_external_pool(c->policy, pf)))
+                return 0;
+        return identity_of_class(dev->class) & ~d->attributes.set;
+}
+
+static int make_seed(const Allocation *a, const AllocationDevice *d, const PlanContext *c, const char *node,
+                     char **ret) {
+        const Pool *pool = config_find_pool(c->config, d->pool);
+        const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
+
+        if (!pool || pool->identity == VF_IDENTITY_FRESH)
+                return string_replace(ret, "fresh %s %s", a->id, d->slot);
+        if (!pf || !dev)
+                return string_replace(ret, "stable %s %s", node, d->path ?: PCI_ADDRESS_STR(d->address));
+        return stable_seed(node, pf, dev->vf_index, ret);
+}
+
+static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const PlanContext *c, const char *node,
+                  const TakenList *taken) {
+        _cleanup_free_ char *seed = NULL;
+        VfAttributes made;
+        unsigned attempt = 0;
+
+        if (make_seed(a, d, c, node, &seed) < 0)
+                return -ENOMEM;
+        do
+                vf_identity_make(seed, attempt++, &made);
+        while (!is_free(taken, &made) || !is_free_within(a, &made));
+        complete(&made, missing, &d->attributes);
+        vf_attributes_merge(&d->attributes, &made);
+        d->generated = made.set;
+        return 0;
+}
+
+Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const char *node, Refusal *ret) {
+        _cleanup_(taken_done) TakenList taken = { 0 };
+        bool listed = false;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                AllocationDevice *d = &a->devices[i];
+                unsigned missing = missing_identity(c, d);
+
+                if (!missing)
+                        continue;
+                if (!listed && find_taken(c->ledger, &taken) < 0)
+                        return refuse_memory(ret);
+                listed = true;
+                if (assign(a, d, missing, c, node, &taken) < 0)
+                        return refuse_memory(ret);
+        }
+        return VERDICT_NONE;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl quarantine: the devices that nobody gets before somebody has looked, and the end of that for one. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ctl/job.h"
+#include "ctl/reply.h"
+#include "ctl/report.h"
+#include "ctl/table.h"
+#include "ctl/verbs.h"
+
+static const Column columns[] = {
+        { "ADDRESS" }, { "OWNER", .right = true }, { "ALLOCATION" }, { "REASON", .cut = true }
+};
+
+/* Those that are about the device, all when it is NULL. */
+static json_object *select_devices(json_object *node, const char *device) {
+        json_object *found = json_object_new_array();
+
+        for (size_t i = 0; found && i < reply_length(node, "quarantine"); i++) {
+                json_object *q = reply_element(node, "quarantine", i);
+
+                if (!device || streq_ptr(reply_text(q, "address"), device))
+                        (void) json_object_array_add(found, json_object_get(q));
+        }
+        return found;
+}
+
+static int print(const Args *args, json_object *devices) {
+        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
+        size_t n = json_object_array_length(devices);
+
+        if (!table)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; i < n; i++) {
+                json_object *q = json_object_array_get_idx(devices, i);
+                const char *cells[] = { reply_cell(q, "address"), reply_cell(q, "owner"), reply_cell(q, "allocation"),
+                                        reply_cell(q, "reason") };
+
+                if (table_add(table, cells) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+        }
+        if (n == 0)
+                puts("No device is in quarantine.");
+        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+static int list(Client *c, const char *device) {
+        _cleanup_json_ json_object *node = NULL, *devices = NULL;
+        int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+
+        if (r < 0)
+                return r;
+        devices = select_devices(node, device);
+        if (!devices)
+                return report_errno(c->args, -ENOMEM, "Cannot print");
+        if (args_has(c->args, OPTION_JSON))
+                return reply_print(c->args, TAKE_PTR(devices));
+        return print(c->args, devices);
+}
+
+static int clear(Client *c, const char *device) {
+        _cleanup_(cleanup_watch_free) Watch *w = NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r = args_has(c->args, OPTION_NO_WAIT) ? 0 : watch_new(c, "clear the quarantine of", device, &w);
+
+        if (r >= 0)
+                r = client_ask(c, "ClearQuarantine", &reply, "s", device);
+        if (r == -EINTR && w)
+                return watch_interrupted(w);
+        return r < 0 ? r : watch_follow(c, w, device, reply, "is out of quarantine.", "is being given back.");
+}
+
+int verb_quarantine(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_free_ char *device = NULL;
+        int r;
+
+        if (args_has(args, OPTION_CLEAR) && args->n_operands == 0)
+                return report_usage(args, "quarantine --clear needs the address of a device");
+        if (!args_has(args, OPTION_CLEAR) && args_has(args, OPTION_NO_WAIT))
+                return report_usage(args, "quarantine takes --no-wait only with --clear");
+        if (args->n_operands > 0 && reply_device_address(args->operands[0], &device) < 0)
+                return report_errno(args, -ENOMEM, "Cannot make a call");
+        r = client_new(args, &c);
+        if (r < 0)
+                return r;
+        return args_has(args, OPTION_CLEAR) ? clear(c, device) : list(c, device);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Nothing is taken from whoever uses it. */
+
+#include <errno.h>
+
+#include "daemon/manager.h"
+#include "host/holders.h"
+#include "util/strings.h"
+
+/* How one device of an allocation could be in use against what is wanted: false when that does not matter. */
+static bool query_device(const Allocation *a, const PciDevice *dev, UseCheck check, HolderQuery *ret) {
+        bool bound = streq_ptr(dev->driver, a->vfio_driver);
+
+        *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
+        if (bound || dev->vfio)
+                return !bound || check != USE_RESUME;
+        /* With the host it is left there by a release. */
+        ret->driver = dev->driver;
+        return dev->driver && check != USE_RELEASE;
+}
+
+static Verdict refuse_unknown(const PciAddress *device, int error, Refusal *ret) {
+        if (error == -ENOMEM)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        if (error == -E2BIG)
+                return refuse(ret, VERDICT_BUSY, device, "Find out which process has so many files open.",
+                              "It cannot be told who uses %s: too much is open on this node.",
+                              PCI_ADDRESS_STR(*device));
+        return refuse(ret, VERDICT_BUSY, device, "Give the daemon the right to read /proc/PID/fd of all processes.",
+                      "It cannot be told who uses %s: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
+}
+
+Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {
+        _cleanup_free_ HolderQuery *queries = calloc(a->n_devices + 1, sizeof(*queries));
+        Holder holder;
+        size_t n = 0;
+        int r;
+
+        if (!queries)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
+
+                /* Another card at the address is not ours to ask about. */
+                if (dev && allocation_device_is(&a->devices[i], dev))
+                        n += query_device(a, dev, check, &queries[n]);
+        }
+        r = holders_find(m->fs, queries, n, &holder);
+        if (r < 0)
+                return refuse_unknown(&queries[0].address, r, ret);
+        if (r == 0)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_BUSY, &queries[holder.device].address, holder.remedy, "%s is in use by %s.",
+                      PCI_ADDRESS_STR(queries[holder.device].address), holder.text);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Devices that were not handed back in order: kept from everybody, until an admin has looked. */
+
+#include "daemon/manager.h"
+
+#include <errno.h>
+
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind clear_kind = { .verb = "clear-quarantine", .finished = clear_finished };
+
+static void quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
+        _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
+        PciAddress address = d->address;
+        int r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
+
+        if (r < 0)
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to write that %s is in quarantine, a restart would forget it: %m",
+                         PCI_ADDRESS_STR(address));
+        if (rest && ledger_quarantine(m->node.ledger, rest) == 0)
+                TAKE_PTR(rest);
+        manager_record(m, HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address),
+                       evidence);
+        manager_publish_devices(m, &address, 1);
+}
+
+void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
+        const Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
+        const AllocationDevice *d = a ? allocation_find_device(a, step->device) : NULL;
+
+        if (d)
+                quarantine(m, a, d, message);
+}
+
+void manager_quarantine_used(Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const Pool *pool = d->pool ? config_find_pool(m->node.config, d->pool) : NULL;
+                _cleanup_free_ char *evidence = NULL;
+
+                if (!pool || !pool->one_time_use || d->role == DEVICE_ROLE_HELD ||
+                    ledger_find_quarantined(m->node.ledger, d->address))
+                        continue;
+                if (string_replace(&evidence, "'%s' had it, and pool '%s' wants each looked at after use.", a->name,
+                                   pool->name) >= 0)
+                        quarantine(m, a, d, evidence);
+        }
+}
+
+Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret) {
+        const Allocation *rest = ledger_find_quarantined(m->node.ledger, device);
+        const Allocation *holder = ledger_holder(m->node.ledger, device);
+        Verdict v = manager_check_may_change(m, ret);
+        StepList *steps;
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!rest)
+                return refuse(ret, VERDICT_WRONG_STATE, &device, "'passthroughctl quarantine' lists those that are.",
+                              "%s is not in quarantine.", PCI_ADDRESS_STR(device));
+        if (holder)
+                return refuse(ret, VERDICT_ALLOCATED, &device, "Release that one first.", "%s is held by '%s'.",
+                              PCI_ADDRESS_STR(device), holder->name);
+        if (ledger_find_withheld(m->node.ledger, device))
+                return refuse(ret, VERDICT_BUSY, &device, "Wait for it to end.", "%s",
+                              ledger_find_withheld(m->node.ledger, device)->message);
+        if (manager_refresh(m, &device, 1, false) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        v = manager_check_use(m, rest, USE_RELEASE, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_release(rest, m->node.inventory, manager_after_release(m, rest), false, &steps) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
+}
+
+static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        PciAddress device = mj->devices[0];
+        _cleanup_(cleanup_allocation_free) Allocation *rest = NULL;
+        int r;
+
+        if (result != JOB_TIMEOUT)
+                (void) manager_refresh(m, &device, 1, false);
+        if (result != JOB_DONE)
+                return result;
+        r = store_remove_quarantined(m->store, device);
+        if (r < 0) {
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
+                         "Failed to remove %s from the quarantine on disk: %m", PCI_ADDRESS_STR(device));
+                job_set_message(mj->job, "It could not be removed from the quarantine on disk.");
+                return JOB_FAILED;
+        }
+        rest = ledger_unquarantine(m->node.ledger, device);
+        manager_record(m, HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
+        return result;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What a person in front of the host, or far away from it, uses: the console's framebuffer and the BMC. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "host/critical-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define GRAPHICS "sys/class/graphics"
+#define CONSOLES "sys/class/vtconsole"
+
+#define CLASS_IPMI    0x0c07U
+#define CLASS_DISPLAY 0x03U
+
+/* Displays that exist only as the remote console of a BMC. */
+static const struct {
+        uint16_t vendor;
+        uint16_t devices[8]; /* 0 at the end; none: all of the vendor */
+} bmc_displays[] = {
+        { 0x1a03, { 0 } },                                                         /* ASPEED */
+        { 0x102b, { 0x0522, 0x0530, 0x0532, 0x0533, 0x0534, 0x0536, 0x0538, 0 } }, /* Matrox G200e and its like */
+        { 0x19e5, { 0x1711, 0 } },                                                 /* Huawei iBMC */
+};
+
+static bool is_bmc_display(const PciDevice *dev) {
+        for (size_t i = 0; dev->class >> 16 == CLASS_DISPLAY && i < ELEMENTSOF(bmc_displays); i++) {
+                const uint16_t *device = bmc_displays[i].devices;
+
+                if (dev->vendor != bmc_displays[i].vendor)
+                        continue;
+                while (*device && *device != dev->device)
+                        device++;
+                return *device || device == bmc_displays[i].devices;
+        }
+        return false;
+}
+
+static int mark_bmc(const Critical *c) {
+        int r = 0;
+
+        for (size_t i = 0; i < c->inv->n_devices && r >= 0; i++) {
+                const PciDevice *dev = &c->inv->devices[i];
+
+                if (dev->class >> 8 == CLASS_IPMI)
+                        r = critical_mark_function(c, dev->path ?: "", dev->address, "BMC (IPMI)");
+                else if (is_bmc_display(dev))
+                        r = critical_mark_function(c, dev->path ?: "", dev->address, "BMC (remote console)");
+        }
+        return r;
+}
+
+/*
+ * Some console driver of the kernel draws on framebuffers. Whether it does at this moment ("bind") is not read: that
+ * waits for the lock of the console, which a driver in trouble may hold.
+ */
+static int has_framebuffer_console(const Critical *c, bool *ret) {
+        char **names = NULL;
+        size_t n;
+        int r = critical_list(c->fs, CONSOLES, &names, &n);
+
+        *ret = false;
+        for (size_t i = 0; i < n && r >= 0 && !*ret; i++) {
+                _cleanup_free_ char *path = NULL;
+                char name[SYSFS_ATTRIBUTE_MAX];
+
+                if (asprintf(&path, CONSOLES "/%s/name", names[i]) < 0) {
+                        path = NULL;
+                        r = -ENOMEM;
+                } else
+                        *ret = sysfs_read(c->fs, path, name, sizeof(name)) > 0 && strstr(name, "frame buffer");
+        }
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+/* The first framebuffer, which is the console's unless fbcon=map: says otherwise. -1: none. */
+static int first_framebuffer(const Critical *c, int *ret) {
+        char **names = NULL;
+        size_t n;
+        int r = critical_list(c->fs, GRAPHICS, &names, &n);
+
+        *ret = -1;
+        for (size_t i = 0; i < n; i++) {
+                uint64_t number;
+
+                if (strncmp(names[i], "fb", 2) != 0 || parse_unsigned(names[i] + 2, INT16_MAX, &number) < 0)
+                        continue;
+                if (*ret < 0 || (int) number < *ret)
+                        *ret = (int) number;
+        }
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+static int mark_framebuffer(const Critical *c, int number) {
+        _cleanup_free_ char *real = NULL;
+        char link[sizeof(GRAPHICS) + 16];
+        const PciDevice *found;
+        PciAddress address;
+        int r;
+
+        (void) snprintf(link, sizeof(link), GRAPHICS "/fb%d", number);
+        r = sysfs_realpath(c->fs, link, &real);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        /* One of the firmware's that names no function: it is on the boot VGA. */
+        found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
+        if (!found)
+                return 0;
+        return string_replace(&c->inv->devices[inventory_device_index(c->inv, found)].console, "%s <- fb%d <- console",
+                              PCI_ADDRESS_STR(address), number);
+}
+
+int critical_mark_display(const Critical *c) {
+        bool drawn = false;
+        int number, r = mark_bmc(c);
+
+        if (r >= 0)
+                r = has_framebuffer_console(c, &drawn);
+        if (r < 0 || !drawn)
+                return r;
+        r = first_framebuffer(c, &number);
+        return r < 0 || number < 0 ? r : mark_framebuffer(c, number);
+}

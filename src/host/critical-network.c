@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What the host uses of the network: default routes, and the interfaces that KeepInterfaces= names. */
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+
+#include "host/critical-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define INTERFACES   "sys/class/net"
+/* The kernel's side of Open vSwitch: its ports are stacked on it, but not on the bridges that userspace makes of it. */
+#define SWITCH       "ovs-system"
+#define ROUTE_REJECT 0x0200U /* RTF_REJECT */
+
+/* name has something to stand on, or is known not to: one that is neither may be a bridge of Open vSwitch. */
+static int stands_on_switch(const Critical *c, const char *link, bool *ret) {
+        _cleanup_free_ char *real = NULL;
+        char **names = NULL;
+        PciAddress address;
+        size_t n;
+        int r = sysfs_realpath(c->fs, link, &real);
+
+        *ret = false;
+        if (r < 0 || critical_last_function(real, &address))
+                return r == -ENOMEM ? r : 0;
+        r = critical_list(c->fs, real, &names, &n);
+        *ret = r >= 0;
+        for (size_t i = 0; i < n; i++)
+                if (strncmp(names[i], "lower_", strlen("lower_")) == 0)
+                        *ret = false;
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+static int mark_interface(const Critical *c, const char *name, const char *use) {
+        _cleanup_free_ char *link = NULL, *through = NULL;
+        bool on_switch;
+        int r;
+
+        if (strchr(name, '/'))
+                return 0;
+        if (asprintf(&link, INTERFACES "/%s", name) < 0) {
+                link = NULL;
+                return -ENOMEM;
+        }
+        r = critical_mark_user(c, link, use);
+        if (r >= 0)
+                r = stands_on_switch(c, link, &on_switch);
+        if (r < 0 || !on_switch)
+                return r;
+        r = string_replace(&through, "%s <- %s", name, use);
+        return r < 0 ? r : critical_mark_user(c, INTERFACES "/" SWITCH, through);
+}
+
+/* "unreachable", which leads nowhere: IPv6 has one on lo when there is no other. */
+static bool is_reject(const char *flags) {
+        uint64_t n;
+
+        return parse_hex(flags, UINT32_MAX, &n) >= 0 && n & ROUTE_REJECT;
+}
+
+/* "eth0 DESTINATION GATEWAY FLAGS REFCNT USE METRIC MASK ..." */
+static int mark_route(const Critical *c, char *line) {
+        char *words[8] = { NULL }, *rest = line;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = string_next_word(&rest)))
+                        return 0;
+        if (!streq(words[1], "00000000") || !streq(words[7], "00000000") || is_reject(words[3]))
+                return 0;
+        return mark_interface(c, words[0], "default route");
+}
+
+/* "DESTINATION LENGTH SOURCE LENGTH NEXT-HOP METRIC REFCNT USE FLAGS eth0" */
+static int mark_route6(const Critical *c, char *line) {
+        char *words[10] = { NULL }, *rest = line;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = string_next_word(&rest)))
+                        return 0;
+        if (strspn(words[0], "0") != 32 || !streq(words[1], "00") || is_reject(words[8]))
+                return 0;
+        return mark_interface(c, words[9], "default route");
+}
+
+static bool is_kept(const Config *config, const char *name) {
+        for (size_t i = 0; i < config->n_keep_interfaces; i++)
+                if (fnmatch(config->keep_interfaces[i], name, 0) == 0)
+                        return true;
+        return false;
+}
+
+static int mark_kept(const Critical *c) {
+        char **names = NULL;
+        size_t n;
+        int r;
+
+        if (!c->config || c->config->n_keep_interfaces == 0)
+                return 0;
+        r = critical_list(c->fs, INTERFACES, &names, &n);
+        for (size_t i = 0; i < n && r >= 0; i++)
+                if (is_kept(c->config, names[i]))
+                        r = mark_interface(c, names[i], "KeepInterfaces=");
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+int critical_mark_network(const Critical *c) {
+        int r = critical_lines(c, "proc/net", "route", true, mark_route);
+
+        if (r >= 0)
+                r = critical_lines(c, "proc/net", "ipv6_route", true, mark_route6);
+        return r < 0 ? r : mark_kept(c);
+}

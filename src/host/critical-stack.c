@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Down through what is stacked: partitions, device mapper, md, bcache, loop devices, NVMe multipath, bonds, bridges. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "host/critical-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define DEPTH_MAX  16U   /* levels of stacking */
+#define VISITS_MAX 4096U /* of one file system or interface: a stack that forks at every level stays bounded */
+
+typedef struct Walk {
+        const Critical *c;
+        unsigned visits;
+} Walk;
+
+bool critical_last_function(const char *path, PciAddress *ret) {
+        bool found = false;
+
+        while (critical_next_function(&path, ret))
+                found = true;
+        return found;
+}
+
+static const char *last_component(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+/* "vg0-root" says more than "dm-0". path: a real one. */
+static int chain_link(const Walk *w, const char *path, const char *chain, char **ret) {
+        _cleanup_free_ char *attribute = NULL;
+        char name[SYSFS_ATTRIBUTE_MAX];
+
+        if (asprintf(&attribute, "%s/dm/name", path) < 0) {
+                attribute = NULL;
+                return -ENOMEM;
+        }
+        if (sysfs_read(w->c->fs, attribute, name, sizeof(name)) <= 0 || !text_is_clean(name))
+                return string_replace(ret, "%s <- %s", last_component(path), chain);
+        return string_replace(ret, "%s <- %s", name, chain);
+}
+
+static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth);
+
+/* real: a device's real directory that the chain leads to. */
+static int walk_on(Walk *w, const char *real, const char *chain, unsigned depth) {
+        _cleanup_free_ char *longer = NULL;
+        int r = chain_link(w, real, chain, &longer);
+
+        return r < 0 ? r : walk_down(w, real, longer, depth + 1);
+}
+
+/* Goes down every link in dir, a real path, whose name begins with prefix. */
+static int walk_entries(Walk *w, const char *dir, const char *prefix, const char *chain, unsigned depth) {
+        char **names = NULL;
+        size_t n = 0, length = strlen(dir);
+        int r;
+
+        r = critical_list(w->c->fs, dir, &names, &n);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                _cleanup_free_ char *link = NULL, *real = NULL;
+
+                if (strncmp(names[i], prefix, strlen(prefix)) != 0)
+                        continue;
+                if (asprintf(&link, "%s/%s", dir, names[i]) < 0) {
+                        link = NULL;
+                        r = -ENOMEM;
+                        break;
+                }
+                if (sysfs_realpath(w->c->fs, link, &real) < 0)
+                        continue;
+                if (strncmp(real, dir, length) == 0 && real[length] == '/')
+                        continue; /* not a link to something lower, but a part of this */
+                r = walk_on(w, real, chain, depth);
+        }
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+int critical_nvme_subsystem(const char *path, char **ret) {
+        static const char marker[] = "/nvme-subsystem/";
+        const char *at = strstr(path, marker);
+        size_t n;
+
+        *ret = NULL;
+        if (!at)
+                return 0;
+        n = (size_t) (at - path) + strlen(marker);
+        n += strcspn(path + n, "/");
+        if (!path[n])
+                return 0; /* the subsystem itself */
+        *ret = strndup(path, n);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, unsigned depth) {
+        _cleanup_free_ char *subsystem = NULL;
+        int r = critical_nvme_subsystem(path, &subsystem);
+
+        return subsystem ? walk_entries(w, subsystem, "nvme", chain, depth) : r;
+}
+
+/* slaves/ of device mapper, md and bcache; a partition of such a device has them one directory up. */
+static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
+        _cleanup_free_ char *slaves = NULL, *above = NULL;
+        int r;
+
+        if (asprintf(&slaves, "%s/slaves", path) < 0) {
+                slaves = NULL;
+                return -ENOMEM;
+        }
+        r = walk_entries(w, slaves, "", chain, depth);
+        if (r < 0)
+                return r;
+        if (asprintf(&above, "%.*s/slaves", (int) (last_component(path) - path), path) < 0) {
+                above = NULL;
+                return -ENOMEM;
+        }
+        return walk_entries(w, above, "", chain, depth);
+}
+
+/* The node behind a loop device. A file behind it is on a file system that is mounted, which is reason enough. dir: of
+ * the device, or of its partition's. */
+static int walk_backing(Walk *w, const char *dir, size_t length, const char *chain, unsigned depth) {
+        _cleanup_free_ char *attribute = NULL, *link = NULL, *real = NULL;
+        char file[SYSFS_ATTRIBUTE_MAX];
+        int r;
+
+        if (asprintf(&attribute, "%.*s/loop/backing_file", (int) length, dir) < 0) {
+                attribute = NULL;
+                return -ENOMEM;
+        }
+        if (sysfs_read(w->c->fs, attribute, file, sizeof(file)) <= 0 || strncmp(file, "/dev/", strlen("/dev/")) != 0)
+                return 0;
+        if (asprintf(&link, "sys/class/block/%s", last_component(file)) < 0) {
+                link = NULL;
+                return -ENOMEM;
+        }
+        r = sysfs_realpath(w->c->fs, link, &real);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return walk_on(w, real, chain, depth);
+}
+
+static int walk_loop(Walk *w, const char *path, const char *chain, unsigned depth) {
+        const char *name = last_component(path);
+        int r = 0;
+
+        if (strncmp(name, "loop", strlen("loop")) != 0)
+                return 0;
+        r = walk_backing(w, path, strlen(path), chain, depth);
+        return r < 0 || name == path ? r : walk_backing(w, path, (size_t) (name - path) - 1, chain, depth);
+}
+
+/* path: a device's real directory below sys/devices; chain: from it up to what the host uses. */
+static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth) {
+        int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
+                                                                              walk_loop };
+        PciAddress address;
+        int r = 0;
+
+        if (depth > DEPTH_MAX || w->visits++ > VISITS_MAX)
+                return 0;
+        if (critical_last_function(path, &address))
+                return critical_mark_function(w->c, path, address, chain);
+        for (size_t i = 0; i < ELEMENTSOF(ways) && r >= 0; i++)
+                r = ways[i](w, path, chain, depth);
+        return r < 0 ? r : walk_entries(w, path, "lower_", chain, depth);
+}
+
+int critical_mark_user(const Critical *c, const char *link, const char *use) {
+        _cleanup_free_ char *real = NULL, *chain = NULL;
+        Walk w = { .c = c };
+        int r;
+
+        r = sysfs_realpath(c->fs, link, &real);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0; /* no such device: tmpfs, network file systems */
+        r = chain_link(&w, real, use, &chain);
+        return r < 0 ? r : walk_down(&w, real, chain, 0);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What the host uses of disks: mounts, swap, file systems of other mount namespaces, assembled stacks. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "host/critical-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define USE_ELSEWHERE "a file system (mounted)"
+
+const char *const critical_mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2", NULL };
+
+static const char *last_component(const char *path) {
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+/* A block device by the kernel's name for it. */
+static int mark_block(const Critical *c, const char *name, const char *use) {
+        _cleanup_free_ char *link = NULL;
+
+        if (asprintf(&link, "sys/class/block/%s", name) < 0) {
+                link = NULL;
+                return -ENOMEM;
+        }
+        return critical_mark_user(c, link, use);
+}
+
+/* All devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices"; name: only when that is one of them. */
+static int mark_btrfs_devices(const Critical *c, const char *dir, const char *name, const char *use) {
+        char **names = NULL;
+        size_t n;
+        bool wanted = !name;
+        int r = critical_list(c->fs, dir, &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0 && !wanted; i++)
+                wanted = streq(names[i], name);
+        for (size_t i = 0; i < n && r >= 0 && wanted; i++)
+                r = mark_block(c, names[i], use);
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+/* It is there as long as it is mounted anywhere, and may be on more devices than the one that mountinfo names. */
+static int mark_btrfs(const Critical *c, const char *name, const char *use) {
+        char **uuids = NULL;
+        size_t n;
+        int r = critical_list(c->fs, CRITICAL_BTRFS, &uuids, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                _cleanup_free_ char *dir = NULL;
+
+                if (asprintf(&dir, CRITICAL_BTRFS "/%s/devices", uuids[i]) < 0) {
+                        dir = NULL;
+                        r = -ENOMEM;
+                        break;
+                }
+                r = mark_btrfs_devices(c, dir, name, use);
+        }
+        (void) free_names(uuids, n);
+        return MIN(r, 0);
+}
+
+/* A block device by its node, "/dev/sda1", "/dev/mapper/vg-root" (a link to ../dm-0). */
+static int mark_node(const Critical *c, char *node, const char *use) {
+        _cleanup_free_ char *real = NULL;
+        int r;
+
+        critical_unescape(node);
+        if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
+                return 0;
+        /* A recorded machine has no device nodes: then the name has to do. */
+        if (sysfs_realpath(c->fs, node, &real) < 0 && !(real = strdup(node)))
+                return -ENOMEM;
+        r = mark_block(c, last_component(real), use);
+        return r < 0 ? r : mark_btrfs(c, last_component(real), use);
+}
+
+char *critical_next_option_node(char **rest) {
+        char *option;
+
+        while ((option = strsep(rest, ","))) {
+                char *value = strchr(option, '=');
+
+                if (value && strncmp(value + 1, "/dev/", strlen("/dev/")) == 0)
+                        return value + 1;
+        }
+        return NULL;
+}
+
+/* "- btrfs /dev/sda1 rw,logdev=/dev/sdb1": the source of a made-up number (btrfs), journals and the like, and bcachefs
+ * names all its devices with colons between. */
+static int mark_source(const Critical *c, char *rest, bool made_up, const char *use) {
+        char *word, *source, *node;
+        int r = 0;
+
+        while ((word = string_next_word(&rest)) && !streq(word, "-"))
+                ;
+        (void) string_next_word(&rest);
+        source = string_next_word(&rest);
+        while (source && made_up && r >= 0 && (node = strsep(&source, ":")))
+                r = mark_node(c, node, use);
+        word = string_next_word(&rest);
+        while (word && r >= 0 && (node = critical_next_option_node(&word)))
+                r = mark_node(c, node, use);
+        return r;
+}
+
+/* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
+static int mark_mount(const Critical *c, char *line) {
+        _cleanup_free_ char *use = NULL, *link = NULL;
+        char *number = NULL, *mount = NULL, *word, *rest = line;
+        bool made_up;
+        int r = 0;
+
+        for (unsigned i = 0; i < 5; i++) {
+                word = string_next_word(&rest);
+                if (!word)
+                        return 0;
+                if (i == 2)
+                        number = word;
+                else if (i == 4)
+                        mount = word;
+        }
+        critical_unescape(mount);
+        if (asprintf(&use, "%s (mounted)", text_is_clean(mount) ? mount : "a file system") < 0) {
+                use = NULL;
+                return -ENOMEM;
+        }
+        if (strchr(number, '/'))
+                return 0;
+        made_up = strncmp(number, "0:", 2) == 0;
+        if (!made_up && asprintf(&link, "sys/dev/block/%s", number) < 0) {
+                link = NULL;
+                return -ENOMEM;
+        }
+        if (link)
+                r = critical_mark_user(c, link, use);
+        return r < 0 ? r : mark_source(c, rest, made_up, use);
+}
+
+static int mark_swap(const Critical *c, char *line) {
+        char *rest = line, *node = string_next_word(&rest);
+
+        return node ? mark_node(c, node, "swap") : 0;
+}
+
+/* Mounted in some other mount namespace, a container's: mountinfo of process 1 does not have it. */
+static int mark_elsewhere(const Critical *c, const char *dir) {
+        char **names = NULL;
+        size_t n;
+        int r = critical_list(c->fs, dir, &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = mark_block(c, names[i], USE_ELSEWHERE);
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+static int mark_stacked(const Critical *c, const char *name) {
+        _cleanup_free_ char *dir = NULL;
+        char **slaves = NULL;
+        size_t n;
+        int r;
+
+        if (asprintf(&dir, "sys/class/block/%s/slaves", name) < 0) {
+                dir = NULL;
+                return -ENOMEM;
+        }
+        r = critical_list(c->fs, dir, &slaves, &n);
+        (void) free_names(slaves, n);
+        return r < 0 || n == 0 ? MIN(r, 0) : mark_block(c, name, "assembled volume");
+}
+
+/* dm, md and bcache devices that nobody mounts may be exported, or disks of a guest. */
+static int mark_assembled(const Critical *c) {
+        char **names = NULL;
+        size_t n;
+        int r = critical_list(c->fs, "sys/class/block", &names, &n);
+
+        for (size_t i = 0; i < n && r >= 0; i++)
+                r = mark_stacked(c, names[i]);
+        (void) free_names(names, n);
+        return MIN(r, 0);
+}
+
+int critical_mark_storage(const Critical *c) {
+        int r = critical_lines(c, "proc/1", "mountinfo", false, mark_mount);
+
+        if (r >= 0)
+                r = critical_lines(c, "proc", "swaps", true, mark_swap);
+        for (size_t i = 0; critical_mounted_dirs[i] && r >= 0; i++)
+                r = mark_elsewhere(c, critical_mounted_dirs[i]);
+        if (r >= 0)
+                r = mark_btrfs(c, NULL, USE_ELSEWHERE);
+        return r < 0 ? r : mark_assembled(c);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Open files of other processes, by the links in proc/PID/fd. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "host/holders-internal.h"
+#include "util/strings.h"
+
+#define DELETED               " (deleted)"
+#define LISTING_SIZE          8192U
+#define CGROUPS_MAX           8192U
+/* Anybody may have many: with more of them on the node the look is given up, after about a second. */
+#define DESCRIPTORS_MAX       500000U
+/* The numbers of GPUs among those of the driver; above are nvidia-modeset and nvidiactl. */
+#define NVIDIA_GPU_MINOR_LAST 253U
+
+typedef struct Search {
+        const HolderNodes *nodes;
+        bool by_number;
+        unsigned left; /* descriptors that may still be looked at */
+        Holder *holder;
+} Search;
+
+static bool is_gpu_name(const char *name) {
+        uint64_t n;
+
+        return strncmp(name, "nvidia", strlen("nvidia")) == 0 &&
+               parse_unsigned(name + strlen("nvidia"), NVIDIA_GPU_MINOR_LAST, &n) == 0;
+}
+
+/* What stands before dev/ is the root that the process or this program sees. */
+static bool has_name(const HolderNode *node, const char *target, size_t length) {
+        size_t n = strlen(node->name);
+
+        if (node->any_gpu)
+                return is_gpu_name(strrchr(target, '/') + 1);
+        return length > n && target[length - n - 1] == '/' && streq(target + length - n, node->name);
+}
+
+static bool has_number(const HolderNode *node, const struct statx *st) {
+        if (!node->has_number || !(node->is_block ? S_ISBLK(st->stx_mode) : S_ISCHR(st->stx_mode)) ||
+            node->major != st->stx_rdev_major)
+                return false;
+        return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_GPU_MINOR_LAST : node->minor == st->stx_rdev_minor;
+}
+
+/* When somebody was found to have a device, all that is asked is who else has that one. */
+static bool is_asked(const Search *s, const HolderNode *node) {
+        return s->holder->pid == 0 || node->device == s->holder->device;
+}
+
+static const HolderNode *find_by_name(const Search *s, const char *target, size_t length) {
+        for (size_t i = 0; i < s->nodes->n; i++)
+                if (is_asked(s, &s->nodes->nodes[i]) && has_name(&s->nodes->nodes[i], target, length))
+                        return &s->nodes->nodes[i];
+        return NULL;
+}
+
+static const HolderNode *find_by_number(const Search *s, const struct statx *st) {
+        for (size_t i = 0; i < s->nodes->n; i++)
+                if (is_asked(s, &s->nodes->nodes[i]) && has_number(&s->nodes->nodes[i], st))
+                        return &s->nodes->nodes[i];
+        return NULL;
+}
+
+/* The process or its descriptor ended meanwhile. */
+static bool is_gone(int error) {
+        return error == ENOENT || error == ESRCH;
+}
+
+/*
+ * The node that a descriptor is. A file is only looked at where it is in the /dev that its process sees, and without
+ * asking whoever keeps it: one of a server that does not answer would be waited for. Elsewhere, as in the tree of a
+ * container, its name has to do.
+ */
+static const HolderNode *find_node(const Search *s, int dir_fd, const char *descriptor, char *target, size_t length) {
+        const HolderNode *named;
+        struct statx st;
+
+        /* Every other one is the latter. */
+        if (!strstr(target, "/dev/") || streq(target, "/dev/null"))
+                return NULL;
+        if (length > strlen(DELETED) && streq(target + length - strlen(DELETED), DELETED))
+                target[length -= strlen(DELETED)] = '\0';
+        named = find_by_name(s, target, length);
+        if (!s->by_number || strncmp(target, "/dev/", strlen("/dev/")) != 0)
+                return named;
+        if (statx(dir_fd, descriptor, AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0)
+                return is_gone(errno) ? NULL : named;
+        return find_by_number(s, &st) ?: (named && !named->has_number ? named : NULL);
+}
+
+/* 1 when a descriptor of the process is one of the nodes, 0 when none is, negative errno when that cannot be told. */
+static int search_descriptors(Search *s, DIR *d, const HolderNode **ret) {
+        int unknown = 0;
+
+        for (;;) {
+                char target[PATH_MAX];
+                const struct dirent *e;
+                ssize_t n;
+
+                errno = 0;
+                e = readdir(d);
+                if (!e)
+                        return errno == 0 || is_gone(errno) ? unknown : -errno;
+                if (e->d_name[0] == '.')
+                        continue;
+                if (s->left-- == 0)
+                        return -E2BIG;
+                n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+                if (n < 0 && !is_gone(errno))
+                        unknown = -errno;
+                if (n < 0)
+                        continue;
+                target[n] = '\0';
+                *ret = find_node(s, dirfd(d), e->d_name, target, (size_t) n);
+                if (*ret)
+                        return 1;
+        }
+}
+
+static int search_process(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
+        char path[300];
+        DIR *d;
+        int fd, r;
+
+        (void) snprintf(path, sizeof(path), "%s/fd", pid);
+        fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return is_gone(errno) ? 0 : -errno;
+        d = fdopendir(fd);
+        if (!d) {
+                r = -errno;
+                (void) close(fd);
+                return r;
+        }
+        r = search_descriptors(s, d, ret);
+        (void) closedir(d);
+        return r;
+}
+
+static void fill_holder(int proc_fd, const char *pid, Holder *h) {
+        char path[300], text[CGROUPS_MAX] = "";
+
+        (void) snprintf(path, sizeof(path), "%s/comm", pid);
+        (void) sysfs_read_at(proc_fd, path, text, sizeof(text));
+        (void) snprintf(h->command, sizeof(h->command), "%.63s", QUOTABLE(text));
+        (void) snprintf(path, sizeof(path), "%s/cgroup", pid);
+        if (sysfs_read_at(proc_fd, path, text, sizeof(text)) >= 0)
+                holder_unit(text, h->unit, sizeof(h->unit));
+}
+
+static int search_entry(Search *s, int proc_fd, const char *name) {
+        const HolderNode *node = NULL;
+        uint64_t pid;
+        int r;
+
+        if (parse_unsigned(name, INT32_MAX, &pid) < 0 || pid == 0)
+                return 0;
+        r = search_process(s, proc_fd, name, &node);
+        if (r <= 0)
+                return r;
+        if (s->holder->pid > 0) {
+                s->holder->others++;
+                return 0;
+        }
+        s->holder->pid = (int) pid;
+        s->holder->device = node->device;
+        fill_holder(proc_fd, name, s->holder);
+        return 0;
+}
+
+/* One that is known to hold it says more than one that may not be looked at. */
+int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, Holder *ret) {
+        Search s = { .nodes = nodes, .by_number = by_number, .left = DESCRIPTORS_MAX, .holder = ret };
+        char buf[LISTING_SIZE] __attribute__((aligned(8)));
+        int unknown = 0;
+        ssize_t n;
+
+        *ret = (Holder){ 0 };
+        while (unknown != -E2BIG && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
+                if (n < 0)
+                        return ret->pid > 0 ? 1 : -errno;
+                for (ssize_t at = 0; unknown != -E2BIG && at < n;) {
+                        const struct dirent64 *e = (const void *) (buf + at);
+                        int r = search_entry(&s, proc_fd, e->d_name);
+
+                        if (r < 0)
+                                unknown = r;
+                        at += e->d_reclen;
+                }
+        }
+        return ret->pid > 0 ? 1 : unknown;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/modprobe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "core/mlx4.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define FRAGMENT_MAX 65536U
+/* Below the root, as all that the kernel's side of the machine reads. */
+#define DIRECTORY    "etc/modprobe.d"
+
+int modprobe_open(const Sysfs *fs, const char *directory) {
+        int fd;
+
+        if (!directory)
+                return sysfs_open(fs, DIRECTORY, O_RDONLY | O_DIRECTORY);
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+int modprobe_path(const Sysfs *fs, const char *directory, char **ret) {
+        return directory ? string_replace(ret, "%s/" MODPROBE_FRAGMENT, directory)
+                         : string_replace(ret, "%s/" DIRECTORY "/" MODPROBE_FRAGMENT, sysfs_root(fs));
+}
+
+/*
+ * 0: *ret is the text, NULL where there is no file; -EEXIST: it is not ours. What is no plain file, a link to /dev/null
+ * that masks the name among them, is none of ours either.
+ */
+static int read_ours(int dir_fd, char **ret) {
+        _cleanup_close_ int fd =
+                openat(dir_fd, MODPROBE_FRAGMENT, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        _cleanup_free_ char *text = NULL;
+        int r = fd < 0 ? -errno : read_file_fd(fd, FRAGMENT_MAX, &text, NULL);
+
+        if (r == -ENOENT) {
+                *ret = NULL;
+                return 0;
+        }
+        if (r == -ELOOP || r == -EINVAL || r == -EISDIR || r == -E2BIG || r == -ENXIO)
+                return -EEXIST;
+        if (r < 0)
+                return r;
+        if (strncmp(text, MLX4_MARK, strlen(MLX4_MARK)) != 0)
+                return -EEXIST;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static int write_fragment(int dir_fd, const char *text) {
+        int r = write_file_atomic_at(dir_fd, MODPROBE_FRAGMENT, text, strlen(text));
+
+        if (r < 0)
+                return r;
+        /* Like its neighbours: everybody may ask modprobe for its configuration, whatever our umask. */
+        (void) fchmodat(dir_fd, MODPROBE_FRAGMENT, 0644, 0);
+        return 1;
+}
+
+int modprobe_set(int dir_fd, const char *text) {
+        _cleanup_free_ char *before = NULL;
+        int r = read_ours(dir_fd, &before);
+
+        if (r == -EEXIST && !text)
+                return 0;
+        if (r < 0)
+                return r;
+        if (streq_ptr(before, text))
+                return 0;
+        if (text)
+                return write_fragment(dir_fd, text);
+        r = remove_file_at(dir_fd, MODPROBE_FRAGMENT);
+        return r < 0 ? r : 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/netlink.h"
+
+#include <errno.h>
+
+/* An attribute is at most 64 KiB, the kernel's list of VFs too. */
+#define RECEIVE_SIZE (256 * 1024)
+
+/* A request that is under way. */
+typedef struct Exchange {
+        int (*answer)(struct nlmsghdr *header, void *userdata);
+        void *userdata;
+        bool understood; /* something of what came last */
+        bool done;
+        int result;
+} Exchange;
+
+/* Of a failure of libnl's own; the kernel's comes through on_error(). */
+static int library_errno(int r) {
+        return r == -NLE_NOMEM ? -ENOMEM : -EPROTO;
+}
+
+int netlink_open(int protocol, struct nl_sock **ret) {
+        _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = nl_socket_alloc();
+        int r;
+
+        if (!sk)
+                return -ENOMEM;
+        r = nl_connect(sk, protocol);
+        if (r >= 0)
+                r = nl_socket_set_msg_buf_size(sk, RECEIVE_SIZE);
+        if (r < 0)
+                return library_errno(r);
+        *ret = TAKE_PTR(sk);
+        return 0;
+}
+
+static int on_message(struct nl_msg *msg, void *userdata) {
+        Exchange *x = userdata;
+
+        x->understood = true;
+        if (x->answer)
+                x->result = x->answer(nlmsg_hdr(msg), x->userdata);
+        return NL_OK;
+}
+
+static int on_ack(struct nl_msg *msg, void *userdata) {
+        Exchange *x = userdata;
+
+        x->understood = x->done = true;
+        return NL_STOP;
+}
+
+static int on_error(struct sockaddr_nl *from, struct nlmsgerr *error, void *userdata) {
+        Exchange *x = userdata;
+
+        x->understood = x->done = true;
+        x->result = error->error < 0 ? error->error : -EPROTO;
+        return NL_STOP;
+}
+
+int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct nlmsghdr *header, void *userdata),
+                void *userdata) {
+        Exchange x = { .answer = answer, .userdata = userdata, .result = answer ? -EPROTO : 0 };
+        int r;
+
+        (void) nl_socket_modify_cb(sk, NL_CB_VALID, NL_CB_CUSTOM, on_message, &x);
+        (void) nl_socket_modify_cb(sk, NL_CB_ACK, NL_CB_CUSTOM, on_ack, &x);
+        (void) nl_socket_modify_err_cb(sk, NL_CB_CUSTOM, on_error, &x);
+        r = nl_send_auto(sk, request);
+        while (r >= 0 && !x.done) {
+                x.understood = false;
+                r = nl_recvmsgs_default(sk);
+                /* A message that was cut off is none, and nothing more would come. */
+                if (r >= 0 && !x.understood)
+                        return -EPROTO;
+        }
+        return x.done ? x.result : library_errno(r);
+}

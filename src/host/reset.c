@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reset, and whether a device is alive afterwards. */
+
+#include "host/reset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "host/pcipath.h"
+#include "util/strings.h"
+
+int reset_device(const Sysfs *fs, PciAddress address) {
+        int r = sysfs_write(fs, PCI_PATH(address, "reset"), "1");
+
+        /* The file is there only where there is a way, or seemed to be one. */
+        if (r == -ENOENT)
+                return 0;
+        return r < 0 ? r : 1;
+}
+
+/* The standard header; where a device does not answer the bus gives ones (domain.md H, PCI 3.0 6.1). */
+#define HEADER_SIZE 64
+
+static bool all_ones(const uint8_t *bytes, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (bytes[i] != 0xff)
+                        return false;
+        return true;
+}
+
+int reset_check(const Sysfs *fs, PciAddress address) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, "config"), O_RDONLY);
+        uint8_t header[HEADER_SIZE];
+        char text[SYSFS_ATTRIBUTE_MAX];
+        uint64_t vendor;
+        ssize_t n;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        n = pread(fd, header, sizeof(header), 0);
+        if (n < 0)
+                return -errno;
+        if (n < 2 || all_ones(header, (size_t) n))
+                return -EIO;
+        /* VFs have no ids of their own (SR-IOV 9.3.4.1). */
+        if (all_ones(header, 2))
+                return 0;
+        r = sysfs_read(fs, PCI_PATH(address, "vendor"), text, sizeof(text));
+        if (r >= 0)
+                r = parse_hex(text, UINT16_MAX, &vendor);
+        if (r < 0)
+                return r;
+        return vendor == (unsigned) (header[0] | header[1] << 8) ? 0 : -ENXIO;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Attributes of a VF in MLNX_OFED's sriov/N directory below the PF (domain.md C30). */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "host/pcipath.h"
+#include "host/vfattr-internal.h"
+
+static const char *const policies[_VF_LINK_MAX] = {
+        [VF_LINK_AUTO] = "Follow",
+        [VF_LINK_UP] = "Up",
+        [VF_LINK_DOWN] = "Down",
+};
+
+/* An Ethernet PF has only the first: of what else is there the files tell how to write it, not what it is. */
+static const struct File {
+        const char *name;
+        VfAttribute attribute;
+} files[] = {
+        { "node", VF_NODE_GUID },
+        { "port", VF_PORT_GUID },
+        { "policy", VF_LINK },
+};
+
+static const char *file_path(const VfTarget *t, const struct File *f, char buf[static PCI_PATH_MAX]) {
+        char name[64];
+
+        (void) snprintf(name, sizeof(name), "sriov/%u/%s", t->vf, f->name);
+        return pci_path_format(t->pf, name, buf);
+}
+
+static bool parse_policy(const char *text, VfAttributes *v) {
+        for (VfLink l = 0; l < _VF_LINK_MAX; l++)
+                if (streq(text, policies[l])) {
+                        vf_attributes_put(v, VF_LINK, l);
+                        return true;
+                }
+        return false;
+}
+
+static bool parse_guid(VfAttribute a, const char *text, VfAttributes *v) {
+        _cleanup_free_ char *problem = NULL;
+        char term[64];
+
+        if ((size_t) snprintf(term, sizeof(term), "%s=%s", vf_attribute_to_string(a), text) >= sizeof(term))
+                return false;
+        return vf_attributes_parse(term, v, &problem) >= 0;
+}
+
+/* The driver's "Invalid policy" is one that cannot be written back either. */
+static void read_file(const struct File *f, const char *text, VfAttributes *ret) {
+        VfAttributes one = { 0 };
+
+        if (f->attribute == VF_LINK ? parse_policy(text, &one) : parse_guid(f->attribute, text, &one))
+                vf_attributes_merge(ret, &one);
+}
+
+int vf_ofed_read(const VfTarget *t, VfAttributes *ret) {
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                char path[PCI_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
+                int r = sysfs_read(t->fs, file_path(t, &files[i], path), text, sizeof(text));
+
+                if (r == -ENOENT)
+                        continue;
+                if (r < 0)
+                        return r;
+                read_file(&files[i], text, ret);
+        }
+        return 0;
+}
+
+int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                char path[PCI_PATH_MAX], value[VF_VALUE_MAX], line[VF_VALUE_MAX + 2];
+                VfAttribute a = files[i].attribute;
+                int r;
+
+                if (!vf_attributes_have(change, a))
+                        continue;
+                /* With the newline: the driver compares a policy with "Follow\n". */
+                (void) snprintf(line, sizeof(line), "%s\n",
+                                a == VF_LINK ? policies[change->value[a]]
+                                             : vf_value_format(a, change->value[a], value));
+                r = sysfs_write(t->fs, file_path(t, &files[i], path), line);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

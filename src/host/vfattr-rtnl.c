@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two requests of rtnetlink: what an interface reports of a VF, and setting it.
+ *
+ * Built with the messages of libnl and not with rtnl_link_vf of libnl-route: that (3.7, lib/route/link/sriov.c) drops
+ * rates of 0 and the GUIDs of a reply, writes a VLAN's protocol in the wrong byte order, puts both GUIDs where the
+ * kernel takes only one, see put_info(), and makes an error number of its own of the kernel's.
+ */
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+
+#include "host/netlink.h"
+#include "host/vfattr-internal.h"
+#include "util/log.h"
+
+_Static_assert((int) VF_LINK_AUTO == IFLA_VF_LINK_STATE_AUTO && (int) VF_LINK_UP == IFLA_VF_LINK_STATE_ENABLE &&
+                       (int) VF_LINK_DOWN == IFLA_VF_LINK_STATE_DISABLE,
+               "the kernel's numbers");
+
+static const uint16_t protocols[_VF_PROTOCOL_MAX] = {
+        [VF_PROTOCOL_8021Q] = ETH_P_8021Q,
+        [VF_PROTOCOL_8021AD] = ETH_P_8021AD,
+};
+
+static struct nla_policy vf_policy[IFLA_VF_MAX + 1] = {
+        [IFLA_VF_MAC] = { .minlen = sizeof(struct ifla_vf_mac) },
+        [IFLA_VF_VLAN] = { .minlen = sizeof(struct ifla_vf_vlan) },
+        [IFLA_VF_VLAN_LIST] = { .type = NLA_NESTED },
+        [IFLA_VF_SPOOFCHK] = { .minlen = sizeof(struct ifla_vf_spoofchk) },
+        [IFLA_VF_RATE] = { .minlen = sizeof(struct ifla_vf_rate) },
+        [IFLA_VF_LINK_STATE] = { .minlen = sizeof(struct ifla_vf_link_state) },
+        [IFLA_VF_TRUST] = { .minlen = sizeof(struct ifla_vf_trust) },
+        [IFLA_VF_IB_NODE_GUID] = { .minlen = sizeof(struct ifla_vf_guid) },
+        [IFLA_VF_IB_PORT_GUID] = { .minlen = sizeof(struct ifla_vf_guid) },
+};
+static struct nla_policy vlan_policy[IFLA_VF_VLAN_INFO_MAX + 1] = {
+        [IFLA_VF_VLAN_INFO] = { .minlen = sizeof(struct ifla_vf_vlan_info) },
+};
+
+/* What is asked for. */
+typedef struct Question {
+        const PfNetdev *dev;
+        unsigned vf;
+        VfAttributes *ret;
+} Question;
+
+static void get_flag(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
+        struct ifla_vf_trust flag; /* laid out as ifla_vf_spoofchk is */
+
+        if (nla && nla_memcpy(&flag, nla, sizeof(flag)) == sizeof(flag) && flag.setting != UINT32_MAX)
+                vf_attributes_put(v, a, flag.setting != 0);
+}
+
+static int get_vlan(struct nlattr **tb, VfAttributes *v) {
+        struct nlattr *list[IFLA_VF_VLAN_INFO_MAX + 1] = { NULL };
+        const struct ifla_vf_vlan_info *info;
+
+        if (tb[IFLA_VF_VLAN]) {
+                const struct ifla_vf_vlan *vlan = nla_data(tb[IFLA_VF_VLAN]);
+
+                vf_attributes_put(v, VF_VLAN, vlan->vlan);
+                vf_attributes_put(v, VF_QOS, vlan->qos);
+        }
+        if (!tb[IFLA_VF_VLAN_LIST])
+                return 0;
+        if (nla_parse_nested(list, IFLA_VF_VLAN_INFO_MAX, tb[IFLA_VF_VLAN_LIST], vlan_policy) < 0)
+                return -EPROTO;
+        info = list[IFLA_VF_VLAN_INFO] ? nla_data(list[IFLA_VF_VLAN_INFO]) : NULL;
+        for (VfProtocol p = 0; info && p < _VF_PROTOCOL_MAX; p++)
+                if (ntohs(info->vlan_proto) == protocols[p])
+                        vf_attributes_put(v, VF_PROTOCOL, p);
+        return 0;
+}
+
+static void get_link_state(struct nlattr *nla, VfAttributes *v) {
+        const struct ifla_vf_link_state *link = nla ? nla_data(nla) : NULL;
+
+        if (link && link->link_state < _VF_LINK_MAX)
+                vf_attributes_put(v, VF_LINK, link->link_state);
+}
+
+/* The kernel reports -1 for trust and spoof check when the driver has no such thing. */
+static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
+        const struct ifla_vf_mac *mac = nla_data(tb[IFLA_VF_MAC]);
+        uint64_t address = 0;
+
+        for (unsigned i = 0; i < ETH_ALEN; i++)
+                address = address << 8 | mac->mac[i];
+        vf_attributes_put(v, VF_MAC, address);
+        get_flag(tb[IFLA_VF_TRUST], VF_TRUST, v);
+        get_flag(tb[IFLA_VF_SPOOFCHK], VF_SPOOF_CHECK, v);
+        if (tb[IFLA_VF_RATE]) {
+                const struct ifla_vf_rate *rate = nla_data(tb[IFLA_VF_RATE]);
+
+                vf_attributes_put(v, VF_MIN_RATE, rate->min_tx_rate);
+                vf_attributes_put(v, VF_MAX_RATE, rate->max_tx_rate);
+        }
+        get_link_state(tb[IFLA_VF_LINK_STATE], v);
+        return get_vlan(tb, v);
+}
+
+/* A number with the first octet highest, in the byte order of this machine, as "ip link set vf node_guid" has it. */
+static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
+        struct ifla_vf_guid guid;
+
+        /* A copy: attributes are aligned to 4 bytes only. */
+        if (nla && nla_memcpy(&guid, nla, sizeof(guid)) == sizeof(guid))
+                vf_attributes_put(v, a, guid.guid);
+}
+
+/* What else the kernel reports of an IPoIB interface's VF is zeros and the PF's own address. */
+static void get_infiniband(struct nlattr **tb, VfAttributes *v) {
+        get_guid(tb[IFLA_VF_IB_NODE_GUID], VF_NODE_GUID, v);
+        get_guid(tb[IFLA_VF_IB_PORT_GUID], VF_PORT_GUID, v);
+        get_link_state(tb[IFLA_VF_LINK_STATE], v);
+}
+
+/* 1: it was the wanted VF. */
+static int get_info(struct nlattr *info, unsigned type, unsigned vf, VfAttributes *ret) {
+        struct nlattr *tb[IFLA_VF_MAX + 1];
+        const struct ifla_vf_mac *mac;
+        int r = 0;
+
+        if (nla_parse_nested(tb, IFLA_VF_MAX, info, vf_policy) < 0 || !tb[IFLA_VF_MAC])
+                return -EPROTO;
+        mac = nla_data(tb[IFLA_VF_MAC]);
+        if (mac->vf != vf)
+                return 0;
+        if (type == ARPHRD_ETHER)
+                r = get_ethernet(tb, ret);
+        else if (type == ARPHRD_INFINIBAND)
+                get_infiniband(tb, ret);
+        return r < 0 ? r : 1;
+}
+
+/* The number may belong to another interface since it was read, or in a recorded machine from the start. */
+static bool is_of_pf(const struct ifinfomsg *link, struct nlattr *parent, const PfNetdev *dev) {
+        return link->ifi_index == dev->ifindex &&
+               (!parent || nla_strcmp(parent, PCI_ADDRESS_STR(dev->pf)) == 0); /* said since Linux 5.14 */
+}
+
+static int get_link(struct nlmsghdr *header, void *userdata) {
+        const Question *q = userdata;
+        struct nlattr *tb[IFLA_MAX + 1], *info;
+        const struct ifinfomsg *link = nlmsg_data(header);
+        int rest;
+
+        if (header->nlmsg_type != RTM_NEWLINK || nlmsg_parse(header, sizeof(*link), tb, IFLA_MAX, NULL) < 0)
+                return -EPROTO;
+        if (!is_of_pf(link, tb[IFLA_PARENT_DEV_NAME], q->dev))
+                return -ENODEV;
+        if (!tb[IFLA_VFINFO_LIST])
+                return 0;
+        nla_for_each_nested(info, tb[IFLA_VFINFO_LIST], rest) {
+                int r = get_info(info, link->ifi_type, q->vf, q->ret);
+
+                if (r != 0)
+                        return MIN(r, 0);
+        }
+        return 0;
+}
+
+static struct nl_msg *new_request(int type, const PfNetdev *dev) {
+        struct ifinfomsg link = { .ifi_family = AF_UNSPEC, .ifi_index = dev->ifindex };
+        _cleanup_(cleanup_nlmsg_free) struct nl_msg *msg = nlmsg_alloc_simple(type, 0);
+
+        if (!msg || nlmsg_append(msg, &link, sizeof(link), NLMSG_ALIGNTO) < 0)
+                return NULL;
+        return TAKE_PTR(msg);
+}
+
+int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, VfAttributes *ret) {
+        _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(RTM_GETLINK, dev);
+        VfAttributes v = { 0 };
+        Question q = { .dev = dev, .vf = vf, .ret = &v };
+        int r;
+
+        if (!request || nla_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS) < 0)
+                return -ENOMEM;
+        r = netlink_ask(sk, request, get_link, &q);
+        if (r >= 0)
+                *ret = v;
+        return r;
+}
+
+/*
+ * One IFLA_VF_INFO for each: the kernel's do_setvfinfo() returns after a node GUID, and a port GUID beside it is
+ * dropped without a word.
+ */
+static int put_info(struct nl_msg *msg, int type, const void *data, size_t size) {
+        struct nlattr *info = nla_nest_start(msg, IFLA_VF_INFO);
+
+        if (!info || nla_put(msg, type, (int) size, data) < 0)
+                return -ENOMEM;
+        (void) nla_nest_end(msg, info);
+        return 0;
+}
+
+static int put_mac(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_mac mac = { .vf = vf };
+
+        for (unsigned i = 0; i < ETH_ALEN; i++)
+                mac.mac[i] = (uint8_t) (v->value[VF_MAC] >> (8 * (ETH_ALEN - 1 - i)));
+        return put_info(msg, IFLA_VF_MAC, &mac, sizeof(mac));
+}
+
+static int put_vlan_list(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct {
+                struct nlattr header;
+                struct ifla_vf_vlan_info info;
+        } list;
+
+        memset(&list, 0, sizeof(list));
+        list.header.nla_len = sizeof(list);
+        list.header.nla_type = IFLA_VF_VLAN_INFO;
+        list.info.vf = vf;
+        list.info.vlan = (uint32_t) v->value[VF_VLAN];
+        list.info.qos = (uint32_t) v->value[VF_QOS];
+        list.info.vlan_proto = htons(protocols[v->value[VF_PROTOCOL]]);
+        return put_info(msg, IFLA_VF_VLAN_LIST | NLA_F_NESTED, &list, sizeof(list));
+}
+
+/* The list is younger, Linux 4.9, and only needed to say another protocol than 802.1Q. */
+static int put_vlan(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_vlan vlan = {
+                .vf = vf,
+                .vlan = (uint32_t) v->value[VF_VLAN],
+                .qos = (uint32_t) v->value[VF_QOS],
+        };
+
+        if (v->value[VF_PROTOCOL] != VF_PROTOCOL_8021Q)
+                return put_vlan_list(msg, vf, v);
+        return put_info(msg, IFLA_VF_VLAN, &vlan, sizeof(vlan));
+}
+
+static int put_rates(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_rate rate = {
+                .vf = vf,
+                .min_tx_rate = (uint32_t) v->value[VF_MIN_RATE],
+                .max_tx_rate = (uint32_t) v->value[VF_MAX_RATE],
+        };
+
+        return put_info(msg, IFLA_VF_RATE, &rate, sizeof(rate));
+}
+
+static int put_spoof_check(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_spoofchk check = { .vf = vf, .setting = (uint32_t) v->value[VF_SPOOF_CHECK] };
+
+        return put_info(msg, IFLA_VF_SPOOFCHK, &check, sizeof(check));
+}
+
+static int put_trust(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_trust trust = { .vf = vf, .setting = (uint32_t) v->value[VF_TRUST] };
+
+        return put_info(msg, IFLA_VF_TRUST, &trust, sizeof(trust));
+}
+
+static int put_guid(struct nl_msg *msg, int type, unsigned vf, uint64_t value) {
+        struct ifla_vf_guid guid;
+
+        memset(&guid, 0, sizeof(guid)); /* also the hole in it */
+        guid.vf = vf;
+        guid.guid = value;
+        return put_info(msg, type, &guid, sizeof(guid));
+}
+
+static int put_node_guid(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        return put_guid(msg, IFLA_VF_IB_NODE_GUID, vf, v->value[VF_NODE_GUID]);
+}
+
+static int put_port_guid(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        return put_guid(msg, IFLA_VF_IB_PORT_GUID, vf, v->value[VF_PORT_GUID]);
+}
+
+static int put_link_state(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_link_state link = { .vf = vf, .link_state = (uint32_t) v->value[VF_LINK] };
+
+        return put_info(msg, IFLA_VF_LINK_STATE, &link, sizeof(link));
+}
+
+#define VLAN_BITS (VF_ATTRIBUTE_BIT(VF_VLAN) | VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL))
+#define RATE_BITS (VF_ATTRIBUTE_BIT(VF_MIN_RATE) | VF_ATTRIBUTE_BIT(VF_MAX_RATE))
+
+/* In this order: the port comes up when it knows who it is. */
+static const struct Put {
+        unsigned bits; /* set together */
+        int (*put)(struct nl_msg *msg, unsigned vf, const VfAttributes *v);
+} puts_in_order[] = {
+        { VF_ATTRIBUTE_BIT(VF_MAC), put_mac },
+        { VLAN_BITS, put_vlan },
+        { RATE_BITS, put_rates },
+        { VF_ATTRIBUTE_BIT(VF_SPOOF_CHECK), put_spoof_check },
+        { VF_ATTRIBUTE_BIT(VF_TRUST), put_trust },
+        { VF_ATTRIBUTE_BIT(VF_NODE_GUID), put_node_guid },
+        { VF_ATTRIBUTE_BIT(VF_PORT_GUID), put_port_guid },
+        { VF_ATTRIBUTE_BIT(VF_LINK), put_link_state },
+};
+
+/* What is set together with a change and not named in it: as it is, but no priority without a VLAN. */
+static VfAttributes complete(const VfAttributes *now, const VfAttributes *change) {
+        VfAttributes v = *now;
+
+        if (vf_attributes_have(change, VF_VLAN) && change->value[VF_VLAN] == 0)
+                v.value[VF_QOS] = v.value[VF_PROTOCOL] = 0;
+        vf_attributes_merge(&v, change);
+        return v;
+}
+
+static int put_changes(struct nl_msg *msg, unsigned vf, const VfAttributes *now, const VfAttributes *change) {
+        const VfAttributes v = complete(now, change);
+        struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
+        int r = list ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(puts_in_order); i++)
+                if (change->set & puts_in_order[i].bits)
+                        r = puts_in_order[i].put(msg, vf, &v);
+        if (r >= 0)
+                (void) nla_nest_end(msg, list);
+        return r;
+}
+
+int vf_rtnl_write(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, const VfAttributes *now,
+                  const VfAttributes *change) {
+        _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(RTM_SETLINK, dev);
+        _cleanup_free_ char *text = vf_attributes_format(change);
+        int r;
+
+        if (!request || !text)
+                return -ENOMEM;
+        r = put_changes(request, vf, now, change);
+        if (r < 0)
+                return r;
+        log_debug("VF %u of %s, interface %d: %s", vf, PCI_ADDRESS_STR(dev->pf), dev->ifindex, text);
+        return netlink_ask(sk, request, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What the host uses at this moment stays with it, and the refusal names the whole way; only a display can be had by force.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('edge', configure => 1);
+
+my ($vga, $disk) = qw(0000:18:00.0 0000:19:00.0);
+my $pools = "[Pool vga]\nMatch=address=$vga\n[Pool disk]\nMatch=address=$disk\n";
+configure($pools);
+my $bus    = Bus->new->listen;
+my $before = tree();
+
+sub explained { my ($address) = @_; return (ctl('explain', $address))[1] }
+
+sub refused {
+        my ($why, $name, @request) = @_;
+        fault('reset');
+        my ($status, undef, $err) = ctl('allocate', 'mine', @request);
+        is($status, 1, "$name: refused");
+        like($err, $why, '... with the way to what the host uses') if $why;
+        nothing_written("... and nothing is written");
+        return;
+}
+
+# ---- storage: device mapper on multipath NVMe
+
+my $way = qr{\Q$disk\E <- nvme0 <- nvme0n1 <- vg-var <- /var \(mounted\)};
+like(explained($disk), qr/The host needs it: $way\./, 'explain prints the chain');
+refused($way, 'a disk', 'disk=1');
+refused($way, 'a disk by force', 'disk=1', '--force');
+
+# ---- the display: a loss, but no end
+
+like(explained($vga), qr/boot VGA.*\n.*--force/, 'explain of the boot VGA tells what there is for it');
+refused(qr/boot VGA/, 'the boot VGA', 'vga=1');
+is((ctl('plan', 'vga=1'))[0], 1, 'plan refuses it as well');
+is((ctl('plan', 'vga=1', '--force'))[0], 0, 'and with --force it plans');
+my $log = log_since();
+is((ctl('allocate', 'mine', 'vga=1', '--force'))[0], 0, 'by force it is given');
+is(driver_of($vga), 'vfio-pci', '... and on the VFIO driver');
+like(log_since($log), qr/\Q$vga\E goes to 'mine' by force of uid \d+, though it is the boot VGA/, '... and the log says who did that');
+is((ctl('release', 'mine'))[0], 0, 'it is released');
+is(driver_of($vga), 'nvidia', '... and back on its driver');
+same_tree($before, 'the tree is that of the start');
+
+# A crash is no reason to think better of it.
+my (undef, $entries) = request(vga => 1);
+killed_in($bus, 2, 'by force', 'Allocate', 'sa{sv}', 'mine', [@$entries, ['force', ['b', 1]]]);
+ok(wait_until(sub { allocation_state($bus, 'mine') eq 'ready' }), 'the allocation gets ready all the same');
+is(driver_of($vga), 'vfio-pci', '... with its device');
+is((release($bus, 'mine'))[0], 'done', 'and can be released');
+same_tree($before, 'the tree is that of the start again');
+is($bus->call('Plan', 'a{sv}', [@$entries, ['force', ['s', 'yes']]])->{error}, 'org.passthroughd1.Error.InvalidRequest', 'force is a boolean');
+
+# ---- what the admin keeps, and what shares a group with it; taken by a reload
+
+my ($nic, $gpu) = qw(0000:0a:00.0 0000:02:00.0);
+my $keep  = qr{\Q$nic\E <- enp10s0 <- KeepInterfaces=};
+my $more  = "[Pool gpu]\nMatch=address=$gpu\n[Pool nic]\nMatch=address=$nic\n";
+my $write = sub { spew("$ENV{NODE_TMP}/passthroughd.conf", $_[0]); is((ctl('reload'))[0], 0, $_[1]); return };
+$write->($more, 'a GPU and a NIC of one group are offered');
+is(device($bus, $_)->{state}, 'available', "$_ can be had") for $nic, $gpu;
+$write->("[Daemon]\nKeepInterfaces=eth9 enp10*\n$more", 'the interface is kept');
+like(explained($nic), qr/The host needs it: $keep\./, 'explain of the NIC says so');
+like(explained($gpu), qr/also holds \Q$nic\E, which the host needs: $keep\./, '... and of the GPU');
+refused($keep, 'the GPU', 'gpu=1');
+is((ctl('reload'))[0], 0, 'a reload changes nothing');
+like(explained($nic), $keep, '... of that');
+spew("$ENV{NODE_TMP}/passthroughd.conf", "[Pool nic]\nMatch=address=$nic\n[Pool all]\nMatch=class=02\nVirtualFunctions=1\n");
+is((ctl('reload'))[0], 1, 'a configuration that offers hardware twice is not taken');
+like(explained($nic), $keep, 'what was kept before is kept');
+$write->($more, 'it is not kept any more');
+is(device($bus, $nic)->{state}, 'available', 'and can be had');
+
+# ---- facts of now: the default route moves to it, and back
+
+my $file   = "$ENV{NODE_ROOT}/proc/net/route";
+my $routes = slurp($file);
+chomp(my $there = $routes);
+my $moved = $there =~ s/^eth0(?=\t00000000)/enp10s0/mr;
+isnt($moved, $there, 'the default route moves');
+my $set = sub { fault('set proc/net/route ' . $_[0] =~ s/\t/\\t/gr =~ s/\n/\\n/gr); return };
+$set->($moved);
+refused(qr{\Q$nic\E <- enp10s0 <- default route}, 'the GPU beside the NIC that has the default route', 'gpu=1');
+$set->($there);
+is((allocate($bus, 'mine', gpu => 1))[0], 'done', 'without it, no rescan is needed');
+is((release($bus, 'mine'))[0], 'done', 'and back');
+
+done_testing();

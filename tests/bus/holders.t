@@ -1,0 +1,150 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What somebody uses is not unbound: whoever it is is named, nothing is written, and when it has ended the device can be had.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('hgx-h100', configure => 1);
+
+my ($gpu, $spare, $pf, $disk, $nic) = qw(0000:13:00.0 0000:23:00.0 0000:14:00.0 0000:15:00.0 0000:51:00.1);
+my %path = map { $_ => readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$_") =~ s{^(?:\.\./)+}{sys/}r } $gpu, $spare, $pf, $disk, $nic;
+
+sub pools {
+        my (@more) = @_;
+        my %address = (gpu => $gpu, spare => $spare, pf => $pf, disk => $disk, nic => $nic);
+        return join "\n", (map { ("[Pool $_]", "Match=address=$address{$_}", $_ eq 'gpu' ? @more : ()) } sort keys %address), '';
+}
+
+configure(pools());
+my $bus   = Bus->new->listen;
+my $state = snapshot();
+
+# A process that has files open, in a control group.
+sub process {
+        my ($pid, $comm, $cgroup, @nodes) = @_;
+        fault("set proc/$pid/comm $comm", $cgroup ? "set proc/$pid/cgroup $cgroup" : (), map { "link proc/$pid/fd/" . (3 + $_) . " $nodes[$_]" } 0 .. $#nodes);
+        return;
+}
+
+sub refused {
+        my ($what, $pool, $sentence) = @_;
+        my $tree = tree();
+        fault('reset');
+        my ($error, $message) = allocate($bus, 'late', $pool => 1);
+        like($error, qr/\.Error\.Unavailable$/, "$what: it is refused");
+        is($message, $sentence, "$what: with what stands in the way");
+        nothing_written("$what: nothing is written");
+        same_tree($tree, "$what: the tree is as before");
+        same_state($state, "$what: nothing is promised");
+        ok(plan_ok($bus, $pool => 1), "$what: a plan does not ask") if $error ne 'done';
+        release_all($bus) if $error eq 'done';
+        return;
+}
+
+sub can_be_had {
+        my ($what, $pool) = @_;
+        my $tree = tree();
+        is((allocate($bus, 'late', $pool => 1))[0], 'done', "$what: it can be had");
+        is((release($bus, 'late'))[0], 'done', "$what: and is released");
+        same_tree($tree, "$what: to the tree as before");
+        same_state($state, "$what: and the ledger");
+        return;
+}
+
+# ---- GPUs
+
+my %minor = ($gpu => 3, $spare => 5);
+fault(map { "set proc/driver/nvidia/gpus/$_/information Model: \\t\\t NVIDIA H100\\nDevice Minor: \\t $minor{$_}" } sort keys %minor);
+process(812, 'nvidia-persiste', '0::/system.slice/nvidia-persistenced.service', '/dev/nvidiactl', '/dev/nvidia3');
+refused('a daemon of the driver', 'gpu',
+        "$gpu is in use by process 812 (nvidia-persiste, nvidia-persistenced.service). Stop the service first: systemctl stop nvidia-persistenced.service.");
+can_be_had('the GPU that it has not', 'spare');
+my ($status, undef, $err) = ctl('allocate', 'late', 'gpu=1');
+isnt($status, 0, 'passthroughctl: fails');
+like($err, qr/^passthroughctl: \Q$gpu\E is in use by process 812 \(nvidia-persiste, nvidia-persistenced\.service\)\./m, 'passthroughctl: says by whom');
+
+my $id = '0123456789abcdef' x 4;
+process(813, 'python3', "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-$id.scope", '/dev/nvidia3 (deleted)');
+fault('remove proc/812');
+refused('a container', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab). Stop the container first.");
+process(90000, 'Xorg', '', '/dev/nvidia3');
+refused('two of them', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab) and 1 other. Stop the container first.");
+fault('remove proc/813', 'remove proc/90000');
+can_be_had('a GPU that was let go', 'gpu');
+
+fault("set $path{$gpu}/drm/card4/dev 226:4");
+process(813, 'Xorg', '', '/dev/dri/card4');
+refused('a display server', 'gpu', "$gpu is in use by process 813 (Xorg). End it first.");
+fault('remove proc/813');
+can_be_had('a GPU whose display server ended', 'gpu');
+
+# ---- RDMA, disks
+
+fault("set $path{$pf}/infiniband_verbs/uverbs0/dev 231:192");
+process(814, 'ib_write_bw', '', '/dev/infiniband/uverbs0');
+refused('RDMA', 'pf', "$pf is in use by process 814 (ib_write_bw). End it first.");
+fault('remove proc/814');
+can_be_had('an adapter that was let go', 'pf');
+
+process(815, 'fio', '', '/dev/nvme2n1');
+refused('a disk', 'disk', "$disk is in use by process 815 (fio). End it first.");
+fault('remove proc/815', "link $path{$disk}/nvme/nvme2/nvme2n1/holders/dm-7 ../../dm-7");
+refused('a disk below device mapper', 'disk', "$disk is in use by dm-7, which is on nvme2n1. Take that off the disk first.");
+fault("remove $path{$disk}/nvme/nvme2/nvme2n1/holders");
+can_be_had('a disk that was let go', 'disk');
+
+# ---- interfaces
+
+fault("set $path{$nic}/net/eth1/flags 0x1003");
+refused('an interface that is up', 'nic', "$nic is in use by the host: its interface eth1 is up. Take it down first: ip link set eth1 down.");
+fault("set $path{$nic}/net/eth1/flags 0x1002", "link $path{$nic}/net/eth1/master ../../../../../virtual/net/bond0");
+refused('an interface of a bond', 'nic', "$nic is in use by bond0, which its interface eth1 is part of. Take it out first: ip link set eth1 nomaster.");
+fault("remove $path{$nic}/net/eth1/master");
+can_be_had('an interface that is down', 'nic');
+
+# ---- on the way back, and after a boot
+
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'a GPU is allocated');
+other_hand_binds($gpu, 'nvidia');
+process(812, 'nvidia-persiste', '0::/system.slice/nvidia-persistenced.service', '/dev/nvidia3');
+fault('reset');
+is((release($bus, 'late'))[0], 'done', 'one that is with the host again, and used there, is released');
+is(driver_of($gpu), 'nvidia', 'and stays there');
+fault('remove proc/812');
+
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'a GPU is allocated');
+is(daemon('stop'), 0, 'the daemon stops');
+other_hand_binds($gpu, '');
+process(812, 'nvidia-persiste', '0::/system.slice/nvidia-persistenced.service', '/dev/nvidia3');
+start_again($bus, 'after a boot');
+is(allocation_state($bus, 'late'), 'failed', 'after a boot: what is used is not bound again');
+is(allocation($bus, 'late')->{reason}, "$gpu is in use by process 812 (nvidia-persiste, nvidia-persistenced.service).", 'after a boot: and it says by whom');
+nothing_written('after a boot: nothing is written');
+is((release($bus, 'late'))[0], 'done', 'after a boot: it is released');
+fault('remove proc/812');
+same_state($state, 'after a boot: the ledger is as before');
+
+# ---- Bind=start
+
+process(812, 'nvidia-persiste', '0::/system.slice/nvidia-persistenced.service', '/dev/nvidia3');
+spew("$ENV{NODE_TMP}/passthroughd.conf", pools('Bind=start'));
+is(daemon('stop'), 0, 'Bind=start: the daemon stops');
+my $offset = log_since();
+start_again($bus, 'Bind=start');
+is(driver_of($gpu), 'nvidia', 'Bind=start: what is used stays with its driver');
+nothing_written('Bind=start: nothing is written');
+like(log_since($offset),
+        qr/\Q$gpu\E stays with its driver, ignoring: \Q$gpu\E is in use by process 812 \(nvidia-persiste, nvidia-persistenced\.service\)\. Stop the service first: /,
+        'Bind=start: the journal says why');
+fault('remove proc/812');
+restart();
+is(driver_of($gpu), 'vfio-pci', 'Bind=start: when it has ended the next start binds it');
+
+done_testing();

@@ -1,0 +1,215 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Cards whose driver makes VFs only when it is loaded: its options are kept as the configuration wants them, and the driver is left alone.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Cwd qw(abs_path);
+use File::Temp qw(tempdir);
+use Test::More;
+
+use Node;
+
+my ($pf, $second) = qw(0000:83:00.0 0000:80:07.0);
+my $port = "sys/devices/pci0000:80/$second";
+
+# The node with a second card, in a tree of its own.
+if (!$ENV{NODE_ROOT}) {
+        $ENV{BUILD} //= "$FindBin::Bin/../../build";
+        plan skip_all => 'no /dev/fuse' if !-w '/dev/fuse';
+        plan skip_all => "$ENV{BUILD} is not built" if !-x "$ENV{BUILD}/tests/nodesim";
+        my $dir = abs_path(tempdir(CLEANUP => 0));
+        spew("$dir/two.tree", <<"END");
+%include $FindBin::Bin/../nodes/paper-testbed.tree
+[$port]
+vendor=0x15b3
+device=0x1003
+subsystem_vendor=0x15b3
+subsystem_device=0x0050
+class=0x028000
+numa_node=1
+driver_override=(null)
+enable=1
+reset_method=flr
+sriov_totalvfs=8
+sriov_numvfs=0
+sriov_drivers_autoprobe=1
+sriov_vf_device=1004
+driver -> /sys/bus/pci/drivers/mlx4_core
+iommu_group -> /sys/kernel/iommu_groups/40
+END
+        $ENV{MLX4_TREE} = $dir;
+        exec "$FindBin::Bin/../with-node", "$dir/two.tree", '--conf', '/nonexistent', '--', $^X, $0 or die "with-node: $!";
+}
+unlink "$ENV{MLX4_TREE}/two.tree";
+rmdir $ENV{MLX4_TREE};
+
+my $dir  = $ENV{MODPROBE_DIRECTORY};
+my $file = "$dir/passthroughd.conf";
+my $conf = "$ENV{NODE_TMP}/passthroughd.conf";
+my $bus  = Bus->new->listen;
+my $tree;
+
+sub pools {
+        my (@keys) = @_;
+        return join "\n", '[Pool ib-vf]', 'Match=vendor=15b3 type=vf', @keys, '';
+}
+
+sub options { my ($text) = @_; return (grep { /^options/ } split /\n/, $text // slurp($file))[0] // 'none' }
+sub stamp   { return join ' ', (stat $file)[1, 2], (Time::HiRes::stat($file))[9] }
+
+sub reload {
+        my ($text, $what) = @_;
+        my $offset = log_since();
+        spew($conf, $text);
+        is($bus->call('Reload')->{error}, undef, $what);
+        return log_since($offset);
+}
+
+# Another hand pulls the second card, or puts it in.
+sub unplug { fault("remove $port"); $bus->call('Rescan'); return }
+sub plug   { fault('write sys/bus/pci/rescan 1'); $bus->call('Rescan'); return }
+
+# ---- nothing wanted
+
+ok(!-e $file, 'without VirtualFunctions= there is no file');
+unlike(log_since(0), qr/modprobe/, 'and nothing to say of it');
+unplug();
+$tree = tree();
+
+# ---- what is wanted is there
+
+configure(pools('VirtualFunctions=4'));
+is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'the options are written at start');
+like(slurp($file), qr/^# Written by passthroughd.*^# Pool 'ib-vf': VirtualFunctions=4 \(\Q$conf\E:3\)\.$/ms, 'with who wrote them, and why');
+is((stat $file)[2] & oct 7777, oct 644, 'everybody may read them');
+like(log_since(0), qr/^Wrote \Q$file\E: mlx4_core makes 4 VFs on each of its cards/m, 'which is said');
+unlike(log_since(0), qr/No VFs are created/, 'nothing is due');
+is(device($bus, $pf)->{verdict}, 'not-in-pool', 'nor is it said of the card');
+is_deeply(devices_state($bus, 'ib-vf'), { map { ("0000:83:00.$_" => 'available') } 1 .. 4 }, 'its VFs are on offer');
+
+my $stamp = stamp();
+restart();
+is(stamp(), $stamp, 'the next start does not write what is there');
+reload(pools('VirtualFunctions=4'), 'a reload');
+is(stamp(), $stamp, 'nor does a reload');
+nothing_written('the hardware is not touched');
+same_tree($tree, 'at all');
+
+# ---- another number
+
+is(allocate($bus, 'vm7', 'ib-vf' => 1), 'done', 'a VF is in use');
+my ($held) = map { $_->{address} } @{ allocation($bus, 'vm7')->{devices} };
+fault('reset');
+$tree = tree();
+$bus->forget_signals();
+my $log = reload(pools('VirtualFunctions=6', 'PortTypes=ib,eth'), 'a reload with another number');
+is(options(), 'options mlx4_core num_vfs=6 probe_vf=0 port_type_array=1,2', 'is written');
+like($log, qr/^Wrote .* makes 6 VFs/m, 'and said');
+ok(wait_until(sub { log_since(0) =~ /^No VFs are created on \Q$pf\E, ignoring: \Q$pf\E has 4 VFs, 6 are wanted; .* and \Q$file\E asks for num_vfs=6\. Load the driver again/m }),
+        'a warning says that the driver is to be loaded again');
+my $due = device($bus, $pf);
+is($due->{verdict}, 'not-supported', 'the card says so too');
+like($due->{reason}, qr/^\Q$pf\E has 4 VFs, 6 are wanted; its driver mlx4_core makes VFs only when it is loaded, and \Q$file\E asks for num_vfs=6\.$/, 'with what is asked for');
+like($due->{remedy}, qr/modprobe -r mlx4_ib mlx4_en mlx4_core, modprobe mlx4_core.*initramfs.* Not while 'vm7' holds \Q$held\E\.$/, 'how, and why not now');
+like((ctl('explain', $pf))[1], qr/asks for num_vfs=6.*Not while 'vm7'/s, 'explain prints it');
+like((ctl('show', $pf))[1], qr/^Reason: .*asks for num_vfs=6.*^Remedy: .*Not while 'vm7'/ms, 'and show');
+is_error($bus->call('SetVirtualFunctions', 'su', $pf, 6), 'NotSupported', qr/asks for num_vfs=6\..*Not while 'vm7'/, 'by hand it is the same');
+is_error($bus->call('SetVirtualFunctions', 'su', $pf, 2), 'NotSupported', qr/has 4 VFs, 2 are wanted.*Set VirtualFunctions=/, 'or another way to another number');
+nothing_written('nothing is written to the hardware, and no driver loaded');
+same_tree($tree, 'at all');
+is(release($bus, 'vm7'), 'done', 'VFs that are there are used as before');
+unlike(device($bus, $pf)->{remedy}, qr/Not while/, 'when it is released, nothing is against it any more');
+
+# ---- the driver is loaded again with that number
+
+reload(pools('VirtualFunctions=3'), 'fewer');
+like(device($bus, $pf)->{reason}, qr/4 VFs, 3 are wanted/, 'are due');
+my $offset = log_since();
+fault("remove sys/devices/pci0000:80/0000:80:03.0/$pf/virtfn3", 'remove sys/devices/pci0000:80/0000:80:03.0/0000:83:00.4');
+$bus->call('Rescan');
+is(device($bus, $pf)->{verdict}, 'not-in-pool', 'when they are there nothing is due');
+is(device($bus, $pf)->{state}, 'host', 'and the number is not contested');
+unlike(log_since($offset), qr/Somebody else/, 'by anybody');
+is(scalar(keys %{ devices_state($bus, 'ib-vf') }), 3, 'those that are there are on offer');
+
+# ---- a card that no pool wants VFs on would have them too
+
+$stamp = stamp();
+$offset = log_since();
+reload("[Pool ib-vf]\nMatch=type=vf pf=$pf\nVirtualFunctions=3\n", 'VFs of one card');
+like(slurp($file), qr/^options mlx4_core num_vfs=3 /m, 'are the options of all');
+$stamp = stamp();
+plug();
+like(log_since($offset), qr/^\Q$conf\E:3: mlx4_core makes as many VFs on one card as on another: pool 'ib-vf' wants 3 on \Q$pf\E, and no pool wants any on \Q$second\E\./m, 'a second card is in the way');
+is(scalar(() = log_since($offset) =~ /no pool wants any on/g), 1, 'said once');
+is(stamp(), $stamp, 'and nothing is guessed');
+ok((grep { /no pool wants any on \Q$second\E/ } @{ describe($bus)->{config_problems} }), 'it is a problem of the configuration');
+$log = reload("[Pool ib-vf]\nMatch=type=vf pf=$pf\nVirtualFunctions=4\n", 'another number then');
+is(scalar(() = $log =~ /^\Q$conf\E:3: mlx4_core makes as many/gm), 1, 'is told of once');
+is(stamp(), $stamp, 'and not written');
+like(device($bus, $pf)->{reason}, qr/its option num_vfs is not written: mlx4_core makes as many/, 'the card says why');
+$log = reload("[Pool ib-vf]\nMatch=type=vf pf=$pf\nVirtualFunctions=4\n[Pool more]\nMatch=type=vf pf=$second\nVirtualFunctions=2\n", 'different numbers');
+like($log, qr/^\Q$conf\E:3: mlx4_core makes as many VFs on one card as on another: pool 'ib-vf' wants 4 .*, pool 'more' \(\Q$conf\E:6\) wants 2/m, 'neither');
+is(stamp(), $stamp, 'are not written');
+unplug();
+is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'when the card is out, the options are written');
+plug();
+reload(pools('VirtualFunctions=4'), 'the same for both');
+is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'is written');
+like(device($bus, $second)->{reason}, qr/has 0 VFs, 4 are wanted/, 'and due on the one that has none');
+unplug();
+
+# ---- nothing is wanted any more
+
+$log = reload(pools(), 'no VFs wanted');
+ok(!-e $file, 'the file is gone');
+like($log, qr/^Removed \Q$file\E/m, 'which is said');
+
+# ---- a broken [Exclude] may have meant the card: what is there stays
+
+reload(pools('VirtualFunctions=4'), 'wanted again');
+$stamp = stamp();
+reload(pools('VirtualFunctions=2') . "[Exclude]\nMatch=addres=$pf\n", 'held back');
+is(stamp(), $stamp, 'what was written stays');
+
+# ---- somebody else's file
+
+spew($file, "options mlx4_core num_vfs=8\n");
+$stamp = stamp();
+$log = reload(pools('VirtualFunctions=6'), 'a file of somebody else');
+is(stamp(), $stamp, 'is left alone');
+like($log, qr/^\Q$file\E is not from passthroughd, so it stays as it is\. Take it away/m, 'with a warning');
+like(device($bus, $pf)->{reason}, qr/num_vfs is not written: \Q$file\E is not from passthroughd/, 'and the card says so');
+$log = reload(pools(), 'nor is it removed');
+is(stamp(), $stamp, 'when nothing is wanted');
+unlike($log, qr/modprobe/, 'and nothing said');
+restart();
+is(stamp(), $stamp, 'nor at start');
+unlink $file;
+
+# ---- a directory that takes no file, and one that is missing
+
+for (['takes no file', sub { symlink "$ENV{NODE_ROOT}/sys/kernel", $dir or die $! }], ['is missing', sub { }]) {
+        my ($what, $make) = @$_;
+        rmdir $dir or unlink $dir or die $!;
+        $make->();
+        configure(pools('VirtualFunctions=6'));
+        like(log_since(0), qr/^\Q$file\E cannot be written: .*\. Let the daemon write it\.$/m, "a directory that $what: a warning");
+        is(scalar(keys %{ devices_state($bus, 'ib-vf') }), 3, 'the daemon lives');
+        like(device($bus, $pf)->{reason}, qr/not written: \Q$file\E cannot be written/, 'and says it of the card');
+        $offset = log_since();
+        $bus->call('Rescan');
+        unlike(log_since($offset), qr/cannot be written/, 'once');
+        configure(pools());
+}
+unlink $dir;
+configure(pools('VirtualFunctions=6'));
+mkdir $dir or die $!;
+$bus->call('Rescan');
+is(options(), 'options mlx4_core num_vfs=6 probe_vf=0', 'when it is there, the next look writes it');
+
+done_testing();

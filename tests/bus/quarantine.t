@@ -1,0 +1,118 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A device is reset and looked at before anybody else meets it; one that fails is nobody's until an admin has looked.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('hgx-h100', configure => 1);
+
+my $pools = slurp("$FindBin::Bin/../nodes/hgx-h100.conf");
+configure($pools);
+my $bus    = Bus->new->listen;
+my $before = tree();
+my $state  = snapshot();
+
+sub clear {
+        my ($device) = @_;
+        my $reply = $bus->call('ClearQuarantine', 's', $device);
+        return $reply->{error} ? $reply->{error} : $bus->result($reply->{body}[0]);
+}
+
+sub quarantined { return map { $_->{address} } @{ describe($bus)->{quarantine} } }
+
+is(allocate($bus, 'guest', gpu => 2), 'done', 'two GPUs');
+my ($bad, $good) = map { $_->{address} } grep { ($_->{slot} // '') =~ /^gpu/ } @{ allocation($bus, 'guest')->{devices} };
+fault('reset');
+is(release($bus, 'guest'), 'done', 'released');
+my @log = write_log();
+is(scalar(grep { m{/$bad/reset 1 -> OK$} } @log), 1, 'a GPU is reset');
+my ($reset, $unbind) = map { my $what = $_; (grep { $log[$_] =~ $what } 0 .. $#log)[0] } qr{/$bad/reset 1}, qr{unbind $bad};
+cmp_ok($reset, '<', $unbind, 'while it is still with VFIO');
+same_tree($before, 'all is as before');
+is_deeply([quarantined()], [], 'nothing is in quarantine');
+
+# ---- it cannot be reset
+
+is(allocate($bus, 'guest', gpu => 2), 'done', 'two GPUs again');
+fault('reset', 'fail 1 ENOTTY');
+is(release($bus, 'guest'), 'done', 'one that cannot be reset does not hold up the release');
+is(allocation_state($bus, 'guest'), 'gone', 'which is at its end');
+is_deeply([quarantined()], [$bad], 'it is in quarantine');
+my $device = device($bus, $bad);
+is($device->{state}, 'quarantined', 'its state says so');
+like($device->{reason}, qr/^Failed to reset \Q$bad\E: .*none of them is possible/, 'and why');
+is(driver_of($bad), 'vfio-pci', 'it stays where it was');
+is(driver_of($good), 'nvidia', 'the other one is back');
+my @gpus = grep { ($_->{pool} // '') eq 'gpu' } @{ describe($bus)->{devices} };
+like((ctl('plan', 'gpu=' . @gpus))[2], qr/\Q$bad\E/, 'nobody gets it');
+like((ctl('quarantine'))[1], qr/^\Q$bad\E +0 +guest +Failed to reset/m, 'passthroughctl lists it');
+is(ctl_json('quarantine')->[0]{address}, $bad, 'also as JSON');
+like((ctl('explain', $bad))[1], qr/Failed to reset .*--clear/s, 'explain says what to do');
+restart();
+$bus = Bus->new->listen;
+is_deeply([quarantined()], [$bad], 'a restart forgets nothing');
+is(device($bus, $bad)->{state}, 'quarantined', 'nor its state');
+fault('reset');
+my ($status, $out, $err) = ctl('quarantine', '--clear', $bad);
+is($status, 0, 'somebody has looked') or diag($err);
+like($out, qr/^\Q$bad\E is out of quarantine\.$/m, 'passthroughctl says so');
+same_tree($before, 'it is back');
+same_state($state, 'on disk too');
+is(device($bus, $bad)->{state}, 'available', 'and on offer');
+like((ctl('history', $bad))[1], qr/quarantined.*\n.*cleared/s, 'its history tells of both');
+
+# ---- it does not answer
+
+is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU');
+($bad) = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };
+my $config = (glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$bad")[0];
+my $path = readlink($config) =~ s{^(?:\.\./)+}{sys/}r;
+fault('reset', "set $path/config " . ("\xff" x 64));
+is(release($bus, 'guest'), 'done', 'it fell off the bus');
+is_deeply([quarantined()], [$bad], 'and is in quarantine');
+like(device($bus, $bad)->{reason}, qr/all ones/, 'with the evidence');
+
+# ---- refusals
+
+is(clear('0000:00:00.0'), 'org.passthroughd1.Error.WrongState', 'what is not in quarantine cannot leave it');
+is(clear('nonsense'), 'org.passthroughd1.Error.InvalidRequest', 'nor what is no address');
+is((ctl('quarantine', '--clear'))[0], 2, 'passthroughctl wants an address');
+is((ctl('quarantine', '--no-wait'))[0], 2, 'and --clear for --no-wait');
+is(clear($bad), 'done', 'it leaves');
+is_deeply([quarantined()], [], 'none is left');
+
+# ---- killed in between
+
+is(allocate($bus, 'guest', gpu => 2), 'done', 'two GPUs');
+($bad, $good) = map { $_->{address} } grep { ($_->{slot} // '') =~ /^gpu/ } @{ allocation($bus, 'guest')->{devices} };
+fault('reset', 'fail 1 ENOTTY');
+my $reply = $bus->call('Release', 'st', 'guest', allocation($bus, 'guest')->{generation});
+ok(wait_until(sub { (quarantined())[0] }), 'killed: when it is in quarantine');
+daemon('stop', 'KILL');
+fault('reset');
+is(daemon('start'), 0, 'killed: the daemon is back');
+$bus = Bus->new->listen;
+ok(wait_until(sub { allocation_state($bus, 'guest') eq 'gone' }), 'killed: the release is done');
+ok((grep { $_ eq $bad } quarantined()), 'killed: it is in quarantine still');
+is(clear($bad), 'done', 'killed: cleared') for quarantined();
+
+# ---- each one after use
+
+configure($pools =~ s/(\[Pool gpu\]\n)/$1OneTimeUse=yes\n/r);
+$bus = Bus->new->listen;
+is(allocate($bus, 'guest', gpu => 2), 'done', 'one time: two GPUs');
+($bad, $good) = map { $_->{address} } grep { ($_->{slot} // '') =~ /^gpu/ } @{ allocation($bus, 'guest')->{devices} };
+is(release($bus, 'guest'), 'done', 'one time: released');
+is_deeply([sort(quarantined())], [$bad, $good], 'B11: a device of such a pool is looked at before it is given away again');
+like(device($bus, $good)->{reason}, qr/'guest' had it, and pool 'gpu' wants each looked at after use/, 'B11: it says why');
+is(clear($good), 'done', 'one time: cleared');
+is(device($bus, $good)->{state}, 'available', 'one time: on offer again');
+
+done_testing();

@@ -1,0 +1,193 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# VFs are given their MAC, VLAN, GUIDs before a guest sees them, and what they had comes back; by every way that a PF offers.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('connectx', configure => 1);
+
+my $pools = slurp("$FindBin::Bin/../nodes/connectx.conf");
+my $bus   = Bus->new->listen;
+my $pci   = "$ENV{NODE_ROOT}/sys/bus/pci/devices";
+my %pf    = (ethernet => '0000:11:00.0', igb => '0000:12:00.0', infiniband => '0000:81:00.0', ofed => '0000:82:00.0', switchdev => '0000:83:00.0');
+my @pools = sort keys %pf;
+
+# What the kernel keeps of a VF.
+sub kernel {
+        my ($pool, $vf) = @_;
+        my ($dir) = grep { -d } map { "$pci/$pf{$pool}/$_/$vf" } qw(vf-netlink sriov);
+        opendir my $d, $dir or die "$dir: $!";
+        return { map { $_ => slurp("$dir/$_") =~ s/\n//r } grep { !/^[.]/ && $_ ne 'config' } readdir $d };
+}
+
+sub all { return { map { my $pool = $_; map { ("$pool$_" => kernel($pool, $_)) } 0 .. 3 } @pools } }
+
+sub slot {
+        my ($allocation, $slot) = @_;
+        my ($found) = grep { ($_->{slot} // '') eq $slot } @{ allocation($bus, $allocation)->{devices} };
+        return $found->{attributes};
+}
+
+# allocate with attributes: slot => text
+sub with_attributes {
+        my ($name, $pools, %attributes) = @_;
+        my ($signature, $entries) = request(%$pools, 'vf-attributes' => [map { [$_, $attributes{$_}] } sort keys %attributes]);
+        my $reply = $bus->call('Allocate', "s$signature", $name, $entries);
+        return $reply if $reply->{error};
+        return { result => $bus->result($reply->{body}[1]) };
+}
+
+# ---- VFs are there with an identity when the daemon is up, and with the same one after a boot
+
+configure($pools =~ s/(Pool ethernet\].*?VirtualFunctions=4)/$1\nVfAttributes=vlan=7 max-rate=500/sr);
+my $start = all();
+for my $i (0 .. 3) {
+        like($start->{"ethernet$i"}{mac}, qr/^02(:[0-9a-f]{2}){5}$/, "VF $i: a MAC is made up");
+        is($start->{"ethernet$i"}{vlan}, '7 0 802.1q', "VF $i: what its pool says");
+        is($start->{"ethernet$i"}{rate}, '0 500', "VF $i: and more of it");
+        like($start->{"infiniband$i"}{node_guid}, qr/^02(:[0-9a-f]{2}){7}$/, "VF $i: a GUID is made up");
+        is($start->{"ofed$i"}{policy}, 'Follow', "VF $i: and its port follows the PF's");
+}
+my %seen;
+$seen{$_}++ for map { my $vf = $start->{$_}; map { $vf->{$_} // () } qw(mac node_guid port_guid node port) } keys %$start;
+is_deeply([grep { $seen{$_} > 1 } keys %seen], [], 'no two VFs have the same');
+is(daemon('stop'), 0, 'a boot');
+fault(map { ("write sys/bus/pci/devices/$_/sriov_numvfs 0") } values %pf);
+is(daemon('start'), 0, 'a boot: the daemon is back');
+$bus = Bus->new->listen;
+is_deeply(all(), $start, 'a boot: each VF is who it was');
+
+# ---- given, shown, taken back; the next one gets others
+
+my $before = tree();
+my %wanted = (ethernet0 => 'vlan=100,qos=3,trust=on,spoof-check=off,min-rate=10,max-rate=1000,link=up', igb0 => 'mac=02:11:22:33:44:55');
+is(with_attributes('guest', { (map { $_ => 1 } @pools), cpus => 2, memory => 1 << 30 }, %wanted)->{result}, 'done', 'attributes of all kinds');
+my $now = all();
+is_deeply($now->{ethernet0}, { mac => slot('guest', 'ethernet0')->{mac}, vlan => '100 3 802.1q', trust => 'on', spoofchk => 'off', rate => '10 1000', link_state => 'enable' },
+        'Ethernet: the kernel has them');
+is_deeply({ %{ slot('guest', 'ethernet0') }, mac => undef },
+        { mac => undef, vlan => 100, qos => 3, trust => JSON::PP::true, spoof_check => JSON::PP::false, min_rate => 10, max_rate => 1000, link => 'up' },
+        'Ethernet: and the allocation');
+is($now->{igb0}{mac}, '02:11:22:33:44:55', 'igb: the MAC that was asked for');
+for my $pool (qw(infiniband ofed)) {
+        my ($node, $port) = $pool eq 'ofed' ? qw(node port) : qw(node_guid port_guid);
+        is($now->{"${pool}0"}{$node}, slot('guest', "${pool}0")->{node_guid}, "$pool: the node GUID");
+        is($now->{"${pool}0"}{$port}, slot('guest', "${pool}0")->{port_guid}, "$pool: the port GUID");
+        is(slot('guest', "${pool}0")->{mac}, undef, "$pool: no MAC");
+}
+isnt($now->{$_}{mac} // $now->{$_}{node_guid} // $now->{$_}{node}, $start->{$_}{mac} // $start->{$_}{node_guid} // $start->{$_}{node}, "$_: another identity than before")
+        for map { "${_}0" } @pools;
+is_deeply({ map { $_ => $now->{$_} } grep { !/0$/ } keys %$now }, { map { $_ => $start->{$_} } grep { !/0$/ } keys %$start }, 'no other VF was touched');
+my ($status, $xml) = ctl('xml', 'guest');
+like($xml, qr/mac=['"]02:11:22:33:44:55['"]/, 'the domain has them in its metadata');
+is(release($bus, 'guest'), 'done', 'released');
+is_deeply(all(), $start, 'what they had is back');
+same_tree($before, 'and all else');
+is(allocate($bus, 'next', map { $_ => 1 } @pools), 'done', 'the next one');
+my $next = all();
+isnt($next->{$_}{mac} // $next->{$_}{node_guid} // $next->{$_}{node}, $now->{$_}{mac} // $now->{$_}{node_guid} // $now->{$_}{node}, "$_: has others") for map { "${_}0" } @pools;
+is($next->{ethernet0}{vlan}, '7 0 802.1q', 'and the VLAN of its pool');
+
+# ---- a restart and a boot under it
+
+my $prepared = tree();
+restart();
+$bus = Bus->new->listen;
+same_tree($prepared, 'a restart changes nothing');
+is(daemon('stop'), 0, 'a boot under it');
+fault(map { ("write sys/bus/pci/devices/$_/sriov_numvfs 0") } values %pf);
+is(daemon('start'), 0, 'a boot under it: the daemon is back');
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'next'), 'ready', 'a boot under it: it is ready');
+is_deeply(all(), $next, 'a boot under it: its VFs are who they were');
+is(release($bus, 'next'), 'done', 'released');
+is_deeply(all(), $start, 'and what they had comes back');
+
+# ---- what cannot be had
+
+my $taken = with_attributes('one', { igb => 1 }, igb0 => 'mac=02:00:00:00:00:01');
+is($taken->{result}, 'done', 'a MAC');
+like(with_attributes('two', { ethernet => 1 }, ethernet0 => 'mac=02:00:00:00:00:01')->{body}[0] // '', qr/02:00:00:00:00:01.*'one'/s, 'is not given twice');
+is(release($bus, 'one'), 'done', 'released');
+$before = tree();
+for (
+        [igb => 'link=up', 'has no way to set one of these'],
+        [infiniband => 'vlan=5', 'offers no way to set vlan=5'],
+        [ofed => 'trust=on', 'offers no way to set trust=on'],
+        [ethernet => 'pkey=0x8001', 'offers no way to set pkey=0x8001'],
+        [ethernet => 'vlan=5 protocol=802.1ad', 'knows no such VLAN protocol'],
+        )
+{
+        my ($pool, $text, $sentence) = @$_;
+        is(with_attributes('guest', { $pool => 1 }, "${pool}0" => $text)->{result}, 'failed', "$pool, $text: fails");
+        like(slurp("$ENV{NODE_TMP}/daemon.log"), qr/\Q$sentence\E/, "$pool, $text: says why");
+        is(allocation_state($bus, 'guest'), 'gone', "$pool, $text: and nothing stays allocated");
+        same_tree($before, "$pool, $text: nor changed");
+}
+
+# ---- each write fails, or has no effect: all is as before
+
+for my $how ('fail %d EBUSY', 'fail-after %d EIO', 'silent %d') {
+        fault('reset');
+        is(with_attributes('guest', { ethernet => 1, infiniband => 1 }, ethernet0 => 'vlan=9 trust=on')->{result}, 'done', "$how: it works without");
+        my $n = writes();
+        is(release($bus, 'guest'), 'done', "$how: and back");
+        for my $i (1 .. $n) {
+                fault('reset', sprintf $how, $i);
+                my $result = with_attributes('guest', { ethernet => 1, infiniband => 1 }, ethernet0 => 'vlan=9 trust=on')->{result};
+                fault('reset');
+                release($bus, 'guest') if allocation_state($bus, 'guest') ne 'gone';
+                same_tree($before, sprintf "$how: (%s) all is as before", $i, $result);
+        }
+        fault('reset');
+        is(with_attributes('guest', { ethernet => 1, infiniband => 1 }, ethernet0 => 'vlan=9 trust=on')->{result}, 'done', "$how: release");
+        for my $i (1 .. $n) {
+                fault('reset', sprintf $how, $i);
+                my $result = release($bus, 'guest');
+                fault('reset');
+                is(release($bus, 'guest'), 'done', sprintf "$how: released again", $i) if allocation_state($bus, 'guest') ne 'gone';
+                clear_quarantine($bus); # where it was the reset that failed
+                same_tree($before, sprintf "$how: released (%s), all is as before", $i, $result);
+                is(with_attributes('guest', { ethernet => 1, infiniband => 1 }, ethernet0 => 'vlan=9 trust=on')->{result}, 'done', sprintf "$how: once more", $i);
+        }
+        is(release($bus, 'guest'), 'done', "$how: the end");
+}
+
+# ---- the driver of a PF that never answers holds nothing else up
+
+configure("[Daemon]\nJobTimeoutSec=2\n" . $pools);
+$bus    = Bus->new->listen;
+$before = tree();
+fault('reset', 'unkillable 2');
+is(with_attributes('guest', { ethernet => 1 })->{result}, 'timeout', 'hangs: the job ends');
+is(device($bus, $pf{ethernet})->{state}, 'stuck', 'hangs: its PF is stuck');
+is(allocate($bus, 'other', igb => 1, infiniband => 1), 'done', 'hangs: others are served');
+is(release($bus, 'other'), 'done', 'hangs: and released');
+fault('release');
+ok(wait_until(sub { device($bus, $pf{ethernet})->{state} ne 'stuck' }), 'hangs: until it answers');
+fault('reset');
+is(release($bus, 'guest'), 'done', 'hangs: then it can be released');
+same_tree($before, 'hangs: and all is as before');
+
+# ---- always the same, when the pool says so; a pool of others' VFs is left alone
+
+configure($pools =~ s/(Pool ethernet\]\n)/$1VfIdentity=stable\n/r =~ s/(Pool igb\].*?)VirtualFunctions=4/$1VirtualFunctions=external/sr);
+$bus = Bus->new->listen;
+my $stable = all();
+for my $round (1, 2) {
+        is(allocate($bus, 'guest', ethernet => 1, igb => 1), 'done', "stable, $round: allocated");
+        is(slot('guest', 'ethernet0')->{mac}, $stable->{ethernet0}{mac}, "stable, $round: it is always the same");
+        is_deeply(kernel('ethernet', 0), $stable->{ethernet0}, "stable, $round: in the kernel too");
+        is(slot('guest', 'igb0'), undef, "external, $round: nothing is made up");
+        is_deeply(kernel('igb', 0), $stable->{igb0}, "external, $round: nor written");
+        is(release($bus, 'guest'), 'done', "stable, $round: released");
+}
+
+done_testing();

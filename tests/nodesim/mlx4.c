@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Owns iov. As drivers/infiniband/hw/mlx4/sysfs.c of Linux 6.12, with one port and shorter tables. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "mlx4.h"
+
+#define GUID_DELETED UINT64_MAX
+/* What the driver makes up at load: local, and in hardware random. */
+#define GUID_OF_VFS  UINT64_C(0x0614b1e5a0c30000)
+
+enum {
+        TABLE_SIZE = 16 /* 128 in hardware */
+};
+
+/* making */
+
+static Node *directory_at(Node *from, const char *path) {
+        Node *dir;
+
+        if (node_make_at(from, path, NODE_DIR, &dir) < 0)
+                abort();
+        return dir;
+}
+
+static Node *make_number(Node *dir, unsigned i, const char *text) {
+        _cleanup_free_ char *name = xasprintf("%u", i);
+
+        return node_default(dir, name, text);
+}
+
+static uint64_t port_guid(const Node *device) {
+        _cleanup_free_ char *text = node_text(device, "node_guid");
+        unsigned g[4] = {};
+
+        if (text)
+                (void) sscanf(text, "%x:%x:%x:%x", g, g + 1, g + 2, g + 3);
+        return ((uint64_t) g[0] << 48 | (uint64_t) g[1] << 32 | (uint64_t) g[2] << 16 | g[3]) + 1;
+}
+
+static char *format_gid(uint64_t guid) {
+        return xasprintf("fe80:0000:0000:0000:%04x:%04x:%04x:%04x\n", (unsigned) (guid >> 48),
+                         (unsigned) (guid >> 32 & 0xffff), (unsigned) (guid >> 16 & 0xffff),
+                         (unsigned) (guid & 0xffff));
+}
+
+/* Two keys besides the default one, as if a subnet manager had given them. */
+static void make_port(const Node *device, Node *port, unsigned n_vfs) {
+        for (unsigned i = 0; i < TABLE_SIZE; i++) {
+                uint64_t guid = i == 0 ? port_guid(device) : i <= n_vfs ? GUID_OF_VFS + i : 0;
+                _cleanup_free_ char *admin = xasprintf("%" PRIx64 "\n", guid), *gid = format_gid(guid),
+                                    *pkey = xasprintf("0x%04x\n", i == 0   ? 0xffff
+                                                                  : i <= 2 ? 0x8000 + i
+                                                                           : 0);
+
+                make_number(node_make(port, "admin_guids", NODE_DIR), i, admin);
+                make_number(node_make(port, "gids", NODE_DIR), i, gid);
+                make_number(node_make(port, "pkeys", NODE_DIR), i, pkey);
+        }
+}
+
+/* The PF has its keys as they are. A VF sees the first. */
+static void make_function(Node *port, unsigned function) {
+        Node *pkeys = node_make(port, "pkey_idx", NODE_DIR);
+        _cleanup_free_ char *gid = xasprintf("%u\n", function);
+
+        make_number(node_make(port, "gid_idx", NODE_DIR), 0, gid);
+        for (unsigned i = 0; i < TABLE_SIZE; i++) {
+                _cleanup_free_ char *same = xasprintf("%u\n", i);
+
+                make_number(pkeys, i, function == 0 || i == 0 ? same : "none\n");
+        }
+}
+
+void mlx4_make(Node *pf, unsigned n_vfs) {
+        Node *infiniband = node_child(pf, "infiniband"), *iov;
+
+        if (!infiniband || infiniband->n_children == 0)
+                return;
+        iov = node_make(infiniband->children[0], "iov", NODE_DIR);
+        make_port(infiniband->children[0], directory_at(iov, "ports/1"), n_vfs);
+        for (unsigned i = 0; i <= n_vfs; i++) { /* named by number, with the PF first */
+                _cleanup_free_ char *path = xasprintf("%.8s%.2u.%u/ports/1", pf->name, i / 8, i % 8);
+
+                make_function(directory_at(iov, path), i);
+        }
+}
+
+/* writes */
+
+/* Entry 0 is that of the PF: the driver says yes and does nothing. What the port then has is in gids; on 0 the subnet
+ * manager would choose, and there is none. */
+static int store_admin_guid(Node *file, const char *value) {
+        Node *gids = node_child(file->parent->parent, "gids");
+        uint64_t guid = 0;
+
+        if (strcmp(file->name, "0") == 0)
+                return 0;
+        (void) sscanf(value, "%" SCNx64, &guid);
+        node_write(file->parent, file->name, "%" PRIx64 "\n", guid);
+        _cleanup_free_ char *gid = format_gid(guid == GUID_DELETED ? 0 : guid);
+        if (gids)
+                node_write(gids, file->name, "%s", gid);
+        return 0;
+}
+
+/* .../infiniband/mlx4_0/iov/0000:83:00.1/ports/1/pkey_idx/0 */
+static int store_pkey_index(Node *file, const char *value) {
+        const Node *gid = node_child(file->parent->parent, "gid_idx");
+        int i;
+
+        if (node_number(gid, "0", 0) == 0) /* the PF */
+                return -EINVAL;
+        if (strncasecmp(value, "no", 2) == 0)
+                node_write(file->parent, file->name, "none\n");
+        else if (sscanf(value, "%i", &i) != 1 || i < 0 || i >= TABLE_SIZE)
+                return -EINVAL;
+        else
+                node_write(file->parent, file->name, "%d\n", i);
+        return 0;
+}
+
+static bool is_named(const Node *node, const char *name) {
+        return node && strcmp(node->name, name) == 0;
+}
+
+/* In iov/ports/P, or in iov/FUNCTION/ports/P. */
+static bool is_of_iov(const Node *file) {
+        const Node *port = file->parent ? file->parent->parent : NULL;
+        const Node *above = port && is_named(port->parent, "ports") ? port->parent->parent : NULL;
+
+        return above && (is_named(above, "iov") || is_named(above->parent, "iov"));
+}
+
+bool mlx4_is_writable(const Node *file) {
+        return is_of_iov(file) && (is_named(file->parent, "admin_guids") || is_named(file->parent, "pkey_idx"));
+}
+
+int mlx4_write(Node *file, const char *value) {
+        return is_named(file->parent, "admin_guids") ? store_admin_guid(file, value) : store_pkey_index(file, value);
+}

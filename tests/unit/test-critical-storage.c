@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "criticalfixture.h"
+
+#define SATA    "pci0000:00/0000:00:1f.2"
+#define HBA     "pci0000:00/0000:00:03.0/0000:03:00.0"
+#define VMD     "pci0000:00/0000:00:0e.0"
+#define BEHIND  VMD "/pci10000:e0/10000:e0:01.0/10000:e1:00.0"
+#define DISK    "sys/devices/" SATA "/ata1/host0/target0:0:0/0:0:0:0/block/"
+#define LUN     "sys/devices/" HBA "/host7/rport-7:0-0/target7:0:0/7:0:0:1/block/"
+#define VIRTUAL "sys/devices/virtual/block/"
+#define SDA     DISK "sda"
+#define SDB     LUN "sdb"
+
+/* A block device: its directory, and the class link that all of them have. */
+static void add_block(const Fixture *f, const char *path) {
+        char link[64], target[160];
+
+        (void) snprintf(link, sizeof(link), "sys/class/block/%s", strrchr(path, '/') + 1);
+        (void) snprintf(target, sizeof(target), "../../../%s", path);
+        tree_dir(f->root, path);
+        tree_link(f->root, link, target);
+}
+
+/* upper: below sys/devices/virtual/block. */
+static void add_slave(const Fixture *f, const char *upper, const char *lower) {
+        char link[160], target[200];
+
+        (void) snprintf(link, sizeof(link), VIRTUAL "%s/slaves/%s", upper, strrchr(lower, '/') + 1);
+        (void) snprintf(target, sizeof(target), "../../../../../../%s", lower);
+        tree_link(f->root, link, target);
+}
+
+static int setup(void **state) {
+        Fixture *f = fixture_new(state);
+
+        tree_device(f->root, SATA, "0x8086", "0xa352", "0x010601");
+        tree_device(f->root, "pci0000:00/0000:00:03.0", "0x8086", "0x3c08", "0x060400");
+        tree_device(f->root, HBA, "0x1077", "0x2261", "0x0c0400");
+        add_block(f, SDA);
+        add_block(f, SDA "/sda1");
+        add_block(f, SDB);
+        tree_dir(f->root, SDA "/slaves"); /* every disk has one */
+        tree_dir(f->root, SDB "/slaves");
+        mounts(f, "23 22 0:21 / /sys rw,relatime shared:2 - sysfs sysfs rw");
+        return 0;
+}
+
+static void test_btrfs_on_two_disks(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/sda1",
+                  "../../../../" SDA "/sda1");
+        tree_link(f->root, "sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/sdb", "../../../../" SDB);
+        tree_dir(f->root, "sys/fs/btrfs/features");
+        mounts(f, "22 1 0:25 /@ /data rw shared:1 - btrfs /dev/sda1 rw,subvol=/@");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- /data (mounted)");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /data (mounted)");
+}
+
+static void test_mounted_in_another_namespace(void **state) {
+        Fixture *f = *state;
+
+        tree_dir(f->root, "sys/fs/ext4/features");
+        assert_null(critical(f, "0000:00:1f.2"));
+        tree_dir(f->root, "sys/fs/ext4/sda1");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- a file system (mounted)");
+        tree_link(f->root, "sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/sdb", "../../../../" SDB);
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
+}
+
+static void test_journals_of_their_own(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/dev/block/8:1", "../../../" SDA "/sda1");
+        mounts(f, "22 1 8:1 / /srv rw - xfs /dev/sda1 rw,attr2,logdev=/dev/sdb,noquota");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /srv (mounted)");
+        mounts(f, "22 1 8:1 / /srv rw - ext4 /dev/sda1 rw");
+        assert_null(critical(f, "0000:03:00.0"));
+        tree_file(f->root, "proc/fs/jbd2/sda1-8/info", "");
+        tree_file(f->root, "proc/fs/jbd2/sdb/info", "");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- a file system (mounted)");
+}
+
+static void test_bcachefs_names_all_its_devices(void **state) {
+        Fixture *f = *state;
+
+        mounts(f, "22 1 0:40 / /pool rw - bcachefs /dev/sda1:/dev/sdb rw");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- /pool (mounted)");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /pool (mounted)");
+}
+
+/* The backing device and the cache. */
+static void test_bcache(void **state) {
+        Fixture *f = *state;
+
+        add_block(f, VIRTUAL "bcache0");
+        add_slave(f, "bcache0", SDA);
+        add_slave(f, "bcache0", SDB);
+        tree_link(f->root, "sys/dev/block/252:0", "../../devices/virtual/block/bcache0");
+        mounts(f, "22 1 252:0 / / rw - ext4 /dev/bcache0 rw");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda <- bcache0 <- / (mounted)");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- bcache0 <- / (mounted)");
+}
+
+/* LVM on one path group of dm-multipath, by the names an admin knows. */
+static void test_lvm_on_multipath(void **state) {
+        Fixture *f = *state;
+
+        add_block(f, VIRTUAL "dm-0");
+        add_block(f, VIRTUAL "dm-1");
+        tree_file(f->root, VIRTUAL "dm-0/dm/name", "mpatha");
+        tree_file(f->root, VIRTUAL "dm-1/dm/name", "vg0-root");
+        add_slave(f, "dm-0", SDB);
+        add_slave(f, "dm-1", VIRTUAL "dm-0");
+        tree_link(f->root, "sys/dev/block/253:1", "../../devices/virtual/block/dm-1");
+        mounts(f, "22 1 253:1 / / rw - ext4 /dev/mapper/vg0-root rw");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- mpatha <- vg0-root <- / (mounted)");
+        assert_null(f->inv->critical_unknown);
+}
+
+static void test_name_that_no_terminal_should_see(void **state) {
+        Fixture *f = *state;
+
+        add_block(f, VIRTUAL "dm-0");
+        tree_file(f->root, VIRTUAL "dm-0/dm/name", "evil\033[2J");
+        add_slave(f, "dm-0", SDB);
+        tree_link(f->root, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
+        mounts(f, "22 1 253:0 / / rw - ext4 /dev/mapper/x rw");
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- dm-0 <- / (mounted)");
+}
+
+static void test_assembled_but_not_mounted(void **state) {
+        Fixture *f = *state;
+
+        add_block(f, VIRTUAL "md127");
+        tree_dir(f->root, VIRTUAL "md127/slaves");
+        assert_null(critical(f, "0000:03:00.0"));
+        add_slave(f, "md127", SDB);
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- md127 <- assembled volume");
+        assert_null(critical(f, "0000:00:1f.2"));
+}
+
+static void test_loop_on_a_partition(void **state) {
+        Fixture *f = *state;
+
+        add_block(f, VIRTUAL "loop3");
+        add_block(f, VIRTUAL "loop3/loop3p1");
+        tree_file(f->root, VIRTUAL "loop3/loop/backing_file", "/dev/sda1");
+        tree_link(f->root, "sys/dev/block/259:7", "../../devices/virtual/block/loop3/loop3p1");
+        mounts(f, "22 1 259:7 / /mnt rw - ext4 /dev/loop3p1 rw");
+        assert_string_equal(critical(f, "0000:00:1f.2"), "0000:00:1f.2 <- sda1 <- loop3p1 <- /mnt (mounted)");
+        /* One in a file: what that is on is mounted itself. */
+        tree_file(f->root, VIRTUAL "loop3/loop/backing_file", "/srv/image");
+        assert_null(critical(f, "0000:00:1f.2"));
+}
+
+/* A VMD controller is no bridge, and could be in a pool; what is below it is not in the inventory. */
+static void test_what_is_above(void **state) {
+        Fixture *f = *state;
+
+        tree_device(f->root, VMD, "0x8086", "0x9a0b", "0x010400");
+        add_block(f, "sys/devices/" BEHIND "/nvme/nvme0/nvme0n1");
+        tree_link(f->root, "sys/dev/block/259:0", "../../../sys/devices/" BEHIND "/nvme/nvme0/nvme0n1");
+        mounts(f, "22 1 259:0 / / rw - ext4 /dev/nvme0n1 rw");
+        assert_string_equal(critical(f, "0000:00:0e.0"), "0000:00:0e.0 <- 10000:e1:00.0 <- nvme0n1 <- / (mounted)");
+        assert_null(critical(f, "0000:00:03.0"));
+        assert_null(critical(f, "0000:03:00.0"));
+        mounts(f, "22 1 8:16 / / rw - ext4 /dev/sdb rw");
+        tree_link(f->root, "sys/dev/block/8:16", "../../../" SDB);
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- / (mounted)");
+        assert_string_equal(critical(f, "0000:00:03.0"), "0000:00:03.0 <- 0000:03:00.0 <- sdb <- / (mounted)");
+        assert_null(critical(f, "0000:00:0e.0"));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+                TEST(test_btrfs_on_two_disks),
+                TEST(test_mounted_in_another_namespace),
+                TEST(test_journals_of_their_own),
+                TEST(test_bcachefs_names_all_its_devices),
+                TEST(test_bcache),
+                TEST(test_lvm_on_multipath),
+                TEST(test_name_that_no_terminal_should_see),
+                TEST(test_assembled_but_not_mounted),
+                TEST(test_loop_on_a_partition),
+                TEST(test_what_is_above),
+#undef TEST
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

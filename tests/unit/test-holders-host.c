@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Who uses a device that is with the host: by its nodes, its interfaces, its disks; and whose process it is. */
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "host/holders-internal.h"
+#include "treefixture.h"
+#include "util/strings.h"
+
+#define DEVICE "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+#define NET    DEVICE "/net/eth1"
+
+static int setup(void **state) {
+        Fixture *f = fixture_new(state);
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:00.0", "0x10de", "0x2330", "0x030200");
+        tree_dir(f->root, "proc/sys");
+        tree_file(f->root, "proc/7/comm", "python3");
+        tree_link(f->root, "proc/7/fd/0", "/dev/null");
+        tree_link(f->root, "proc/7/fd/1", "socket:[1]");
+        return 0;
+}
+
+static HolderQuery query(const char *driver, bool is_vf) {
+        return (HolderQuery){ .address = { .bus = 1 }, .group = 12, .driver = driver, .is_vf = is_vf };
+}
+
+static void assert_use(const Fixture *f, HolderQuery q, const char *text, const char *remedy) {
+        Holder h;
+
+        assert_int_equal(holders_find(f->fs, &q, 1, &h), text ? 1 : 0);
+        assert_string_equal(h.text, text ?: "");
+        assert_string_equal(h.remedy, remedy ?: "");
+}
+
+static void assert_held(const Fixture *f, const char *driver, const char *node, bool expected) {
+        tree_link(f->root, "proc/7/fd/3", node);
+        assert_use(f, query(driver, false), expected ? "process 7 (python3)" : NULL, expected ? "End it first." : NULL);
+}
+
+static void test_nvidia(void **state) {
+        Fixture *f = *state;
+
+        /* Nobody says which one it is. */
+        assert_held(f, "nvidia", "/dev/nvidia0", true);
+        assert_held(f, "nvidia", "/dev/nvidiactl", false);
+        assert_held(f, "nouveau", "/dev/nvidia0", false);
+        tree_file(f->root, "proc/driver/nvidia/gpus/0000:01:00.0/information",
+                  "Model: \t\t NVIDIA H100\nIRQ:   \t\t 77\nDevice Minor: \t 3\nGPU Excluded:\t No");
+        assert_held(f, "nvidia", "/dev/nvidia0", false);
+        assert_held(f, "nvidia", "/dev/nvidia33", false);
+        assert_held(f, "nvidia", "/dev/nvidia-uvm", false);
+        assert_held(f, "nvidia", "/dev/nvidia-modeset", false);
+        assert_held(f, "nvidia", "/dev/nvidia3", true);
+        assert_held(f, "nvidia", "/var/lib/machines/x/dev/nvidia3 (deleted)", true);
+        assert_held(f, "nvidia", "/home/x/nvidia3", false);
+}
+
+static void test_nodes(void **state) {
+        static const struct {
+                const char *directory, *node;
+        } nodes[] = {
+                { "drm/card1", "/dev/dri/card1" },
+                { "drm/renderD129", "/dev/dri/renderD129" },
+                { "infiniband_verbs/uverbs0", "/dev/infiniband/uverbs0" },
+                { "infiniband_mad/umad0", "/dev/infiniband/umad0" },
+                { "infiniband_mad/issm0", "/dev/infiniband/issm0" },
+                { "nvme/nvme0", "/dev/nvme0" },
+                { "nvme/nvme0/ng0n1", "/dev/ng0n1" },
+                { "nvme/nvme0/nvme0n1", "/dev/nvme0n1" },
+                { "nvme/nvme0/nvme0n1/nvme0n1p1", "/dev/nvme0n1p1" },
+                { "ata1/host0/target0:0:0/0:0:0:0/block/sda", "/dev/sda" },
+                { "sound/card1/controlC1", "/dev/snd/controlC1" },
+                { "ptp/ptp0", "/dev/ptp0" },
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++) {
+                _cleanup_free_ char *path = NULL;
+
+                assert_held(f, "driver", nodes[i].node, false);
+                assert_true(asprintf(&path, DEVICE "/%s/dev", nodes[i].directory) > 0);
+                tree_file(f->root, path, "226:1");
+                assert_held(f, "driver", nodes[i].node, true);
+        }
+        assert_held(f, "driver", "/dev/dri/card", false);
+        assert_held(f, "driver", "/dev/dri/card10", false);
+        assert_held(f, "driver", "/dev/vfio/12", false);
+}
+
+/* What links lead to, and functions behind it, are others' to ask about. */
+static void test_nodes_of_others(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, DEVICE "/0000:02:00.0/drm/card2/dev", "226:2");
+        assert_held(f, "driver", "/dev/dri/card2", false);
+        tree_file(f->root, "sys/devices/virtual/drm/card3/dev", "226:3");
+        tree_link(f->root, DEVICE "/card3", "../../../virtual/drm/card3");
+        assert_held(f, "driver", "/dev/dri/card3", false);
+}
+
+static void test_kfd(void **state) {
+        Fixture *f = *state;
+
+        assert_held(f, "amdgpu", "/dev/kfd", true);
+        assert_held(f, "nvidia", "/dev/kfd", false);
+}
+
+/* The disk hangs below the subsystem that the controller shares with others. */
+static void test_nvme_multipath(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, DEVICE "/nvme/nvme0/nvme0c0n1/hidden", "1");
+        tree_file(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys4/nvme4n1/dev", "259:7");
+        tree_link(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys4/nvme1", "../../../nvme1");
+        assert_held(f, "nvme", "/dev/nvme4n1", false);
+        tree_link(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys4/nvme0", "../../../nvme0");
+        assert_held(f, "nvme", "/dev/nvme4n1", true);
+        tree_dir(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys4/nvme4n1/holders/dm-1");
+        assert_use(f, query("nvme", false), "dm-1, which is on nvme4n1", "Take that off the disk first.");
+}
+
+static void test_disk(void **state) {
+        Fixture *f = *state;
+
+        tree_dir(f->root, DEVICE "/nvme/nvme0/nvme0n1/holders");
+        tree_dir(f->root, DEVICE "/nvme/nvme0/nvme0n1/nvme0n1p2/holders");
+        assert_use(f, query("nvme", false), NULL, NULL);
+        tree_link(f->root, DEVICE "/nvme/nvme0/nvme0n1/nvme0n1p2/holders/md127", "../../md127");
+        assert_use(f, query("nvme", false), "md127, which is on nvme0n1p2", "Take that off the disk first.");
+        assert_use(f, query(NULL, false), NULL, NULL);
+}
+
+static void test_interface_up(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, NET "/flags", "0x1002");
+        tree_file(f->root, NET "/operstate", "up");
+        assert_use(f, query("igb", false), NULL, NULL);
+        tree_file(f->root, NET "/flags", "0x1003");
+        assert_use(f, query("igb", false), "the host: its interface eth1 is up",
+                   "Take it down first: ip link set eth1 down.");
+}
+
+static void test_interface_of_vf(void **state) {
+        static const char text[] = "the host: its interface eth1 is up";
+        static const char remedy[] = "Take it down first: ip link set eth1 down.";
+        static const char head[] =
+                "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
+        _cleanup_free_ char *routes = NULL;
+        Fixture *f = *state;
+
+        tree_file(f->root, NET "/flags", "0x1003");
+        tree_file(f->root, "proc/net/route", "eth10\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0");
+        tree_file(f->root, "proc/net/if_inet6", "fe80000000000000020000fffe000001 02 40 20 80     eth1");
+        assert_use(f, query("iavf", true), NULL, NULL);
+        tree_file(f->root, "proc/net/if_inet6",
+                  "fe80000000000000020000fffe000001 02 40 20 80     eth1\n"
+                  "20010db8000000000000000000000001 02 40 00 80     eth1");
+        assert_use(f, query("iavf", true), text, remedy);
+        tree_unlink(f->root, "proc/net/if_inet6");
+        assert_use(f, query("iavf", true), NULL, NULL);
+        assert_int_equal(string_replace(&routes, "%seth1\t0000A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0", head),
+                         0);
+        tree_file(f->root, "proc/net/route", routes);
+        assert_use(f, query("iavf", true), text, remedy);
+}
+
+static void test_interface_enslaved(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, NET "/flags", "0x1002");
+        tree_link(f->root, NET "/upper_vlan7", "../../../../../virtual/net/vlan7");
+        assert_use(f, query("iavf", true), "vlan7, which is on its interface eth1",
+                   "Remove it first: ip link delete vlan7.");
+        tree_link(f->root, NET "/master", "../../../../../virtual/net/bond0");
+        assert_use(f, query("iavf", true), "bond0, which its interface eth1 is part of",
+                   "Take it out first: ip link set eth1 nomaster.");
+}
+
+static void test_interface_in_namespace(void **state) {
+        Fixture *f = *state;
+
+        tree_dir(f->root, DEVICE "/net");
+        assert_use(f, query("iavf", true), "another network namespace, which has its interface",
+                   "Stop the container that has it.");
+}
+
+/* The first is named, of the others only those that have the same device. */
+static void test_several(void **state) {
+        const HolderQuery queries[] = { { .address = { .bus = 9 }, .group = 4, .driver = "nouveau" },
+                                        query("nouveau", false) };
+        Fixture *f = *state;
+        Holder h;
+
+        tree_file(f->root, DEVICE "/drm/card1/dev", "226:1");
+        tree_file(f->root, DEVICE "/drm/renderD129/dev", "226:129");
+        tree_device(f->root, "pci0000:00/0000:09:00.0", "0x10de", "0x2330", "0x030200");
+        tree_file(f->root, "sys/devices/pci0000:00/0000:09:00.0/drm/card9/dev", "226:9");
+        tree_link(f->root, "proc/7/fd/3", "/dev/dri/card1");
+        tree_link(f->root, "proc/7/fd/4", "/dev/dri/renderD129");
+        assert_int_equal(holders_find(f->fs, queries, 2, &h), 1);
+        assert_int_equal(h.device, 1);
+        assert_int_equal(h.others, 0);
+        tree_link(f->root, "proc/8/fd/4", "/dev/dri/renderD129");
+        tree_link(f->root, "proc/9/fd/4", "/dev/dri/card1");
+        assert_int_equal(holders_find(f->fs, queries, 2, &h), 1);
+        assert_int_equal(h.others, 2);
+        assert_non_null(strstr(h.text, " and 2 others"));
+        /* Whichever is found first, the other one has another device. */
+        tree_unlink(f->root, "proc/8/fd/4");
+        tree_link(f->root, "proc/9/fd/4", "/dev/dri/card9");
+        assert_int_equal(holders_find(f->fs, queries, 2, &h), 1);
+        assert_int_equal(h.others, 0);
+        assert_int_equal(h.device, h.pid == 7 ? 1 : 0);
+        tree_unlink(f->root, "proc/7/fd/3");
+        tree_unlink(f->root, "proc/7/fd/4");
+        tree_unlink(f->root, "proc/9/fd/4");
+        tree_link(f->root, "proc/8/fd/5", "/dev/dri/card9");
+        assert_int_equal(holders_find(f->fs, queries, 2, &h), 1);
+        assert_int_equal(h.pid, 8);
+        assert_int_equal(h.others, 0);
+}
+
+static void test_text(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, DEVICE "/drm/card1/dev", "226:1");
+        tree_link(f->root, "proc/7/fd/3", "/dev/dri/card1");
+        tree_file(f->root, "proc/7/cgroup", "0::/system.slice/nvidia-persistenced.service");
+        assert_use(f, query("nvidia", false), "process 7 (python3, nvidia-persistenced.service)",
+                   "Stop the service first: systemctl stop nvidia-persistenced.service.");
+        tree_file(f->root, "proc/7/cgroup",
+                  "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-"
+                  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope");
+        assert_use(f, query("nvidia", false), "process 7 (python3, kubernetes container 0123456789ab)",
+                   "Stop the container first.");
+        /* A process calls itself what it likes. */
+        tree_file(f->root, "proc/7/comm", "a\033[1m\xff");
+        tree_unlink(f->root, "proc/7/cgroup");
+        assert_use(f, query("nvidia", false), "process 7 (a\\x1b[1m\\xff)", "End it first.");
+}
+
+static void test_unit(void **state _unused_) {
+        static const struct {
+                const char *cgroups, *expected;
+        } cases[] = {
+                { "", "" },
+                { "0::/", "" },
+                { "0::/init.scope", "init.scope" },
+                { "0::/system.slice/ssh.service", "ssh.service" },
+                { "0::/machine.slice/machine-qemu\\x2d1\\x2dx.scope/libvirt/emulator",
+                  "machine-qemu\\x2d1\\x2dx.scope" },
+                { "0::/user.slice/user-1000.slice/session-3.scope", "session-3.scope" },
+                { "0::/user.slice/user-1000.slice/user@1000.service/app.slice/x.service",
+                  "x.service of user@1000.service" },
+                { "0::/system.slice/x.service/; reboot .service", "x.service" },
+                { "2:cpu:/y.service\n1:name=systemd:/system.slice/x.service\n0::/", "x.service" },
+                { "0::/system.slice/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+                  "docker container 0123456789ab" },
+                { "1:name=systemd:/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                  "docker container 0123456789ab" },
+                { "0::/machine.slice/libpod-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope/"
+                  "container",
+                  "podman container 0123456789ab" },
+                { "0::/kubepods/burstable/pod1/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                  "kubernetes container 0123456789ab" },
+                { "0::/system.slice/docker-0123.scope", "docker-0123.scope" },
+                { "nonsense", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char unit[HOLDER_UNIT_MAX];
+
+                holder_unit(cases[i].cgroups, unit, sizeof(unit));
+                assert_string_equal(unit, cases[i].expected);
+        }
+}
+
+/* On this very machine a node is what its number says: here a terminal that only this test has, under no name asked
+ * for. */
+static void test_number(void **state _unused_) {
+        _cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_close_ int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+        HolderNode node = { .name = "card0", .has_number = true, .device = 5 };
+        const HolderNodes nodes = { .nodes = &node, .n = 1 };
+        _cleanup_close_ int slave = -1;
+        struct stat st;
+        Holder h;
+        pid_t pid;
+
+        if (terminal < 0 || unlockpt(terminal) < 0 || !ptsname(terminal))
+                skip();
+        slave = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+        assert_int_equal(fstat(slave, &st), 0);
+        node.major = major(st.st_rdev);
+        node.minor = minor(st.st_rdev);
+        assert_int_equal(holder_search(proc, &nodes, true, &h), 1);
+        assert_int_equal(h.pid, getpid());
+        assert_int_equal(h.device, 5);
+        assert_int_equal(h.others, 0);
+
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void) pause();
+                _exit(0);
+        }
+        assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
+        assert_int_equal(holder_search(proc, &nodes, true, &h), 1);
+        assert_int_equal(h.others, 1);
+        (void) kill(pid, SIGKILL);
+        (void) waitpid(pid, NULL, 0);
+
+        node.is_block = true;
+        assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
+        assert_true(holder_search(proc, &nodes, true, &h) <= 0);
+        node.is_block = false;
+        assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
+        assert_true(holder_search(proc, &nodes, false, &h) <= 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+                TEST(test_nvidia),
+                TEST(test_nodes),
+                TEST(test_nodes_of_others),
+                TEST(test_kfd),
+                TEST(test_nvme_multipath),
+                TEST(test_disk),
+                TEST(test_interface_up),
+                TEST(test_interface_of_vf),
+                TEST(test_interface_enslaved),
+                TEST(test_interface_in_namespace),
+                TEST(test_several),
+                TEST(test_text),
+                TEST(test_unit),
+                TEST(test_number),
+#undef TEST
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

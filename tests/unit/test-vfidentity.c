@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What VFs of an allocation are given: merged from pool and request, and made up where nobody said anything. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "core/vfidentity.h"
+#include "nodefixture.h"
+
+#define BIT(a) VF_ATTRIBUTE_BIT(a)
+#define NODE   "00112233 machine"
+#define ID     "01234567-89ab-cdef-0123-456789abcdef"
+
+/* Two Ethernet VFs of one PF, two InfiniBand VFs of another, two that may be either, and a GPU. */
+static TestNode *new_node(const char *eth, const char *ib) {
+        TestNode *t = node_new();
+        _cleanup_free_ char *config = NULL;
+        static const uint32_t classes[] = { 0x020000, 0x020700, 0x028000 };
+
+        node_numa(t, 0, 0, 8, 1, 16 * GIB);
+        for (unsigned pf = 0; pf < 3; pf++) {
+                char address[] = "0000:0x:00.0", path[32], text[32];
+
+                (void) snprintf(address, sizeof(address), "0000:%02x:00.0", pf + 1);
+                (void) snprintf(path, sizeof(path), "pci0000:00/%s", address);
+                (void) snprintf(text, sizeof(text), "pci0000:00/0000:%02x:00.1", pf + 1);
+                PciDevice *dev = node_nic(t, path, 0, (int) (10 * pf));
+                dev->type = PCI_TYPE_PF;
+                dev->class = classes[pf];
+                for (unsigned i = 1; i <= 2; i++) {
+                        text[strlen(text) - 1] = (char) ('0' + i);
+                        dev = node_vf(t, text, address, 0, (int) (10 * pf + i));
+                        dev->class = classes[pf];
+                        dev = (PciDevice *) &t->inventory->devices[3 * pf];
+                        assert_int_equal(
+                                pci_address_append(&dev->vfs, &dev->n_vfs, t->inventory->devices[3 * pf + i].address),
+                                0);
+                        dev->n_virtfns = dev->n_vfs;
+                }
+        }
+        (void) node_gpu(t, "pci0000:00/0000:09:00.0", 0, 90);
+        assert_int_equal(
+                string_replace(&config,
+                               "[Pool eth]\nMatch=type=vf class=0200\n%s\n[Pool ib]\nMatch=type=vf class=0207\n%s\n"
+                               "[Pool vpi]\nMatch=type=vf class=0280\n[Pool gpu]\nMatch=class=03\n",
+                               eth, ib),
+                0);
+        node_ready(t, config);
+        return t;
+}
+
+/* slots: "eth0 vlan=100;eth trust=on". */
+static Verdict plan(TestNode *t, const char *pools, const char *slots, Plan **ret, Refusal *ret_refusal) {
+        _cleanup_request_ Request r = { 0 };
+        _cleanup_free_ char *copy = strdup(slots ?: "");
+        char *at = NULL;
+
+        assert_non_null(copy);
+        ask_request(ASK(.pools = pools), &r);
+        for (char *entry = strtok_r(copy, ";", &at); entry; entry = strtok_r(NULL, ";", &at)) {
+                _cleanup_free_ char *problem = NULL;
+                char *text = strchr(entry, ' ');
+                VfAttributes v;
+
+                *text++ = '\0';
+                assert_int_equal(vf_attributes_parse_wanted(text, &v, &problem), 0);
+                assert_int_equal(request_add_attributes(&r, entry, &v), 0);
+        }
+        return plan_make(&t->context, &r, ret, ret_refusal);
+}
+
+/* The allocation as the daemon makes it; the ledger's from then on. */
+static Allocation *allocate(TestNode *t, const char *name, const char *id, const char *pools, const char *slots) {
+        _cleanup_(cleanup_plan_free) Plan *p = NULL;
+        Allocation *a;
+
+        assert_int_equal(plan(t, pools, slots, &p, NULL), VERDICT_NONE);
+        a = p->allocation;
+        assert_int_equal(string_copy(&a->name, name), 0);
+        (void) snprintf(a->id, sizeof(a->id), "%s", id);
+        assert_int_equal(vf_identity_assign(a, &t->context, NODE, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, t->config, a, NULL), VERDICT_NONE);
+        p->allocation = NULL;
+        return a;
+}
+
+static void assert_text(const VfAttributes *v, const char *expected) {
+        _cleanup_free_ char *text = vf_attributes_format(v);
+
+        assert_string_equal(text, expected);
+}
+
+static void test_make(void **state) {
+        VfAttributes v, same, other;
+
+        for (unsigned i = 0; i < 10000; i++) {
+                char seed[16];
+
+                (void) snprintf(seed, sizeof(seed), "%u", i);
+                vf_identity_make(seed, i % 3, &v);
+                assert_int_equal(v.set, VF_IDENTITY_BITS);
+                assert_int_equal(v.value[VF_MAC] >> 40, 2);
+                assert_int_equal(v.value[VF_NODE_GUID] >> 56, 2);
+                assert_int_equal(v.value[VF_NODE_GUID] & 7, 0);
+                assert_true(v.value[VF_PORT_GUID] == v.value[VF_NODE_GUID] + 1);
+        }
+        vf_identity_make("a", 0, &v);
+        vf_identity_make("a", 0, &same);
+        assert_int_equal(vf_attributes_differ(&v, &same), 0);
+        vf_identity_make("a", 1, &other);
+        assert_int_equal(vf_attributes_differ(&v, &other), VF_IDENTITY_BITS);
+        vf_identity_make("b", 0, &other);
+        assert_int_equal(vf_attributes_differ(&v, &other), VF_IDENTITY_BITS);
+}
+
+static int compare(const void *a, const void *b) {
+        const uint64_t *x = a, *y = b;
+
+        return *x < *y ? -1 : *x > *y;
+}
+
+/* Seeds as alike as they come: 40 bits are few enough that a poor hash would be seen. */
+static void test_make_spreads(void **state) {
+        enum {
+                N = 65536
+        };
+        _cleanup_free_ uint64_t *macs = calloc(N, sizeof(uint64_t)), *guids = calloc(N, sizeof(uint64_t));
+        unsigned bits[40] = { 0 };
+
+        assert_true(macs && guids);
+        for (unsigned i = 0; i < N; i++) {
+                char seed[64];
+                VfAttributes v;
+
+                (void) snprintf(seed, sizeof(seed), "fresh " ID " eth-vf%u", i);
+                vf_identity_make(seed, 0, &v);
+                macs[i] = v.value[VF_MAC];
+                guids[i] = v.value[VF_NODE_GUID];
+                for (unsigned b = 0; b < 40; b++)
+                        bits[b] += macs[i] >> b & 1;
+        }
+        for (unsigned b = 0; b < 40; b++)
+                assert_in_range(bits[b], N / 2 - N / 50, N / 2 + N / 50);
+        qsort(macs, N, sizeof(*macs), compare);
+        qsort(guids, N, sizeof(*guids), compare);
+        for (unsigned i = 1; i < N; i++)
+                assert_true(macs[i] != macs[i - 1] && guids[i] != guids[i - 1]);
+}
+
+static void test_merge(void **state) {
+        static const char *const cases[][2] = {
+                { NULL, "vlan=7 qos=3 trust=on max-rate=1000" },
+                { "eth0 trust=off", "vlan=7 qos=3 trust=off max-rate=1000" },
+                { "eth trust=off", "vlan=7 qos=3 trust=off max-rate=1000" },
+                { "eth0 trust=off;eth trust=on spoof-check=on", "vlan=7 qos=3 trust=off spoof-check=on max-rate=1000" },
+                { "eth1 trust=off", "vlan=7 qos=3 trust=on max-rate=1000" },
+                { "eth0 vlan=8", "vlan=8 trust=on max-rate=1000" }, /* its priority was that of the other VLAN */
+                { "eth0 vlan=0", "vlan=0 trust=on max-rate=1000" },
+                { "eth0 vlan=8 qos=1 protocol=802.1ad", "vlan=8 qos=1 protocol=802.1ad trust=on max-rate=1000" },
+                { "eth0 mac=00:11:22:33:44:55", "mac=00:11:22:33:44:55 vlan=7 qos=3 trust=on max-rate=1000" },
+        };
+        _cleanup_node_ TestNode *t = new_node("VfAttributes=vlan=7 qos=3 trust=on max-rate=1000", "");
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_plan_free) Plan *p = NULL;
+
+                assert_int_equal(plan(t, "gpu=1 eth=2 ib=1", cases[i][0], &p, NULL), VERDICT_NONE);
+                assert_string_equal(p->allocation->devices[1].slot, "eth0");
+                assert_text(&p->allocation->devices[1].attributes, cases[i][1]);
+                assert_int_equal(p->allocation->devices[1].generated, 0);
+                assert_text(&p->allocation->devices[0].attributes, "");
+                assert_text(&p->allocation->devices[3].attributes, "");
+        }
+}
+
+static void test_merge_refuses(void **state) {
+        _cleanup_node_ TestNode *t = new_node("VfAttributes=max-rate=1000", "");
+        static const struct {
+                const char *slots;
+                Verdict verdict;
+                const char *words;
+        } cases[] = {
+                { "gpu0 vlan=1", VERDICT_NOT_SUPPORTED, "'gpu0' would be 0000:09:00.0, which is no VF." },
+                { "gpu vlan=1", VERDICT_NOT_SUPPORTED, "which is no VF" },
+                { "eth1 min-rate=2000", VERDICT_INVALID_REQUEST,
+                  "'eth1' is to have does not go with what its pool gives" },
+                { "ib0 vlan=1", VERDICT_INVALID_REQUEST, "the slots of the request are: gpu0, eth0, eth1." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_plan_free) Plan *p = NULL;
+                _cleanup_refusal_ Refusal refusal = { 0 };
+
+                assert_int_equal(plan(t, "gpu=1 eth=2", cases[i].slots, &p, &refusal), cases[i].verdict);
+                assert_null(p);
+                assert_says(&refusal, cases[i].words);
+        }
+}
+
+static void test_taken_is_refused(void **state) {
+        static const char *const slots[] = {
+                "eth0 mac=02:00:00:00:00:01",
+                "ib0 node-guid=02:00:00:00:00:00:00:02",
+                "ib0 port-guid=02:00:00:00:00:00:00:02",
+                "ib0 node-guid=02:00:00:00:00:00:00:03",
+        };
+        _cleanup_node_ TestNode *t = new_node("", "");
+
+        (void) allocate(t, "vm1", ID, "eth=1 ib=1",
+                        "eth0 mac=02:00:00:00:00:01;ib0 node-guid=02:00:00:00:00:00:00:02 "
+                        "port-guid=02:00:00:00:00:00:00:03");
+        for (size_t i = 0; i < ELEMENTSOF(slots); i++) {
+                _cleanup_(cleanup_plan_free) Plan *p = NULL;
+                _cleanup_refusal_ Refusal refusal = { 0 };
+
+                assert_int_equal(plan(t, "eth=1 ib=1", slots[i], &p, &refusal), VERDICT_ALLOCATED);
+                assert_says(&refusal, "is that of a VF that 'vm1' holds.");
+        }
+        node_release(t, "vm1");
+        (void) allocate(t, "vm2", ID, "eth=1 ib=1", slots[0]);
+}
+
+static void test_assign(void **state) {
+        _cleanup_node_ TestNode *t = new_node("VfAttributes=vlan=9", "");
+        Allocation *a = allocate(t, "vm1", ID, "gpu=1 eth=2 ib=2 vpi=1",
+                                 "eth1 mac=00:11:22:33:44:55;ib1 link=down node-guid=00:11:22:33:44:55:66:77");
+        const unsigned guids = BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID);
+        const struct {
+                const char *slot;
+                unsigned set, generated;
+        } expected[] = {
+                { "gpu0", 0, 0 },
+                { "eth0", BIT(VF_VLAN) | BIT(VF_MAC), BIT(VF_MAC) },
+                { "eth1", BIT(VF_VLAN) | BIT(VF_MAC), 0 },
+                { "ib0", guids | BIT(VF_LINK), guids | BIT(VF_LINK) },
+                { "ib1", guids | BIT(VF_LINK), BIT(VF_PORT_GUID) },
+                { "vpi0", guids | BIT(VF_LINK) | BIT(VF_MAC), guids | BIT(VF_LINK) | BIT(VF_MAC) },
+        };
+
+        assert_int_equal(a->n_devices, ELEMENTSOF(expected));
+        for (size_t i = 0; i < ELEMENTSOF(expected); i++) {
+                assert_string_equal(a->devices[i].slot, expected[i].slot);
+                assert_int_equal(a->devices[i].attributes.set, expected[i].set);
+                assert_int_equal(a->devices[i].generated, expected[i].generated);
+        }
+        assert_true(a->devices[2].attributes.value[VF_MAC] == 0x001122334455);
+        assert_true(a->devices[4].attributes.value[VF_NODE_GUID] == 0x0011223344556677);
+        assert_int_equal(a->devices[3].attributes.value[VF_LINK], VF_LINK_AUTO);
+        assert_int_equal(a->devices[4].attributes.value[VF_LINK], VF_LINK_DOWN);
+        assert_true(a->devices[3].attributes.value[VF_NODE_GUID] != a->devices[5].attributes.value[VF_NODE_GUID]);
+}
+
+/* Which VF it was, whichever allocation has it; else which allocation, whichever VF. */
+static void test_fresh_and_stable(void **state) {
+        _cleanup_node_ TestNode *t = new_node("VfIdentity=stable", "");
+        VfAttributes eth, ib, made;
+        Allocation *a = allocate(t, "vm1", ID, "eth=1 ib=1", NULL);
+
+        eth = a->devices[0].attributes;
+        ib = a->devices[1].attributes;
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:01:00.0"), 0, &made), 0);
+        assert_int_equal(vf_attributes_differ(&eth, &made) | vf_attributes_differ(&made, &eth), 0);
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:01:00.0"), 1, &made), 0);
+        assert_int_equal(vf_attributes_differ(&eth, &made), BIT(VF_MAC));
+        assert_int_equal(vf_identity_stable("another", node_find(t, "0000:01:00.0"), 0, &made), 0);
+        assert_int_equal(vf_attributes_differ(&eth, &made), BIT(VF_MAC));
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:02:00.0"), 0, &made), 0);
+        assert_int_equal(made.set, BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID) | BIT(VF_LINK));
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:09:00.0"), 0, &made), 0);
+        assert_int_equal(made.set, 0);
+        node_release(t, "vm1");
+
+        a = allocate(t, "vm2", "76543210-89ab-cdef-0123-456789abcdef", "eth=1 ib=1", NULL);
+        assert_int_equal(vf_attributes_differ(&eth, &a->devices[0].attributes), 0);
+        assert_int_equal(vf_attributes_differ(&ib, &a->devices[1].attributes), BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID));
+}
+
+/* What would be made up is somebody's already, perhaps by a port of it, or wanted for another slot. */
+static void test_taken_is_passed_over(void **state) {
+        _cleanup_node_ TestNode *t = new_node("VfIdentity=stable", "VfIdentity=stable");
+        _cleanup_free_ char *slots = NULL;
+        char mac[VF_VALUE_MAX], guid[VF_VALUE_MAX];
+        VfAttributes eth, ib;
+        Allocation *a;
+
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:01:00.0"), 0, &eth), 0);
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:02:00.0"), 1, &ib), 0);
+        assert_int_equal(string_replace(&slots, "eth1 mac=%s;ib0 node-guid=%s",
+                                        vf_value_format(VF_MAC, eth.value[VF_MAC], mac),
+                                        vf_value_format(VF_NODE_GUID, ib.value[VF_NODE_GUID] + 2, guid)),
+                         0);
+        a = allocate(t, "vm1", ID, "eth=2 ib=1", slots);
+        assert_true(a->devices[0].attributes.value[VF_MAC] != eth.value[VF_MAC]);
+        assert_int_equal(a->devices[0].attributes.value[VF_MAC] >> 40, 2);
+        a = allocate(t, "vm2", ID, "ib=1", NULL);
+        assert_devices(a, "ib0=0000:02:00.2");
+        assert_int_equal(vf_attributes_differ(&ib, &a->devices[0].attributes), BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID));
+}
+
+static void test_external_gets_nothing(void **state) {
+        _cleanup_node_ TestNode *t = new_node("VirtualFunctions=external\nVfAttributes=vlan=5", "");
+        Allocation *a = allocate(t, "vm1", ID, "eth=2 ib=1", "eth1 mac=02:00:00:00:00:01");
+
+        assert_text(&a->devices[0].attributes, "vlan=5");
+        assert_text(&a->devices[1].attributes, "mac=02:00:00:00:00:01 vlan=5");
+        assert_int_equal(a->devices[0].generated | a->devices[1].generated, 0);
+        assert_int_not_equal(a->devices[2].generated, 0);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_make),
+                cmocka_unit_test(test_make_spreads),
+                cmocka_unit_test(test_merge),
+                cmocka_unit_test(test_merge_refuses),
+                cmocka_unit_test(test_taken_is_refused),
+                cmocka_unit_test(test_assign),
+                cmocka_unit_test(test_fresh_and_stable),
+                cmocka_unit_test(test_taken_is_passed_over),
+                cmocka_unit_test(test_external_gets_nothing),
+        };
+
+        return cmocka_run_group_tests_name("vfidentity", tests, NULL, NULL);
+}
