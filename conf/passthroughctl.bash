@@ -54,7 +54,7 @@ _passthroughctl() {
         show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
         explain,* | sriov,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
         quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
-        release,* | xml,*) words=$(_passthroughctl_column 1 allocations) ;;
+        release,* | accept,* | xml,*) words=$(_passthroughctl_column 1 allocations) ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
         esac
         ;;

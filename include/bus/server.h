@@ -27,6 +27,7 @@ typedef struct ServerCallbacks {
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+        Verdict (*accept)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
                                          Refusal *ret);
         Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);

@@ -46,7 +46,10 @@ typedef struct AllocationDevice {
         bool has_baseline;
         /* Identity: an address may mean another card after a boot. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
+        uint64_t serial; /* of its card, a VF's of its PF's; 0 none */
+        int vf_index;    /* when is_vf, -1 unknown */
         char *path;      /* bridge path below sys/devices */
+        bool lost;       /* not found, and another device of the ledger is at its address now: it claims none */
         /* Where the guest was told it is: the document stays the same when the device goes missing. */
         int numa_node; /* -1 unknown */
 } AllocationDevice;
@@ -97,9 +100,15 @@ const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress a
 /* What is left of a when nothing but d, one of its devices, is kept, and why. NULL when out of memory. */
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason);
 uint64_t allocation_memory(const Allocation *a);
-/* dev, which is at d's address now, is the card that was allocated: same ids at the same place below the same bridges.
- */
+/* dev, which is at d's address now, is the card that was allocated: same ids, and the same serial number or, where that
+ * is not known, the same place below the same bridges. */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
+/* Both are known, and differ. */
+bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
+/* From now on dev is the card that is meant: its address and all it is known by, less a serial number that was not
+ * read. -ENOMEM leaves d as it was. */
+int allocation_device_identify(AllocationDevice *d, const PciDevice *dev);
+
 /*
  * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for
  * VFs, which are cards of their own, nor for a PF beside its VF (scenario D10).

@@ -26,6 +26,8 @@ typedef enum HistoryEvent {
         HISTORY_HARDWARE_CHANGED,
         HISTORY_MISSING,
         HISTORY_BACK,
+        HISTORY_MOVED,
+        HISTORY_ACCEPTED,
         HISTORY_QUARANTINED,
         HISTORY_CLEARED,
         _HISTORY_EVENT_MAX,

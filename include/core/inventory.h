@@ -39,6 +39,8 @@ typedef struct PciDevice {
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         uint32_t class;        /* 24 bits, 0x030200 */
         char *name;            /* from pci.ids, or NULL */
+        uint64_t serial;       /* of the card, a VF's of its PF's (core/serial.h); 0 none */
+        bool serial_known;     /* read: only where an allocation needs to know */
         char *path;            /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0", on some machines with
                                   more before it, "LNXSYSTM:00/.../pci0000:80/..." */
         uint64_t instance;     /* inode of its directory: another one each time it is plugged in */

@@ -29,6 +29,12 @@ typedef struct Contested {
         char *message;
 } Contested;
 
+/* A device that a guest has to which we did not give it. */
+typedef struct Foreign {
+        PciAddress address;
+        char *message;
+} Foreign;
+
 typedef struct Claim {
         PciAddress address;
         const Allocation *allocation;
@@ -59,6 +65,8 @@ typedef struct Ledger {
         size_t n_withheld;
         Contested *contested;
         size_t n_contested;
+        Foreign *foreign;
+        size_t n_foreign;
         /*
          * Devices that were not handed back in order: nobody gets them, nor their groups, before an admin has looked.
          * Each is what is left of the allocation that had it: its name, that device, the evidence as reason. On disk.
@@ -110,7 +118,11 @@ int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *
 void ledger_unwithhold(Ledger *l, PciAddress address);
 /* Whether this very device is withheld; NULL when it is not. */
 const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
-/* VERDICT_NONE when it is neither withheld nor in quarantine. */
+/* Somebody else's guest has it, with this sentence; NULL: not any more. */
+int ledger_set_foreign(Ledger *l, PciAddress address, const char *message);
+/* NULL when none has. */
+const Foreign *ledger_find_foreign(const Ledger *l, PciAddress address);
+/* VERDICT_NONE when it is neither withheld, nor in quarantine, nor somebody else's guest has it. */
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
 
 /* Takes over a, which has one device; what was known of that device is replaced. */

@@ -7,6 +7,7 @@
  * the request; then the lowest addresses.
  */
 
+#include "core/eswitch.h"
 #include "core/ledger.h"
 #include "core/locality.h"
 #include "core/policy.h"
@@ -61,6 +62,7 @@ typedef struct PlanContext {
         const Config *config;
         const Policy *policy;
         const Ledger *ledger;
+        const EswitchList *eswitches; /* NULL: nothing is known of them */
 } PlanContext;
 
 /* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */

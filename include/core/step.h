@@ -78,5 +78,8 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
  * attributes, NULL for other steps. Caller frees; NULL when out of memory.
  */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
+/* The same of a step that gives attributes where the PF's eswitch is in switchdev mode. representor: the VF's interface
+ * on it, NULL when not known. */
+char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor);
 /* What else in the kernel waits while a step hangs: a sentence, NULL when nothing but its device does. Static. */
 const char *step_hang(const Step *s);

@@ -36,6 +36,8 @@ typedef struct JobCallbacks {
         int (*on_all_found)(Job *job, void *userdata);
         /* A device cannot be handed on: message is the sentence why. */
         void (*on_condemned)(Job *job, const Step *step, const char *message, void *userdata);
+        /* Whether the eswitch of a PF is in switchdev mode, as far as anybody knows. */
+        bool (*is_switchdev)(Job *job, PciAddress pf, void *userdata);
         /* Once, when the result is known. The job lives on while its child does: job_is_stuck(). */
         void (*on_result)(Job *job, JobResult result, void *userdata);
         /* After on_result, when no child is left; the owner frees the job. */

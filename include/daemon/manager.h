@@ -53,6 +53,7 @@ typedef struct ManagerJob {
 } ManagerJob;
 
 typedef struct Live Live;
+typedef struct Survey Survey;
 
 typedef struct Manager {
         Sysfs *fs;
@@ -80,6 +81,7 @@ typedef struct Manager {
         size_t n_arrived;
         StandingList *shown;     /* what the bus was told of each device; NULL before the announcement */
         Live *live;              /* manager-live.c */
+        Survey *survey;          /* manager-eswitch.c */
         sd_event_source *guests; /* manager-guests.c */
         bool guests_found;       /* the directory of them is watched, not one above it */
         bool guests_unread;      /* which has been said */
@@ -176,6 +178,12 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
+/* Whether the allocation of that name (NULL: none) is the one of that generation, and nothing is at it. */
+Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                              Refusal *ret);
+/* manager_refresh() of its devices and their groups. */
+int manager_refresh_groups(Manager *m, const Allocation *a);
+
 /* manager-attributes.c: JobKind.found and all_found of jobs that give the VFs of an allocation their attributes */
 void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
 int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
@@ -204,6 +212,21 @@ bool manager_needs_resume(const Manager *m, const Allocation *a);
 void manager_check_presence(Manager *m, Allocation *a);
 /* Does it: true when a job was started. An allocation that cannot be brought in order is failed, with the reason. */
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
+/* All its devices are there, themselves, not needed by the host, and used by nobody else. */
+Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
+
+/* manager-identity.c */
+/* Serial numbers of what the ledger has, where old (NULL the first time), which was just replaced, does not know them.
+ */
+void manager_read_serials(Manager *m, const Inventory *old);
+/* Those of the devices of a, which is to remember them. */
+void manager_note_serials(Manager *m, Allocation *a);
+/* Devices that have another address than the ledger says, as after a boot, have it in the ledger too. */
+void manager_find_moved(Manager *m);
+
+/* manager-accept.c */
+/* Other cards where devices of the allocation were become its devices; the job prepares it. */
+Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* manager-sriov.c */
 /* VFs on a PF that has none, as VirtualFunctions= wants them. */
@@ -249,6 +272,15 @@ void manager_live_close(Manager *m);
 int manager_live_start(Manager *m);
 /* A job of ours let go of its devices: what came for them meanwhile can be looked at. */
 void manager_live_job_gone(Manager *m);
+
+/* manager-eswitch.c */
+/* Asks for the modes of those eswitches that are new. Once announced; where nobody answers they stay unknown. */
+void manager_survey_eswitches(Manager *m);
+/* Its driver is another one or began anew: what it has now is to be asked. */
+void manager_forget_eswitch(Manager *m, PciAddress pf);
+/* All are to be asked again; what is known of them stands until then. */
+void manager_survey_again(Manager *m);
+void manager_survey_close(Manager *m);
 
 /* manager-guests.c */
 /* Looks which guests run (Allocation.domain), now and whenever that changes. */

@@ -4,6 +4,8 @@
 /* Does a list of steps, one after the other; when one fails undoes what it changed, in reverse order. Runs in the child
  * of a job. */
 
+#include <net/if.h>
+
 #include "core/step.h"
 #include "util/sysfs.h"
 
@@ -20,9 +22,10 @@ typedef enum ReportKind {
 /* What the child tells its parent; smaller than PIPE_BUF, so records never mix. */
 typedef struct Report {
         uint32_t kind;
-        uint32_t step;      /* index into the list */
-        int32_t error;      /* negative errno */
-        VfAttributes found; /* REPORT_FOUND, and REPORT_FAILED of a step that gives attributes */
+        uint32_t step;                 /* index into the list */
+        int32_t error;                 /* negative errno */
+        VfAttributes found;            /* REPORT_FOUND, and REPORT_FAILED of a step that gives attributes */
+        char representor[IF_NAMESIZE]; /* REPORT_FAILED of such a step, where its VF has one; else "" */
 } Report;
 
 /* Less than 0 only for REPORT_ALL_FOUND: then the run ends, with nothing written. */

@@ -29,5 +29,7 @@
 #define MESSAGE_VFS_REMOVED        "e9569c069ad040a78c903fd4b6542144" /* it has none */
 #define MESSAGE_HARDWARE_CHANGED   "266f2ac3f2ff4120a49084763374a87b" /* another card is at the address */
 #define MESSAGE_DEVICE_BACK        "84244766d63146afa5ff8aa2f2661421" /* a missing one is there again */
+#define MESSAGE_DEVICE_MOVED       "8a58cf3e34d34161b03222a9e8324eb4" /* a card has another address than before a boot */
+#define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin lets another card take its place */
 #define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* it was not handed back in order */
 #define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin has looked at it */

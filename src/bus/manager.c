@@ -218,8 +218,10 @@ static int method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *e
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 
-static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
+/* Release and Accept: of an allocation, as long as it is the one of that generation. */
+static int call_tenancy(sd_bus_message *call, Server *s,
+                        Verdict (*function)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job,
+                                            Refusal *ret)) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint64_t generation;
         const char *name;
@@ -228,9 +230,21 @@ static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *er
 
         if (r < 0)
                 return r;
-        if (s->callbacks->release(s->userdata, name, generation, &id, &refusal) != VERDICT_NONE)
+        if (function(s->userdata, name, generation, &id, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return reply_job(call, id);
+}
+
+static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+
+        return call_tenancy(call, s, s->callbacks->release);
+}
+
+static int method_accept(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+
+        return call_tenancy(call, s, s->callbacks->accept);
 }
 
 static int method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -400,6 +414,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 SD_BUS_RESULT("o", allocation, "o", job), method_allocate, READ),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
                                 method_release, 0),
+        SD_BUS_METHOD_WITH_ARGS("Accept", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
+                                method_accept, 0),
         SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
                                 method_get_domain_xml, READ),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),

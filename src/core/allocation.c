@@ -5,6 +5,8 @@
 
 #include <errno.h>
 
+#include <errno.h>
+
 #include "util/strings.h"
 #include "util/stringtable.h"
 
@@ -58,7 +60,8 @@ Allocation *allocation_free(Allocation *a) {
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role) {
         if (ARRAY_RESERVE(a->devices, a->n_devices) < 0)
                 return NULL;
-        a->devices[a->n_devices] = (AllocationDevice){ .address = address, .role = role, .numa_node = -1 };
+        a->devices[a->n_devices] =
+                (AllocationDevice){ .address = address, .role = role, .numa_node = -1, .vf_index = -1 };
         return &a->devices[a->n_devices++];
 }
 
@@ -92,7 +95,7 @@ Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, co
 
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address) {
         for (size_t i = 0; i < a->n_devices; i++)
-                if (pci_address_equal(a->devices[i].address, address))
+                if (!a->devices[i].lost && pci_address_equal(a->devices[i].address, address))
                         return &a->devices[i];
         return NULL;
 }
@@ -105,9 +108,34 @@ uint64_t allocation_memory(const Allocation *a) {
         return sum;
 }
 
+bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) {
+        return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
+}
+
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev) {
-        return dev->vendor == d->vendor && dev->device == d->device && dev->subsystem_vendor == d->subsystem_vendor &&
-               dev->subsystem_device == d->subsystem_device && streq_ptr(dev->path, d->path);
+        bool same_serial = d->serial != 0 && dev->serial_known && dev->serial == d->serial;
+
+        return !d->lost && dev->vendor == d->vendor && dev->device == d->device &&
+               dev->subsystem_vendor == d->subsystem_vendor && dev->subsystem_device == d->subsystem_device &&
+               (same_serial || (streq_ptr(dev->path, d->path) && !allocation_device_differs(d, dev)));
+}
+
+int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
+        if (string_copy(&d->path, dev->path) < 0)
+                return -ENOMEM;
+        d->address = dev->address;
+        d->is_vf = dev->type == PCI_TYPE_VF;
+        d->physfn = dev->physfn;
+        d->vf_index = d->is_vf ? dev->vf_index : -1;
+        d->vendor = dev->vendor;
+        d->device = dev->device;
+        d->subsystem_vendor = dev->subsystem_vendor;
+        d->subsystem_device = dev->subsystem_device;
+        if (dev->serial_known)
+                d->serial = dev->serial;
+        d->numa_node = dev->numa_node;
+        d->lost = false;
+        return 0;
 }
 
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {

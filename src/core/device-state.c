@@ -4,13 +4,18 @@
 #include "core/device-state.h"
 
 #include "core/promise.h"
+#include "util/strings.h"
 #include "util/stringtable.h"
 
 static const char *const device_state_table[_DEVICE_STATE_MAX] = {
-        [DEVICE_STATE_HOST] = "host",           [DEVICE_STATE_AVAILABLE] = "available",
-        [DEVICE_STATE_ALLOCATED] = "allocated", [DEVICE_STATE_MISSING] = "missing",
-        [DEVICE_STATE_STUCK] = "stuck",         [DEVICE_STATE_CONTESTED] = "contested",
+        [DEVICE_STATE_HOST] = "host",
+        [DEVICE_STATE_AVAILABLE] = "available",
+        [DEVICE_STATE_ALLOCATED] = "allocated",
+        [DEVICE_STATE_MISSING] = "missing",
+        [DEVICE_STATE_STUCK] = "stuck",
+        [DEVICE_STATE_CONTESTED] = "contested",
         [DEVICE_STATE_QUARANTINED] = "quarantined",
+        [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
@@ -23,6 +28,20 @@ static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *re
         (void) refuse(ret, VERDICT_VFS_PRESENT, &dev->address,
                       "Find out who did; 'passthroughctl sriov PF NUMBER' changes it back when nobody uses its VFs.",
                       "%s", contested->message);
+        return true;
+}
+
+static bool is_stranger(const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        if (allocation_device_is(allocation_find_device(holder, dev->address), dev))
+                return false;
+        (void) string_replace(&remedy,
+                              "'passthroughctl accept %s' lets it take the place of the one before; or release '%s'.",
+                              holder->name, holder->name);
+        (void) refuse(ret, VERDICT_HARDWARE_CHANGED, &dev->address, remedy,
+                      "%s is not the card that '%s' was given at this address.", PCI_ADDRESS_STR(dev->address),
+                      holder->name);
         return true;
 }
 
@@ -42,13 +61,15 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                               "%s is held by '%s' and %s: it goes back to the host when '%s' is released.",
                               PCI_ADDRESS_STR(dev->address), holder->name,
                               policy_pool(c->policy, dev) ? "excluded now" : "in no pool any more", holder->name);
+        if (holder && is_stranger(holder, dev, ret))
+                return DEVICE_STATE_HARDWARE_CHANGED;
         if (holder)
                 return DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;
         if (held == VERDICT_QUARANTINED)
                 return DEVICE_STATE_QUARANTINED;
-        if (is_contested(c, dev, ret))
+        if (held == VERDICT_CONTESTED || is_contested(c, dev, ret))
                 return DEVICE_STATE_CONTESTED;
         if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
                 if (mlx4_is_due(c->policy, dev))

@@ -32,6 +32,13 @@ static Verdict check_allocation(const Allocation *a, Refusal *ret) {
                         return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
                                       "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.", i, a->name);
 
+        /* Its address is that of another card now. */
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].lost)
+                        return refuse(ret, VERDICT_MISSING, &a->devices[i].address,
+                                      "Plug it in again, or release the allocation.",
+                                      "The card that was %s is not on this node any more.",
+                                      PCI_ADDRESS_STR(a->devices[i].address));
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role != DEVICE_ROLE_HELD && a->devices[i].address.domain > PCI_DOMAIN_MAX)
                         return refuse(ret, VERDICT_NOT_SUPPORTED, &a->devices[i].address, NULL,

@@ -30,6 +30,8 @@ static const char *const history_event_table[_HISTORY_EVENT_MAX] = {
         [HISTORY_HARDWARE_CHANGED] = "hardware-changed",
         [HISTORY_MISSING] = "missing",
         [HISTORY_BACK] = "back",
+        [HISTORY_MOVED] = "moved",
+        [HISTORY_ACCEPTED] = "accepted",
         [HISTORY_QUARANTINED] = "quarantined",
         [HISTORY_CLEARED] = "cleared",
 };

@@ -109,6 +109,7 @@ static json_object *json_bars(const PciDevice *dev) {
 }
 
 static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev) {
+        EswitchMode mode = eswitch_list_mode(c->eswitches, dev);
         json_object *vfs = json_object_new_array();
 
         for (size_t i = 0; i < dev->n_vfs; i++)
@@ -120,6 +121,7 @@ static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev
         json_object_object_add(o, "physical_function", dev->type == PCI_TYPE_VF ? json_address(dev->physfn) : NULL);
         json_object_object_add(o, "virtual_functions", vfs);
         json_object_object_add(o, "total_vfs", json_object_new_int64(dev->total_vfs));
+        json_object_object_add(o, "eswitch_mode", json_string_or_null(eswitch_mode_to_string(mode)));
         json_object_object_add(o, "reset_methods", json_words(dev->reset_methods));
         json_object_object_add(o, "power_state", json_string_or_null(dev->power_state));
         json_object_object_add(o, "bars", json_bars(dev));

@@ -15,8 +15,12 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
 
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
         const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
+        const Foreign *foreign = l->n_foreign > 0 ? ledger_find_foreign(l, address) : NULL;
         const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
 
+        if (foreign)
+                return refuse(ret, VERDICT_CONTESTED, &address,
+                              "Shut it down, or give it what it needs by an allocation.", "%s", foreign->message);
         if (q)
                 return refuse(ret, VERDICT_QUARANTINED, &address,
                               "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
@@ -77,7 +81,8 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
         v = ledger_check_withheld(l, dev->address, ret);
-        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined > 0 && i < dev->n_vfs; i++)
+        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined + l->n_foreign > 0 && i < dev->n_vfs;
+             i++)
                 v = ledger_check_withheld(l, dev->vfs[i], ret);
         if (v != VERDICT_NONE)
                 return v;
@@ -121,6 +126,8 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
 /* The claim does not contradict itself: nothing twice, and no VF beside its own PF. */
 static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         for (const AllocationDevice *other = a->devices; other < a->devices + a->n_devices; other++) {
+                if (other->lost)
+                        continue;
                 if (other != d && pci_address_equal(other->address, d->address))
                         return refuse(ret, VERDICT_INVALID_REQUEST, &d->address, NULL, "%s appears twice.",
                                       PCI_ADDRESS_STR(d->address));
@@ -145,6 +152,8 @@ static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret
                 const Allocation *holder = ledger_holder(l, d->address);
                 Verdict v;
 
+                if (d->lost)
+                        continue;
                 if (holder)
                         return refuse_held(ret, d->address, holder);
                 v = check_within(a, d, ret);

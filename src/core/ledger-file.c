@@ -8,6 +8,7 @@
 #include <limits.h>
 
 #include "core/json-internal.h"
+#include "core/serial.h"
 #include "util/strings.h"
 
 static void format_attributes(json_object *o, const char *key, const VfAttributes *v, unsigned mask) {
@@ -33,7 +34,15 @@ static json_object *format_device(const AllocationDevice *d) {
         json_object_object_add(o, "device", json_object_new_int(d->device));
         json_object_object_add(o, "subsystem_vendor", json_object_new_int(d->subsystem_vendor));
         json_object_object_add(o, "subsystem_device", json_object_new_int(d->subsystem_device));
+        if (d->serial != 0)
+                json_object_object_add(
+                        o, "serial",
+                        json_object_new_string(pci_serial_format(d->serial, (char[PCI_SERIAL_STRING_MAX]){ 0 })));
+        if (d->vf_index >= 0)
+                json_object_object_add(o, "vf_index", json_object_new_int(d->vf_index));
         json_object_object_add(o, "path", json_string_or_null(d->path));
+        if (d->lost)
+                json_object_object_add(o, "lost", json_object_new_boolean(true));
         json_object_object_add(o, "numa_node", json_known_or_null(d->numa_node));
         if (d->attributes.set)
                 format_attributes(o, "attributes", &d->attributes, ~0U);
@@ -208,6 +217,25 @@ static int parse_attributes(json_object *o, AllocationDevice *d) {
         return r;
 }
 
+/* What files from before had not: absent, none. */
+static int parse_identity(json_object *o, AllocationDevice *d) {
+        _cleanup_free_ char *serial = NULL;
+        uint64_t index;
+        int r = get_flag(o, "lost", &d->lost);
+
+        if (r == 0 && json_object_object_get_ex(o, "serial", NULL))
+                r = get_string(o, "serial", false, &serial);
+        if (r == 0 && serial && pci_serial_parse(serial, &d->serial) < 0)
+                r = -EBADMSG;
+        if (r < 0 || !json_object_object_get_ex(o, "vf_index", NULL))
+                return r;
+        r = get_number(o, "vf_index", UINT16_MAX, &index);
+        if (r < 0 || !d->is_vf)
+                return -EBADMSG;
+        d->vf_index = (int) index;
+        return 0;
+}
+
 static int parse_device(json_object *o, Allocation *a) {
         _cleanup_free_ char *role = NULL;
         AllocationDevice *d;
@@ -231,6 +259,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: get_string(o, "path", true, &d->path);
         r = r ?: get_node(o, &d->numa_node);
         r = r ?: parse_attributes(o, d);
+        r = r ?: parse_identity(o, d);
         return r ?: parse_ids(o, d);
 }
 

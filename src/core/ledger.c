@@ -21,6 +21,9 @@ Ledger *ledger_free(Ledger *l) {
                 free(l->withheld[i].message);
         for (size_t i = 0; i < l->n_contested; i++)
                 free(l->contested[i].message);
+        for (size_t i = 0; i < l->n_foreign; i++)
+                free(l->foreign[i].message);
+        free(l->foreign);
         for (size_t i = 0; i < l->n_quarantined; i++)
                 allocation_free(l->quarantined[i]);
         free(l->quarantined);
@@ -136,6 +139,8 @@ static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice 
         bool found;
         size_t i = FIND_ADDRESS(l->claims, l->n_claims, d->address, &found);
 
+        if (d->lost)
+                return;
         OPEN_GAP(l->claims, l->n_claims, i);
         l->claims[i] = (Claim){ .address = d->address, .allocation = a };
         if (!d->is_vf)
@@ -152,6 +157,8 @@ static void leave_device(Ledger *l, const AllocationDevice *d) {
         bool found;
         size_t i = FIND_ADDRESS(l->claims, l->n_claims, d->address, &found);
 
+        if (d->lost)
+                return;
         if (found)
                 CLOSE_GAP(l->claims, l->n_claims, i);
         if (!d->is_vf)
@@ -250,6 +257,29 @@ int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message) 
         if (copy)
                 l->contested[l->n_contested++] =
                         (Contested){ .address = pf, .count = count, .message = TAKE_PTR(copy) };
+        return 0;
+}
+
+const Foreign *ledger_find_foreign(const Ledger *l, PciAddress address) {
+        for (size_t i = 0; i < l->n_foreign; i++)
+                if (pci_address_equal(l->foreign[i].address, address))
+                        return &l->foreign[i];
+        return NULL;
+}
+
+int ledger_set_foreign(Ledger *l, PciAddress address, const char *message) {
+        _cleanup_free_ char *copy = NULL;
+
+        if (string_copy(&copy, message) < 0 || ARRAY_RESERVE(l->foreign, l->n_foreign) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < l->n_foreign; i++)
+                if (pci_address_equal(l->foreign[i].address, address)) {
+                        free(l->foreign[i].message);
+                        CLOSE_GAP(l->foreign, l->n_foreign, i);
+                        break;
+                }
+        if (copy)
+                l->foreign[l->n_foreign++] = (Foreign){ .address = address, .message = TAKE_PTR(copy) };
         return 0;
 }
 

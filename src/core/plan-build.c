@@ -13,16 +13,7 @@ static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const P
         const Pool *pool = policy_pool(c->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
 
-        if (!d)
-                return NULL;
-        d->is_vf = dev->type == PCI_TYPE_VF;
-        d->physfn = dev->physfn;
-        d->vendor = dev->vendor;
-        d->device = dev->device;
-        d->subsystem_vendor = dev->subsystem_vendor;
-        d->subsystem_device = dev->subsystem_device;
-        d->numa_node = dev->numa_node;
-        if (string_copy(&d->path, dev->path) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
+        if (!d || allocation_device_identify(d, dev) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
             string_copy(&d->prior_override, dev->driver_override) < 0)
                 return NULL;
         if (role != DEVICE_ROLE_COMPANION && pool && string_copy(&d->pool, pool->name) < 0)

@@ -88,6 +88,25 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
         return text;
 }
 
+char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor) {
+        _cleanup_free_ char *missing = lacking(s, found);
+        _cleanup_free_ char *what = step_describe(s);
+        char *text = NULL;
+
+        /* What it lacks beside others it would lack in any mode. */
+        if (error != -EOPNOTSUPP || (missing && found->set != 0))
+                return step_failure(s, error, found);
+        (void) string_replace(
+                &text,
+                "Failed to %s: the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check "
+                "are set on the VF's representor%s%s%s and trust cannot be. Ask without them and set them "
+                "there, or change the mode while there are no VFs: devlink dev eswitch set pci/%s mode "
+                "legacy.",
+                what ?: "do a step", representor ? ", " : "", representor ? QUOTABLE(representor) : "",
+                representor ? "," : "", PCI_ADDRESS_STR(s->device));
+        return text;
+}
+
 const char *step_hang(const Step *s) {
         switch (s->kind) {
         case STEP_REMOVE_VFS:

@@ -34,6 +34,8 @@ static const Verb verbs[] = {
         { "allocations", verb_allocations, "", 0, 0, 0, "List the allocations" },
         { "release", verb_release, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
           "Take an allocation back" },
+        { "accept", verb_accept, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
+          "Let new cards take the place of the old ones" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX, BIT(OPTION_TEMPLATE) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
         { "sriov", verb_sriov, "PF [NUMBER]", 1, 2, BIT(OPTION_NO_WAIT),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl release: takes an allocation back, and follows the job that does it. */
+/* passthroughctl release and accept: an allocation is taken back, or takes other cards, and the job is followed. */
 #include <errno.h>
 
 #include "ctl/job.h"
@@ -26,7 +26,12 @@ static int current_generation(Client *c, const char *name, uint64_t *ret) {
         return r < 0 ? client_bad_reply(c, r) : 0;
 }
 
-int verb_release(const Args *args) {
+/* What follows a call about an allocation, which is a job of that verb. */
+typedef struct Call {
+        const char *method, *verb, *done, *begun;
+} Call;
+
+static int call_about(const Args *args, const Call *call) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(cleanup_watch_free) Watch *w = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -38,10 +43,18 @@ int verb_release(const Args *args) {
         if (r >= 0 && !args_has(args, OPTION_GENERATION))
                 r = current_generation(c, name, &generation);
         if (r >= 0 && !args_has(args, OPTION_NO_WAIT))
-                r = watch_new(c, "release", name, &w);
+                r = watch_new(c, call->verb, name, &w);
         if (r >= 0)
-                r = client_ask(c, "Release", &reply, "st", name, generation);
+                r = client_ask(c, call->method, &reply, "st", name, generation);
         if (r == -EINTR && w)
                 return watch_interrupted(w);
-        return r < 0 ? r : watch_follow(c, w, name, reply, "is released.", "is being released.");
+        return r < 0 ? r : watch_follow(c, w, name, reply, call->done, call->begun);
+}
+
+int verb_release(const Args *args) {
+        return call_about(args, &(Call){ "Release", "release", "is released.", "is being released." });
+}
+
+int verb_accept(const Args *args) {
+        return call_about(args, &(Call){ "Accept", "prepare", "is ready.", "is being prepared." });
 }

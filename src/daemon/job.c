@@ -158,6 +158,16 @@ static void let_go_on(Job *job, bool may) {
         close_go(job);
 }
 
+static char *failure(Job *job, const Step *step, const Report *report) {
+        const char *representor = report->representor[0] ? report->representor : NULL;
+
+        if (!is_about_attributes(step))
+                return step_failure(step, report->error, NULL);
+        if (representor || job->callbacks->is_switchdev(job, step->device, job->userdata))
+                return step_failure_in_switchdev(step, report->error, &report->found, representor);
+        return step_failure(step, report->error, &report->found);
+}
+
 static void on_condemned(Job *job, const Step *step, int error) {
         _cleanup_free_ char *message = step_failure(step, error, NULL);
 
@@ -181,7 +191,7 @@ static void on_report(Job *job, const Report *report) {
                 break;
         case REPORT_FAILED:
                 free(job->message);
-                job->message = step_failure(step, report->error, is_about_attributes(step) ? &report->found : NULL);
+                job->message = failure(job, step, report);
                 break;
         case REPORT_CONDEMNED:
                 on_condemned(job, step, report->error);

@@ -13,6 +13,8 @@
 
 /* Plans made before the node is called too restless to plan on. */
 #define PLAN_ATTEMPTS_MAX 4
+/* Devices in use that are passed over; each costs a look at all processes. */
+#define USED_MAX          8
 
 static void prepare_begun(Manager *m, const ManagerJob *mj);
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
@@ -40,7 +42,7 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
 }
 
 /* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
-static int refresh_groups(Manager *m, const Allocation *a) {
+int manager_refresh_groups(Manager *m, const Allocation *a) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
         int r = 0;
@@ -69,7 +71,7 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
 
                 if (v != VERDICT_NONE)
                         return v;
-                r = refresh_groups(m, plan->allocation);
+                r = manager_refresh_groups(m, plan->allocation);
                 if (r < 0)
                         return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
                 if (r > 0)
@@ -81,6 +83,40 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
         }
         return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
                       "Drivers change faster than a plan can be made.");
+}
+
+/* What somebody uses is left out, as long as there is another one; else who that is says more than a lack of devices.
+ */
+static Verdict plan_unused(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        PciAddress used[USED_MAX];
+        bool again = true;
+        size_t n = 0;
+        Verdict v = VERDICT_NONE;
+
+        while (again) {
+                _cleanup_refusal_ Refusal why = { 0 };
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                again = false;
+                v = plan_on_fresh_facts(m, request, &plan, &why);
+                if (v == VERDICT_NONE) {
+                        v = manager_check_use(m, plan->allocation, USE_ALLOCATE, &why);
+                        again = v == VERDICT_BUSY && why.has_device && n < ELEMENTSOF(used) &&
+                                ledger_withhold(m->node.ledger, why.device, v, "Somebody uses it.") == 0;
+                }
+                if (again)
+                        used[n++] = why.device;
+                if (v == VERDICT_NONE) {
+                        *ret = TAKE_PTR(plan);
+                        refusal_done(ret_refusal);
+                } else if (ret_refusal->verdict == VERDICT_NONE) {
+                        *ret_refusal = why;
+                        why = (Refusal){ 0 };
+                }
+        }
+        while (n > 0)
+                ledger_unwithhold(m->node.ledger, used[--n]);
+        return v == VERDICT_NONE ? v : ret_refusal->verdict;
 }
 
 static Verdict refuse_storage(Refusal *ret, int error) {
@@ -119,6 +155,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         (void) sd_id128_to_uuid_string(id, claimed->id);
         claimed->owner = owner;
         claimed->state = ALLOCATION_PREPARING;
+        manager_note_serials(m, claimed);
         v = vf_identity_assign(claimed, &c, m->identity, ret);
         if (v == VERDICT_NONE)
                 v = ledger_claim(m->node.ledger, m->node.inventory, m->node.config, claimed, ret);
@@ -205,9 +242,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                 v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
                            "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
         if (v == VERDICT_NONE)
-                v = plan_on_fresh_facts(m, request, &plan, ret);
-        if (v == VERDICT_NONE)
-                v = manager_check_use(m, plan->allocation, USE_ALLOCATE, ret);
+                v = plan_unused(m, request, &plan, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = TAKE_PTR(plan->allocation);
@@ -244,7 +279,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
 
         /* Past its deadline the child may still hold the lock that reading would wait for. */
         if (result != JOB_TIMEOUT)
-                (void) refresh_groups(m, a);
+                (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
                 if (!manager_is_bound(m, a)) {
@@ -296,8 +331,8 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         return VERDICT_NONE;
 }
 
-static Verdict check_release(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
-                             Refusal *ret) {
+Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                              Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
         if (v != VERDICT_NONE)
@@ -327,10 +362,10 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         Verdict v;
 
         manager_look_for_guests(m);
-        v = check_release(m, a, name, generation, ret);
+        v = manager_check_tenancy(m, a, name, generation, ret);
         if (v != VERDICT_NONE)
                 return v;
-        if (refresh_groups(m, a) < 0)
+        if (manager_refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         manager_publish_allocation(m, a);
         v = manager_check_use(m, a, USE_RELEASE, ret);
@@ -342,7 +377,7 @@ static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult re
 
         /* Past its deadline the child may still hold the lock that reading would wait for. */
         if (result != JOB_TIMEOUT)
-                (void) refresh_groups(m, a);
+                (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);

@@ -102,6 +102,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
 
         if (r < 0)
                 return r;
+        manager_read_serials(m, old);
         twice = &m->node.policy->conflict;
         if (!old)
                 manager_log_policy(m->node.policy);

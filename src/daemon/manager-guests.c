@@ -32,6 +32,48 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                 server_allocation_changed(m->server, a->name);
 }
 
+static void set_foreign(Manager *m, PciAddress address, const char *domain) {
+        const Foreign *known = ledger_find_foreign(m->node.ledger, address);
+        _cleanup_free_ char *message = NULL;
+
+        if (domain && string_replace(&message, "The domain '%s' runs with %s, which is in no allocation.",
+                                     QUOTABLE(domain), PCI_ADDRESS_STR(address)) < 0)
+                return;
+        if (streq_ptr(message, known ? known->message : NULL) ||
+            ledger_set_foreign(m->node.ledger, address, message) < 0)
+                return;
+        if (domain)
+                manager_record(m, HISTORY_CONTESTED, address, NULL, "%s", message);
+        else
+                manager_record(m, HISTORY_UNCONTESTED, address, NULL, "No domain runs with %s any more.",
+                               PCI_ADDRESS_STR(address));
+        manager_publish_devices(m, &address, 1);
+}
+
+static bool is_used(const GuestList *guests, PciAddress address) {
+        for (size_t i = 0; i < guests->n; i++)
+                if (pci_address_equal(guests->devices[i].address, address))
+                        return true;
+        return false;
+}
+
+/* What guests have that no allocation gave them. Of hardware that is in no pool nothing is to be said. */
+static void look_for_foreign(Manager *m, const GuestList *guests) {
+        for (size_t i = m->node.ledger->n_foreign; i-- > 0;) {
+                PciAddress address = m->node.ledger->foreign[i].address;
+
+                if (!is_used(guests, address) || ledger_holder(m->node.ledger, address))
+                        set_foreign(m, address, NULL);
+        }
+        for (size_t i = 0; i < guests->n; i++) {
+                PciAddress address = guests->devices[i].address;
+                const PciDevice *dev = inventory_find(m->node.inventory, address);
+
+                if (dev && policy_pool(m->node.policy, dev) && !ledger_holder(m->node.ledger, address))
+                        set_foreign(m, address, guests->devices[i].domain);
+        }
+}
+
 void manager_look_for_guests(Manager *m) {
         _cleanup_(cleanup_guest_list_free) GuestList *guests = NULL;
         int r = guests_read(m->fs, &guests);
@@ -49,6 +91,7 @@ void manager_look_for_guests(Manager *m) {
 
                 set_domain(m, a, find_domain(guests, a));
         }
+        look_for_foreign(m, guests);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata);

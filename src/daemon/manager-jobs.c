@@ -91,6 +91,13 @@ static int on_all_found(Job *job, void *userdata) {
         return mj->kind->all_found(m, mj);
 }
 
+static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) {
+        const Manager *m = userdata;
+        const PciDevice *pf = inventory_find(m->node.inventory, address);
+
+        return pf && eswitch_list_mode(&m->node.eswitches, pf) == ESWITCH_SWITCHDEV;
+}
+
 /* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */
 static void mark_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
@@ -184,6 +191,7 @@ static const JobCallbacks job_callbacks = {
         .on_found = on_found,
         .on_all_found = on_all_found,
         .on_condemned = on_condemned,
+        .is_switchdev = is_switchdev,
         .on_result = on_result,
         .on_gone = on_gone,
 };

@@ -168,6 +168,14 @@ static int look_at(Manager *m, const Event *events, size_t n) {
         return r;
 }
 
+/* Also when it is the same driver as before: the switch is set up anew. */
+static void survey_bound(Manager *m, const Event *events, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (events[i].bound)
+                        manager_forget_eswitch(m, events[i].address);
+        manager_survey_eswitches(m);
+}
+
 /* A PF whose driver comes late: now VFs can be made. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
@@ -196,6 +204,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
                 (void) manager_scan(m);
         }
         find_late_pfs(m, events, n);
+        survey_bound(m, events, n);
         manager_go_on_starting(m);
         return 0;
 }

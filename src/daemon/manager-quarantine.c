@@ -41,8 +41,12 @@ void manager_quarantine_used(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const Pool *pool = d->pool ? config_find_pool(m->node.config, d->pool) : NULL;
+                const PciDevice *dev = inventory_find(m->node.inventory, d->address);
                 _cleanup_free_ char *evidence = NULL;
 
+                /* Another card at the address had no guest. */
+                if (d->lost || (dev && !allocation_device_is(d, dev)))
+                        continue;
                 if (!pool || !pool->one_time_use || d->role == DEVICE_ROLE_HELD ||
                     ledger_find_quarantined(m->node.ledger, d->address))
                         continue;

@@ -6,14 +6,17 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
+#define GONE(d) ((d)->lost ? "The card that was %s is not on this node any more." : "%s is not on this node any more.")
+
 /* The first device that is gone, or whose address has another card now. NULL when all are there. */
 static const AllocationDevice *find_stranger(const Manager *m, const Allocation *a, bool *ret_gone) {
         for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
+                const AllocationDevice *d = &a->devices[i];
+                const PciDevice *dev = d->lost ? NULL : inventory_find(m->node.inventory, d->address);
 
                 *ret_gone = !dev;
-                if (!dev || !allocation_device_is(&a->devices[i], dev))
-                        return &a->devices[i];
+                if (!dev || !allocation_device_is(d, dev))
+                        return d;
         }
         return NULL;
 }
@@ -26,7 +29,7 @@ void manager_check_presence(Manager *m, Allocation *a) {
         if (a->state != ALLOCATION_READY)
                 return;
         d = find_stranger(m, a, &gone);
-        if (d && gone && string_replace(&reason, "%s is not on this node any more.", PCI_ADDRESS_STR(d->address)) < 0)
+        if (d && gone && string_replace(&reason, GONE(d), PCI_ADDRESS_STR(d->address)) < 0)
                 return;
         if (!streq_ptr(reason, a->reason))
                 manager_set_state(m, a, ALLOCATION_READY, reason);
@@ -53,7 +56,7 @@ static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *
         return VERDICT_NONE;
 }
 
-static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
+Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
         bool gone;
         const AllocationDevice *d = find_stranger(m, a, &gone);
 
@@ -62,9 +65,11 @@ static Verdict check_hardware(const Manager *m, const Allocation *a, Refusal *re
 
                 return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
         }
-        return gone ? refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.",
-                             "%s is not on this node any more.", PCI_ADDRESS_STR(d->address))
-                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, "Release the allocation.",
+        return gone ? refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.", GONE(d),
+                             PCI_ADDRESS_STR(d->address))
+                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address,
+                             "'passthroughctl accept' lets it take the place of the old one; or release the "
+                             "allocation.",
                              "%s is not the card that was allocated.", PCI_ADDRESS_STR(d->address));
 }
 
@@ -77,7 +82,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (state == ALLOCATION_RELEASING)
                 v = manager_check_use(m, a, USE_RELEASE, &refusal);
         else
-                v = check_hardware(m, a, &refusal);
+                v = manager_check_hardware(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                          "The devices of '%s' are not on %s, binding them again.", a->name, a->vfio_driver);

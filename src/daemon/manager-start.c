@@ -77,6 +77,9 @@ static bool may_be_interrupted(const Manager *m, const Allocation *a) {
 }
 
 static void find_interrupted(Manager *m) {
+        /* Now that VFs are there. While it runs, what is plugged in elsewhere is another device. */
+        if (!m->announced)
+                manager_find_moved(m);
         for (size_t i = 0; i < m->node.ledger->n_allocations; i++)
                 if (may_be_interrupted(m, m->node.ledger->allocations[i]) &&
                     manager_needs_resume(m, m->node.ledger->allocations[i]))
@@ -175,6 +178,7 @@ static void announce(Manager *m) {
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu devices, %zu allocations%s", m->node.inventory->n_devices,
                           m->node.ledger->n_allocations, m->node.ledger->read_only ? ", read-only" : "");
         log_info("Ready: %zu devices, %zu allocations.", m->node.inventory->n_devices, m->node.ledger->n_allocations);
+        manager_survey_eswitches(m);
 }
 
 /* Begins with what is queued, a few at a time; true when nothing of the phase is left. */

@@ -40,6 +40,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_scan(m);
         if (r < 0)
                 return r;
+        manager_find_moved(m);
         r = manager_check_config(m);
         if (r != 0)
                 return r;
@@ -64,6 +65,7 @@ Manager *manager_free(Manager *m) {
         standing_list_free(m->shown);
         free(m->identity);
         manager_live_close(m);
+        manager_survey_close(m);
         sd_event_source_disable_unref(m->guests);
         server_free(m->server);
         sd_event_unref(m->event);
@@ -100,6 +102,13 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return v;
 }
 
+static Verdict on_accept(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        Verdict v = manager_accept(userdata, name, generation, ret_job, ret);
+
+        manager_go_on_starting(userdata);
+        return v;
+}
+
 static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
                                         Refusal *ret) {
         return manager_set_virtual_functions(userdata, pf, count, ret_job, ret);
@@ -109,6 +118,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(userdata);
 
         manager_look_for_guests(userdata);
+        manager_survey_again(userdata);
         manager_go_on_starting(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
@@ -160,6 +170,7 @@ static const ServerCallbacks server_callbacks = {
         .context = on_context,
         .allocate = on_allocate,
         .release = on_release,
+        .accept = on_accept,
         .set_virtual_functions = on_set_virtual_functions,
         .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,

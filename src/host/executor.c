@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "host/driver.h"
+#include "host/eswitch.h"
 #include "host/pcipath.h"
 #include "host/reset.h"
 #include "host/sriov.h"
@@ -226,6 +227,16 @@ static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
         return false;
 }
 
+/* Before the undo, in which a representor may go. */
+static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const Done *done, ReportFunction report,
+                        void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
+
+        if (gives_attributes(s) && error == -EOPNOTSUPP)
+                (void) eswitch_find_representor(fs, s->device, s->vf, failed.representor);
+        (void) report(&failed, userdata);
+}
+
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
         _cleanup_free_ Done *done = calloc(steps->n + 1, sizeof(*done));
         int r = done ? 0 : -ENOMEM;
@@ -245,11 +256,7 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
                         continue;
                 }
                 if (r < 0) {
-                        (void) report(&(Report){ .kind = REPORT_FAILED,
-                                                 .step = (uint32_t) i,
-                                                 .error = r,
-                                                 .found = done[i].found },
-                                      userdata);
+                        tell_failed(fs, &steps->steps[i], (uint32_t) i, r, &done[i], report, userdata);
                         return undo_all(fs, steps, i, done, report, userdata);
                 }
         }

@@ -8,6 +8,7 @@
 #include "util/strings.h"
 
 void node_done(Node *n) {
+        eswitch_list_done(&n->eswitches);
         ledger_free(n->ledger);
         policy_free(n->policy);
         locality_free(n->locality);
@@ -22,6 +23,7 @@ PlanContext node_context(const Node *n) {
                 .config = n->config,
                 .policy = n->policy,
                 .ledger = n->ledger,
+                .eswitches = &n->eswitches,
         };
 }
 

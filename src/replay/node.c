@@ -211,6 +211,7 @@ const ServerCallbacks replay_node_callbacks = {
         .context = on_context,
         .allocate = on_allocate,
         .release = on_release,
+        .accept = on_release,
         .set_virtual_functions = on_set_virtual_functions,
         .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,

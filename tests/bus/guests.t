@@ -67,10 +67,16 @@ is(allocation_state($bus, 'guest'), 'ready', 'ready again');
 fault('set proc/4242/comm qemu-system-x86', 'set run/libvirt/qemu/md-worker.xml ' . status($vf));
 ok(rescan(), 'a guest on something else');
 is(allocation_state($bus, 'guest'), 'ready', 'is none of its business');
+is(device($bus, $vf)->{state}, 'contested', 'but what it has is off the market');
+is(device($bus, $vf)->{reason}, "The domain 'md-worker' runs with $vf, which is in no allocation.", 'and it says why');
+isnt(ctl_json('plan', 'ib-vf=1')->{devices}[0]{address}, $vf, 'others are given out instead');
+like((ctl('plan', 'ib-vf=4'))[2], qr/\Q$vf\E: The domain 'md-worker' runs with/, 'and it is told of where it is missed');
 fault('set run/libvirt/qemu/md-worker.xml ' . status($vf, $gpu));
 ok(rescan(), 'it gets the GPU too');
 is(allocation_state($bus, 'guest'), 'in-use', 'in use');
 fault('remove proc/4242');
+ok(rescan(), 'it ends');
+is(device($bus, $vf)->{state}, 'available', 'and the VF is on the market again');
 is(release($bus, 'guest'), 'done', 'a release looks for itself whether the guest still runs');
 
 done_testing();

@@ -147,4 +147,17 @@ fault('remove proc/812');
 restart();
 is(driver_of($gpu), 'vfio-pci', 'Bind=start: when it has ended the next start binds it');
 
+# ---- where there is another one, that is taken
+
+configure("[Pool both]\nMatch=address=$gpu\nMatch=address=$spare\n");
+process(812, 'qemu-system-x86', '', '/dev/vfio/' . device($bus, $gpu)->{iommu_group});
+is((allocate($bus, 'late', both => 1))[0], 'done', 'two GPUs, one of them in use: the other one is given out');
+is(allocation($bus, 'late')->{devices}[0]{address}, $spare, 'the one that nobody uses');
+is((release($bus, 'late'))[0], 'done', 'it is released');
+like((allocate($bus, 'late', both => 2))[1], qr/^\Q$gpu\E is in use by process 812/, 'both are not to be had, and it says who is in the way');
+is_deeply(devices_state($bus, 'both'), { $gpu => 'available', $spare => 'available' }, 'nothing is kept from others');
+fault('remove proc/812');
+is((allocate($bus, 'late', both => 2))[0], 'done', 'when it has ended both are');
+is((release($bus, 'late'))[0], 'done', 'and released');
+
 done_testing();

@@ -2,6 +2,7 @@
 #include "message.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void *message_put(Message *m, const void *data, size_t size) {
@@ -34,6 +35,28 @@ struct nlattr *nest_begin(Message *m, uint16_t type) {
 
 void nest_end(const Message *m, struct nlattr *nest) {
         nest->nla_len = (uint16_t) (m->data + m->size - (uint8_t *) nest);
+}
+
+void reply_send(const Reply *reply, const struct nlmsghdr *request, uint16_t type, uint16_t flags, const Message *m) {
+        *(struct nlmsghdr *) m->data = (struct nlmsghdr){
+                .nlmsg_len = (uint32_t) m->size,
+                .nlmsg_type = type,
+                .nlmsg_flags = flags,
+                .nlmsg_seq = request->nlmsg_seq,
+                .nlmsg_pid = reply->port,
+        };
+        reply->send(reply->userdata, m->data, m->size);
+}
+
+void reply_error(const Reply *reply, const struct nlmsghdr *request, int error) {
+        const struct nlmsgerr body = { .error = error, .msg = *request };
+        size_t rest = error < 0 ? request->nlmsg_len - sizeof(*request) : 0;
+        Message m = { .data = malloc(MESSAGE_MAX) };
+
+        if (m.data && message_put(&m, NULL, NLMSG_HDRLEN) && message_put(&m, &body, sizeof(body)) &&
+            message_put(&m, request + 1, rest))
+                reply_send(reply, request, NLMSG_ERROR, error == 0 ? NLM_F_CAPPED : 0, &m);
+        free(m.data);
 }
 
 const struct nlattr *attribute_next(const void **data, size_t *size) {

@@ -12,21 +12,11 @@
 
 #define CLASS "sys/class/net"
 
-static int path_format(char path[static PATH_MAX], const char *netdev, const char *below) {
-        int n = snprintf(path, PATH_MAX, "%s/" CLASS "/%s/%s", getenv("NODE_ROOT"), netdev, below);
-
-        return n >= PATH_MAX ? -ENAMETOOLONG : 0;
-}
-
 /* The first line. */
-static int read_line(const char *netdev, const char *below, char *buf, size_t size) {
-        char path[PATH_MAX];
+static int read_path(const char *path, char *buf, size_t size) {
+        int r, fd = open(path, O_RDONLY | O_CLOEXEC);
         ssize_t n;
-        int fd, r = path_format(path, netdev, below);
 
-        if (r < 0)
-                return r;
-        fd = open(path, O_RDONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
         n = read(fd, buf, size - 1);
@@ -35,6 +25,19 @@ static int read_line(const char *netdev, const char *below, char *buf, size_t si
         buf[n < 0 ? 0 : n] = '\0';
         buf[strcspn(buf, "\n")] = '\0';
         return r;
+}
+
+static int path_format(char path[static PATH_MAX], const char *netdev, const char *below) {
+        int n = snprintf(path, PATH_MAX, "%s/" CLASS "/%s/%s", getenv("NODE_ROOT"), netdev, below);
+
+        return n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+static int read_line(const char *netdev, const char *below, char *buf, size_t size) {
+        char path[PATH_MAX];
+        int r = path_format(path, netdev, below);
+
+        return r < 0 ? r : read_path(path, buf, size);
 }
 
 static unsigned read_number(const char *netdev, const char *below, unsigned otherwise) {
@@ -181,4 +184,41 @@ int vf_write(const Netdev *dev, uint32_t vf, const char *file, const char *value
         r = write(fd, line, (size_t) n) < 0 ? -errno : 0;
         (void) close(fd);
         return r;
+}
+
+/* eswitches */
+
+/* Its driver, and whether that has it as an Ethernet card. */
+static bool is_mlx5_ethernet(const char *device) {
+        char path[PATH_MAX], driver[PATH_MAX], class[32];
+        ssize_t n;
+
+        (void) snprintf(path, sizeof(path), "%s/driver", device);
+        n = readlink(path, driver, sizeof(driver) - 1);
+        driver[n < 0 ? 0 : n] = '\0';
+        (void) snprintf(path, sizeof(path), "%s/class", device);
+        return strstr(driver, "/mlx5_core") && read_path(path, class, sizeof(class)) == 0 &&
+               strncmp(class, "0x0200", 6) == 0;
+}
+
+int eswitch_read_mode(const char *address, uint16_t *ret) {
+        static const char *const names[] = { "legacy", "switchdev", "switchdev_inactive" };
+        char device[PATH_MAX / 2], path[PATH_MAX], text[32];
+        int n = snprintf(device, sizeof(device), "%s/sys/bus/pci/devices/%s", getenv("NODE_ROOT"), address), r;
+
+        (void) snprintf(path, sizeof(path), "%s/driver", device);
+        if (n >= (int) sizeof(device) || strchr(address, '/') || access(path, F_OK) < 0)
+                return -ENODEV;
+        (void) snprintf(path, sizeof(path), "%s/vf-netlink/eswitch_mode", device);
+        r = read_path(path, text, sizeof(text));
+        if (r == -ENOENT && is_mlx5_ethernet(device)) {
+                *ret = 0;
+                return 0;
+        }
+        for (uint16_t i = 0; r == 0 && i < sizeof(names) / sizeof(*names); i++)
+                if (strcmp(text, names[i]) == 0) {
+                        *ret = i;
+                        return 0;
+                }
+        return -EOPNOTSUPP;
 }

@@ -27,6 +27,10 @@ typedef struct Netdev {
 int netdevs_each(int (*each)(const Netdev *dev, void *userdata), void *userdata);
 int netdev_find(uint32_t ifindex, const char *name, Netdev *ret); /* by name where ifindex is 0; -ENODEV */
 
+/* As the driver of a PCI function says it, in the numbers of linux/devlink.h. -ENODEV: it has no devlink. -EOPNOTSUPP:
+ * no such switch. Waits as long as the file does. */
+int eswitch_read_mode(const char *address, uint16_t *ret);
+
 /* One line of a file of that VF, without the newline. -EINVAL: no such VF. -EOPNOTSUPP: its driver has none. */
 int vf_read(const Netdev *dev, uint32_t vf, const char *file, char buf[static 64]);
 /* "%s\n" in one write: counted, logged and refused as any other. Waits as long as that does. */

@@ -28,29 +28,6 @@ typedef struct Request {
         uint32_t filter; /* IFLA_EXT_MASK */
 } Request;
 
-static void send_message(const Request *q, uint16_t type, uint16_t flags, Message *m) {
-        *(struct nlmsghdr *) m->data = (struct nlmsghdr){
-                .nlmsg_len = (uint32_t) m->size,
-                .nlmsg_type = type,
-                .nlmsg_flags = flags,
-                .nlmsg_seq = q->header->nlmsg_seq,
-                .nlmsg_pid = q->reply->port,
-        };
-        q->reply->send(q->reply->userdata, m->data, m->size);
-}
-
-/* An error repeats the request, an acknowledgement its header. */
-static void send_error(const Request *q, int r) {
-        const struct nlmsgerr error = { .error = r, .msg = *q->header };
-        size_t rest = r < 0 ? q->header->nlmsg_len - sizeof(*q->header) : 0;
-        Message m = { .data = malloc(MESSAGE_MAX) };
-
-        if (m.data && message_put(&m, NULL, NLMSG_HDRLEN) && message_put(&m, &error, sizeof(error)) &&
-            message_put(&m, q->header + 1, rest))
-                send_message(q, NLMSG_ERROR, r == 0 ? NLM_F_CAPPED : 0, &m);
-        free(m.data);
-}
-
 /* links */
 
 static int put_link(const Request *q, const Netdev *dev, Message *m) {
@@ -90,7 +67,7 @@ static int send_link(const Request *q, const Netdev *dev, uint16_t flags) {
         int r = m.data ? put_link(q, dev, &m) : -ENOMEM;
 
         if (r == 0)
-                send_message(q, RTM_NEWLINK, flags, &m);
+                reply_send(q->reply, q->header, RTM_NEWLINK, flags, &m);
         free(m.data);
         return r;
 }
@@ -106,7 +83,7 @@ static void dump_links(Request *q) {
 
         (void) message_put(&m, NULL, NLMSG_HDRLEN);
         (void) message_put(&m, &r, sizeof(r));
-        send_message(q, NLMSG_DONE, NLM_F_MULTI, &m);
+        reply_send(q->reply, q->header, NLMSG_DONE, NLM_F_MULTI, &m);
 }
 
 static const struct nlattr *find_attribute(const Request *q, uint16_t type) {
@@ -179,7 +156,7 @@ static void handle_one(Request *q) {
         else
                 r = -EOPNOTSUPP;
         if (r < 0 || (q->header->nlmsg_flags & NLM_F_ACK))
-                send_error(q, r);
+                reply_error(q->reply, q->header, r);
 }
 
 static Request parse(const struct nlmsghdr *header, const Reply *reply) {
@@ -206,7 +183,7 @@ void rtnetlink_handle(const void *data, size_t size, const Reply *reply) {
                 if (header->nlmsg_type >= NLMSG_MIN_TYPE && (header->nlmsg_flags & NLM_F_REQUEST))
                         handle_one(&q);
                 else if (header->nlmsg_flags & NLM_F_ACK)
-                        send_error(&q, 0);
+                        reply_error(reply, header, 0);
                 left -= NLMSG_ALIGN(header->nlmsg_len) < left ? NLMSG_ALIGN(header->nlmsg_len) : left;
                 header = (const struct nlmsghdr *) ((const uint8_t *) header + NLMSG_ALIGN(header->nlmsg_len));
         }

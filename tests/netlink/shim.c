@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Preloaded into a process with NODE_ROOT in its environment, this answers its NETLINK_ROUTE sockets from that
- * simulated node. Such a socket is a real one, of AF_UNIX and connected to itself: a request is handled where it is
- * sent, as the kernel does, and its replies wait in the socket's queue. So it can be polled, passed through fork(), and
- * closed. Other sockets are left alone. */
+/* Preloaded into a process with NODE_ROOT in its environment, this answers its NETLINK_ROUTE and
+ * NETLINK_GENERIC sockets from that simulated node. Such a socket is a real one, of AF_UNIX and connected to itself: a
+ * request is handled where it is sent, as the kernel does, and its replies wait in the socket's queue. So it can be
+ * polled, passed through fork(), and closed. Other sockets are left alone. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/netlink.h>
@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "genetlink.h"
 #include "rtnetlink.h"
 
 #define NAME    "nodesim-netlink." /* of those sockets, abstract */
@@ -40,6 +41,7 @@ static Function next(const char *name) {
 
 /* The port of each socket that was made here. The number may meanwhile be another's: is_ours() asks the kernel. */
 static _Atomic uint32_t ports[FDS_MAX];
+static _Atomic int protocols[FDS_MAX];
 static _Atomic unsigned n_sockets;
 
 static bool is_ours(int fd) {
@@ -72,7 +74,7 @@ static int connect_to_itself(int fd) {
 EXPORT int socket(int domain, int type, int protocol) {
         int fd;
 
-        if (domain != AF_NETLINK || protocol != NETLINK_ROUTE || !getenv("NODE_ROOT"))
+        if (domain != AF_NETLINK || (protocol != NETLINK_ROUTE && protocol != NETLINK_GENERIC) || !getenv("NODE_ROOT"))
                 return next("socket").socket(domain, type, protocol);
         fd = next("socket").socket(AF_UNIX, SOCK_DGRAM | (type & (SOCK_CLOEXEC | SOCK_NONBLOCK)), 0);
         if (fd < 0)
@@ -83,6 +85,7 @@ EXPORT int socket(int domain, int type, int protocol) {
                 return -1;
         }
         ports[fd] = (uint32_t) getpid();
+        protocols[fd] = protocol;
         return fd;
 }
 
@@ -130,7 +133,12 @@ static void queue(void *userdata, const void *data, size_t size) {
 
 /* A process that forked has sockets of its parent. */
 static void handle(int fd, const void *data, size_t size) {
-        rtnetlink_handle(data, size, &(Reply){ .send = queue, .userdata = &fd, .port = ports[fd] });
+        const Reply reply = { .send = queue, .userdata = &fd, .port = ports[fd] };
+
+        if (protocols[fd] == NETLINK_GENERIC)
+                genetlink_handle(data, size, &reply);
+        else
+                rtnetlink_handle(data, size, &reply);
 }
 
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {

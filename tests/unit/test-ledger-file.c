@@ -52,10 +52,13 @@ static Allocation *make_full(void) {
         assert_int_equal(string_copy(&d->prior_driver, "nvidia"), 0);
         assert_int_equal(string_copy(&d->prior_override, "none"), 0);
         assert_int_equal(string_copy(&d->path, "pci0000:80/0000:80:02.0/10000:82:00.0"), 0);
+        d->serial = UINT64_C(0x0002c90300123456);
+        d->lost = true;
         (void) add(a, "10000:82:00.1", DEVICE_ROLE_COMPANION, "gpu0-1", NULL);
         d = add(a, "0000:83:00.2", DEVICE_ROLE_ASSIGNED, "ib-vf0", "ib-vf");
         d->is_vf = true;
         d->physfn = address_of("0000:83:00.0");
+        d->vf_index = UINT16_MAX;
         d->attributes = attributes_of("mac=02:00:00:00:00:01 vlan=100 link=auto node-guid=02:00:00:00:00:00:00:01");
         d->generated = VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_LINK);
         d->baseline = attributes_of("mac=00:00:00:00:00:00 trust=off");
@@ -114,6 +117,8 @@ static void assert_same_devices(const Allocation *a, const Allocation *b) {
                             streq_ptr(x->prior_override, y->prior_override));
                 assert_int_equal(x->is_vf, y->is_vf);
                 assert_int_equal(x->numa_node, y->numa_node);
+                assert_true(x->serial == y->serial && x->lost == y->lost);
+                assert_int_equal(x->vf_index, y->vf_index);
                 assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
                 assert_same_attributes(&x->attributes, &y->attributes);
                 assert_same_attributes(&x->baseline, &y->baseline);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/eswitch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/devlink.h>
+#include <linux/genetlink.h>
+#include <netlink/attr.h>
+#include <stdio.h>
+
+#include "host/netlink.h"
+#include "host/pcipath.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+/* Interfaces of a PF: representors of its VFs and subfunctions besides its own. */
+#define ENTRIES_MAX     4096U
+#define NETDEV_PATH_MAX 320
+#define FAMILY          "devlink"
+
+static const EswitchMode modes[] = {
+        [DEVLINK_ESWITCH_MODE_LEGACY] = ESWITCH_LEGACY,
+        [DEVLINK_ESWITCH_MODE_SWITCHDEV] = ESWITCH_SWITCHDEV,
+        [DEVLINK_ESWITCH_MODE_SWITCHDEV + 1] = ESWITCH_SWITCHDEV_INACTIVE, /* younger than the header */
+};
+
+static struct nla_policy family_policy[CTRL_ATTR_MAX + 1] = {
+        [CTRL_ATTR_FAMILY_ID] = { .type = NLA_U16 },
+        [CTRL_ATTR_FAMILY_NAME] = { .type = NLA_STRING },
+};
+static struct nla_policy eswitch_policy[DEVLINK_ATTR_ESWITCH_MODE + 1] = {
+        [DEVLINK_ATTR_BUS_NAME] = { .type = NLA_STRING },
+        [DEVLINK_ATTR_DEV_NAME] = { .type = NLA_STRING },
+        [DEVLINK_ATTR_ESWITCH_MODE] = { .type = NLA_U16 },
+};
+
+static bool has_dir(const Sysfs *fs, const PciDevice *pf, const char *name) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pf->address, name), O_PATH | O_DIRECTORY);
+
+        return fd >= 0;
+}
+
+bool eswitch_may_be(const Sysfs *fs, const PciDevice *pf) {
+        return pf->type == PCI_TYPE_PF && pf->driver && !pf->vfio &&
+               (has_dir(fs, pf, "net") || has_dir(fs, pf, "infiniband"));
+}
+
+/* genlmsghdr is what comes after the header of each message. */
+static struct nl_msg *new_request(uint16_t family, uint8_t command, uint8_t version) {
+        struct genlmsghdr header = { .cmd = command, .version = version };
+        _cleanup_(cleanup_nlmsg_free) struct nl_msg *msg = nlmsg_alloc_simple(family, 0);
+
+        if (!msg || nlmsg_append(msg, &header, sizeof(header), NLMSG_ALIGNTO) < 0)
+                return NULL;
+        return TAKE_PTR(msg);
+}
+
+static int on_family(struct nlmsghdr *header, void *userdata) {
+        struct nlattr *tb[CTRL_ATTR_MAX + 1];
+        uint16_t *ret = userdata;
+
+        if (header->nlmsg_type != GENL_ID_CTRL ||
+            nlmsg_parse(header, GENL_HDRLEN, tb, CTRL_ATTR_MAX, family_policy) < 0 || !tb[CTRL_ATTR_FAMILY_ID] ||
+            !tb[CTRL_ATTR_FAMILY_NAME] || nla_strcmp(tb[CTRL_ATTR_FAMILY_NAME], FAMILY) != 0)
+                return -EPROTO;
+        *ret = nla_get_u16(tb[CTRL_ATTR_FAMILY_ID]);
+        return *ret >= NLMSG_MIN_TYPE ? 0 : -EPROTO;
+}
+
+/* The kernel numbers its families as they come. */
+static int find_family(struct nl_sock *sk, uint16_t *ret) {
+        _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1);
+
+        if (!request || nla_put_string(request, CTRL_ATTR_FAMILY_NAME, FAMILY) < 0)
+                return -ENOMEM;
+        return netlink_ask(sk, request, on_family, ret);
+}
+
+typedef struct Answer {
+        uint16_t family;
+        PciAddress pf;
+        EswitchMode mode;
+} Answer;
+
+static int on_eswitch(struct nlmsghdr *header, void *userdata) {
+        struct nlattr *tb[DEVLINK_ATTR_ESWITCH_MODE + 1];
+        Answer *a = userdata;
+        uint16_t mode;
+
+        if (header->nlmsg_type != a->family ||
+            nlmsg_parse(header, GENL_HDRLEN, tb, DEVLINK_ATTR_ESWITCH_MODE, eswitch_policy) < 0 ||
+            !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(a->pf)) != 0)
+                return -EPROTO;
+        /* Not there when the driver can only tell other things of its switch. */
+        if (!tb[DEVLINK_ATTR_ESWITCH_MODE])
+                return 0;
+        mode = nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]);
+        a->mode = mode < ELEMENTSOF(modes) ? modes[mode] : ESWITCH_UNKNOWN;
+        return 0;
+}
+
+static int ask(struct nl_sock *sk, Answer *a) {
+        _cleanup_(cleanup_nlmsg_free) struct nl_msg *request =
+                new_request(a->family, DEVLINK_CMD_ESWITCH_GET, DEVLINK_GENL_VERSION);
+
+        if (!request || nla_put_string(request, DEVLINK_ATTR_BUS_NAME, "pci") < 0 ||
+            nla_put_string(request, DEVLINK_ATTR_DEV_NAME, PCI_ADDRESS_STR(a->pf)) < 0)
+                return -ENOMEM;
+        return netlink_ask(sk, request, on_eswitch, a);
+}
+
+int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchMode mode, void *userdata),
+                void *userdata) {
+        _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
+        uint16_t family = 0;
+        int r = netlink_open(NETLINK_GENERIC, &sk);
+
+        if (r >= 0)
+                r = find_family(sk, &family);
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                Answer a = { .family = family, .pf = pfs[i] };
+
+                r = ask(sk, &a);
+                if (r != -EPROTO && r != -ENOMEM)
+                        r = 0; /* it has no devlink or no such switch, or its driver does not tell */
+                if (r == 0)
+                        tell(i, a.mode, userdata);
+        }
+        return r;
+}
+
+static bool is_representor(const Sysfs *fs, PciAddress pf, const char *netdev, unsigned vf) {
+        char path[NETDEV_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
+        const char *of_vf;
+        uint64_t number;
+
+        (void) snprintf(path, sizeof(path), "%s/%s/phys_port_name", PCI_PATH(pf, "net"), netdev);
+        /* c1pf0vf3 where the VF is of another host's PF on the same card. */
+        if (sysfs_read(fs, path, text, sizeof(text)) < 0 || strncmp(text, "pf", 2) != 0)
+                return false;
+        of_vf = strstr(text, "vf");
+        return of_vf && parse_unsigned(of_vf + 2, UINT16_MAX, &number) == 0 && number == vf;
+}
+
+bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char ret[static IF_NAMESIZE]) {
+        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pf, "net"), O_RDONLY | O_DIRECTORY);
+        char **names = NULL;
+        bool found = false;
+        size_t n = 0;
+
+        if (fd >= 0)
+                (void) list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
+        for (size_t i = 0; !found && i < n; i++) {
+                found = strlen(names[i]) < IF_NAMESIZE && is_representor(fs, pf, names[i], vf);
+                if (found)
+                        (void) snprintf(ret, IF_NAMESIZE, "%s", names[i]);
+        }
+        (void) free_names(names, n);
+        return found;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The mode of an eswitch: what is kept of it, how devlink tells it, and what stands for a VF on it. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <linux/devlink.h>
+#include <linux/genetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+
+#include "core/step.h"
+#include "host/eswitch.h"
+#include "treefixture.h"
+
+#define FAMILY_ID    21
+#define NO_MODE      UINT16_MAX
+#define PF_TEXT      "0000:01:00.0"
+#define PF_DIRECTORY "pci0000:00/0000:00:01.0/" PF_TEXT
+
+static const PciAddress pf = { .bus = 1 };
+
+typedef struct Datagram {
+        uint8_t data[512];
+        size_t size;
+} Datagram;
+
+/* The other side, as Linux 6.12's genetlink.c and devlink answer. */
+static struct {
+        int family_error, error; /* of CTRL_CMD_GETFAMILY, of DEVLINK_CMD_ESWITCH_GET */
+        const char *family, *device;
+        uint16_t family_id, mode, type; /* type: of the answer; 0: as it is */
+        size_t mode_size, id_size;
+        bool cuts_family;    /* else cut and shrink are for the other */
+        size_t cut;          /* bytes of a reply that arrive; 0: all */
+        size_t shrink;       /* as cut, and the message says that it is no longer */
+        size_t whole;        /* bytes of that reply */
+        bool says_nothing;   /* acknowledges only */
+        Datagram asked;      /* the last DEVLINK_CMD_ESWITCH_GET */
+        Datagram replies[2]; /* the answer, and that it was all */
+        unsigned n_replies, next_reply, asks;
+} kernel;
+
+static void put(Datagram *d, uint16_t type, const void *data, size_t size) {
+        struct nlattr header = { .nla_len = (uint16_t) (NLA_HDRLEN + size), .nla_type = type };
+
+        assert_true(d->size + NLA_HDRLEN + NLA_ALIGN(size) <= sizeof(d->data));
+        memcpy(d->data + d->size, &header, sizeof(header));
+        memcpy(d->data + d->size + NLA_HDRLEN, data, size);
+        d->size += NLA_HDRLEN + NLA_ALIGN(size);
+}
+
+static void put_string(Datagram *d, uint16_t type, const char *text) {
+        if (text)
+                put(d, type, text, strlen(text) + 1);
+}
+
+static Datagram *new_reply(const struct nlmsghdr *request, uint16_t type, const void *data, size_t size) {
+        Datagram *d = &kernel.replies[kernel.n_replies++];
+        struct nlmsghdr header = *request;
+
+        memset(d, 0, sizeof(*d));
+        header.nlmsg_type = type;
+        header.nlmsg_flags = 0;
+        memcpy(d->data, &header, sizeof(header));
+        memcpy(d->data + sizeof(header), data, size);
+        d->size = sizeof(header) + NLMSG_ALIGN(size);
+        return d;
+}
+
+static void end_reply(Datagram *d, bool damaged) {
+        uint32_t size = (uint32_t) d->size;
+
+        if (damaged)
+                kernel.whole = size;
+        if (damaged && kernel.shrink > 0)
+                d->size = size = (uint32_t) MIN(kernel.shrink, d->size);
+        memcpy(d->data, &size, sizeof(size));
+        if (damaged && kernel.cut > 0)
+                d->size = MIN(kernel.cut, d->size);
+}
+
+static void reply_error(const struct nlmsghdr *request, int error) {
+        struct nlmsgerr e = { .error = error, .msg = *request };
+
+        end_reply(new_reply(request, NLMSG_ERROR, &e, sizeof(e)), false);
+}
+
+static int reply_family(const struct nlmsghdr *request) {
+        Datagram *d;
+
+        if (kernel.family_error != 0)
+                return -kernel.family_error;
+        d = new_reply(request, GENL_ID_CTRL, &(struct genlmsghdr){ CTRL_CMD_NEWFAMILY, 2, 0 }, GENL_HDRLEN);
+        put_string(d, CTRL_ATTR_FAMILY_NAME, kernel.family);
+        if (kernel.family_id != 0)
+                put(d, CTRL_ATTR_FAMILY_ID, &kernel.family_id, kernel.id_size);
+        end_reply(d, kernel.cuts_family);
+        return 0;
+}
+
+static int reply_eswitch(const struct nlmsghdr *request) {
+        Datagram *d;
+
+        kernel.asks++;
+        memcpy(kernel.asked.data, request, request->nlmsg_len);
+        kernel.asked.size = request->nlmsg_len;
+        if (kernel.error != 0 || kernel.says_nothing)
+                return -kernel.error;
+        d = new_reply(request, kernel.type ?: request->nlmsg_type,
+                      &(struct genlmsghdr){ DEVLINK_CMD_ESWITCH_GET, 0, 0 }, GENL_HDRLEN);
+        put_string(d, DEVLINK_ATTR_BUS_NAME, "pci");
+        put_string(d, DEVLINK_ATTR_DEV_NAME, kernel.device);
+        if (kernel.mode != NO_MODE)
+                put(d, DEVLINK_ATTR_ESWITCH_MODE, &kernel.mode, kernel.mode_size);
+        put(d, DEVLINK_ATTR_ESWITCH_INLINE_MODE, &(uint8_t){ 0 }, 1);
+        put(d, 9999, "newer", 5);
+        end_reply(d, !kernel.cuts_family);
+        return 0;
+}
+
+static int on_send(struct nl_sock *sk, struct nl_msg *msg) {
+        struct nlmsghdr *request = nlmsg_hdr(msg);
+        bool control = request->nlmsg_type == GENL_ID_CTRL;
+
+        kernel.n_replies = kernel.next_reply = 0;
+        assert_int_equal(request->nlmsg_flags, NLM_F_REQUEST | NLM_F_ACK);
+        reply_error(request, control ? reply_family(request) : reply_eswitch(request));
+        return (int) request->nlmsg_len;
+}
+
+/* Exactly as much memory as arrives, so that the sanitizer sees one byte too many. */
+static int on_receive(struct nl_sock *sk, struct sockaddr_nl *from, unsigned char **ret, struct ucred **creds) {
+        const Datagram *d = &kernel.replies[kernel.next_reply];
+
+        assert_true(kernel.next_reply++ < kernel.n_replies); /* this would wait for ever */
+        *from = (struct sockaddr_nl){ .nl_family = AF_NETLINK };
+        *ret = malloc(d->size);
+        assert_non_null(*ret);
+        memcpy(*ret, d->data, d->size);
+        return (int) d->size;
+}
+
+/* libnl's, in its place. */
+int nl_connect(struct nl_sock *sk, int protocol) {
+        struct nl_cb *cb = nl_socket_get_cb(sk);
+
+        assert_int_equal(protocol, NETLINK_GENERIC);
+        nl_cb_overwrite_send(cb, on_send);
+        nl_cb_overwrite_recv(cb, on_receive);
+        nl_cb_put(cb);
+        return 0;
+}
+
+static int setup(void **state) {
+        memset(&kernel, 0, sizeof(kernel));
+        kernel.family = "devlink";
+        kernel.family_id = FAMILY_ID;
+        kernel.device = PF_TEXT;
+        kernel.mode_size = kernel.id_size = sizeof(uint16_t);
+        return 0;
+}
+
+static int setup_tree(void **state) {
+        Fixture *f = fixture_new(state);
+
+        tree_device(f->root, PF_DIRECTORY, "0x15b3", "0x101d", "0x020000");
+        return setup(NULL);
+}
+
+typedef struct Told {
+        unsigned n;
+        EswitchMode mode[4];
+} Told;
+
+static void tell(size_t i, EswitchMode mode, void *userdata) {
+        Told *told = userdata;
+
+        assert_int_equal(i, told->n);
+        told->mode[told->n++] = mode;
+}
+
+static void assert_told(int want, unsigned n, EswitchMode mode) {
+        Told told = { 0 };
+
+        assert_int_equal(eswitch_ask(&pf, 1, tell, &told), want);
+        assert_int_equal(told.n, n);
+        if (n > 0)
+                assert_int_equal(told.mode[0], mode);
+}
+
+static void test_modes(void **state) {
+        static const EswitchMode modes[] = { ESWITCH_LEGACY, ESWITCH_SWITCHDEV, ESWITCH_SWITCHDEV_INACTIVE };
+
+        for (kernel.mode = 0; kernel.mode < ELEMENTSOF(modes); kernel.mode++)
+                assert_told(0, 1, modes[kernel.mode]);
+        for (; kernel.mode < 6; kernel.mode++)
+                assert_told(0, 1, ESWITCH_UNKNOWN);
+        /* Its driver tells other things of it. */
+        kernel.mode = NO_MODE;
+        assert_told(0, 1, ESWITCH_UNKNOWN);
+        assert_string_equal(eswitch_mode_to_string(ESWITCH_SWITCHDEV_INACTIVE), "switchdev_inactive");
+        assert_null(eswitch_mode_to_string(ESWITCH_UNKNOWN));
+}
+
+/* Nothing but DEVLINK_CMD_ESWITCH_GET, for that device, and of the family that the kernel named. */
+static void test_request(void **state) {
+        const struct nlmsghdr *asked = (const void *) kernel.asked.data;
+        const struct genlmsghdr *header = (const void *) (kernel.asked.data + NLMSG_HDRLEN);
+        const uint8_t attributes[] = { 8,   0,   1,   0,   'p', 'c', 'i', 0,   17,  0,   2, 0, '0', '0',
+                                       '0', '0', ':', '0', '1', ':', '0', '0', '.', '0', 0, 0, 0,   0 };
+
+        kernel.family_id = 33;
+        assert_told(0, 1, ESWITCH_LEGACY);
+        assert_int_equal(asked->nlmsg_type, 33);
+        assert_int_equal(header->cmd, DEVLINK_CMD_ESWITCH_GET);
+        assert_int_equal(header->version, DEVLINK_GENL_VERSION);
+        assert_int_equal(kernel.asked.size, NLMSG_HDRLEN + GENL_HDRLEN + sizeof(attributes));
+        assert_memory_equal(kernel.asked.data + NLMSG_HDRLEN + GENL_HDRLEN, attributes, sizeof(attributes));
+}
+
+static void test_errors(void **state) {
+        static const int errors[] = { EOPNOTSUPP, ENODEV, EPERM, EBUSY, EINVAL };
+
+        for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
+                kernel.error = errors[i];
+                assert_told(0, 1, ESWITCH_UNKNOWN);
+        }
+        assert_int_equal(kernel.asks, ELEMENTSOF(errors));
+        for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
+                kernel.family_error = errors[i];
+                assert_told(-errors[i], 0, ESWITCH_UNKNOWN);
+        }
+        kernel.family_error = ENOENT; /* built without devlink */
+        assert_told(-ENOENT, 0, ESWITCH_UNKNOWN);
+        assert_int_equal(kernel.asks, ELEMENTSOF(errors));
+}
+
+/* One that has none does not keep the next from being asked. */
+static void test_several(void **state) {
+        const PciAddress pfs[] = { pf, pf, pf };
+        Told told = { 0 };
+
+        kernel.mode = DEVLINK_ESWITCH_MODE_SWITCHDEV;
+        assert_int_equal(eswitch_ask(pfs, 3, tell, &told), 0);
+        assert_int_equal(told.n, 3);
+        assert_int_equal(told.mode[2], ESWITCH_SWITCHDEV);
+        kernel.error = EOPNOTSUPP;
+        told.n = 0;
+        assert_int_equal(eswitch_ask(pfs, 3, tell, &told), 0);
+        assert_int_equal(told.n, 3);
+        assert_int_equal(eswitch_ask(pfs, 0, tell, &told), 0);
+        assert_int_equal(told.n, 3);
+}
+
+static void test_malformed(void **state) {
+        kernel.device = "0000:02:00.0"; /* an answer about another one */
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.device = NULL;
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.device = PF_TEXT;
+        kernel.mode_size = 1;
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.mode_size = 2;
+        kernel.type = FAMILY_ID + 1;
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.type = 0;
+        kernel.says_nothing = true;
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.says_nothing = false;
+        assert_told(0, 1, ESWITCH_LEGACY);
+}
+
+static void test_malformed_family(void **state) {
+        kernel.family = "nl80211";
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.family = NULL;
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.family = "devlink";
+        kernel.id_size = 1;
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.id_size = 2;
+        kernel.family_id = 0; /* not said */
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        kernel.family_id = NLMSG_MIN_TYPE - 1; /* a message of netlink itself */
+        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_int_equal(kernel.asks, 0);
+}
+
+/* Whatever is left of a message: it is told rightly or not at all, and never waited for more. */
+static void test_truncated(void **state) {
+        for (unsigned family = 0; family < 2; family++) {
+                size_t whole;
+
+                kernel.cuts_family = family;
+                kernel.cut = kernel.shrink = 0;
+                kernel.mode = DEVLINK_ESWITCH_MODE_SWITCHDEV;
+                assert_told(0, 1, ESWITCH_SWITCHDEV);
+                whole = kernel.whole;
+                for (kernel.cut = 1; kernel.cut < whole; kernel.cut++)
+                        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+                kernel.cut = 0;
+                for (kernel.shrink = NLMSG_HDRLEN; kernel.shrink < whole; kernel.shrink++) {
+                        Told told = { 0 };
+                        int r = eswitch_ask(&pf, 1, tell, &told);
+
+                        assert_true(r == 0 || r == -EPROTO);
+                        assert_int_equal(told.n, r == 0);
+                        if (r == 0)
+                                assert_true(told.mode[0] == ESWITCH_SWITCHDEV || told.mode[0] == ESWITCH_UNKNOWN);
+                }
+        }
+}
+
+static void test_representor(void **state) {
+        Fixture *f = *state;
+        char name[IF_NAMESIZE] = "none";
+
+        assert_false(eswitch_find_representor(f->fs, pf, 3, name));
+        tree_attribute(f->root, PF_TEXT, "net/eth0/phys_port_name", "p0");
+        tree_attribute(f->root, PF_TEXT, "net/eth0_13/phys_port_name", "pf0vf13");
+        tree_attribute(f->root, PF_TEXT, "net/eth1/ifindex", "7");
+        tree_attribute(f->root, PF_TEXT, "net/sf/phys_port_name", "pf0sf3");
+        tree_attribute(f->root, PF_TEXT, "net/far/phys_port_name", "c1pf0vf3");
+        tree_attribute(f->root, PF_TEXT, "net/bad/phys_port_name", "pf0vf");
+        assert_false(eswitch_find_representor(f->fs, pf, 3, name));
+        assert_string_equal(name, "none");
+        tree_attribute(f->root, PF_TEXT, "net/zeth/phys_port_name", "pf1vf3");
+        assert_true(eswitch_find_representor(f->fs, pf, 3, name));
+        assert_string_equal(name, "zeth");
+        assert_true(eswitch_find_representor(f->fs, pf, 13, name));
+        assert_string_equal(name, "eth0_13");
+}
+
+static void test_may_be(void **state) {
+        Fixture *f = *state;
+        char driver[] = "mlx5_core";
+        PciDevice dev = { .address = pf, .type = PCI_TYPE_PF, .driver = driver };
+
+        assert_false(eswitch_may_be(f->fs, &dev));
+        tree_attribute(f->root, PF_TEXT, "infiniband/mlx5_0/node_type", "1: CA");
+        assert_true(eswitch_may_be(f->fs, &dev));
+        dev.vfio = true;
+        assert_false(eswitch_may_be(f->fs, &dev));
+        dev.vfio = false;
+        dev.type = PCI_TYPE_VF;
+        assert_false(eswitch_may_be(f->fs, &dev));
+        dev.type = PCI_TYPE_PF;
+        dev.driver = NULL;
+        assert_false(eswitch_may_be(f->fs, &dev));
+}
+
+static void test_list(void **state) {
+        char driver[] = "mlx5_core";
+        PciDevice one = { .address = pf, .instance = 5, .driver = driver };
+        PciDevice two = { .address = { .bus = 2 }, .instance = 6, .driver = driver };
+        EswitchList l = { 0 };
+
+        assert_int_equal(eswitch_list_mode(NULL, &one), ESWITCH_UNKNOWN);
+        eswitch_list_add(&l, &one)->mode = ESWITCH_SWITCHDEV;
+        eswitch_list_add(&l, &two)->mode = ESWITCH_LEGACY;
+        assert_int_equal(eswitch_list_add(&l, &one)->mode, ESWITCH_SWITCHDEV);
+        assert_int_equal(l.n, 2);
+        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_SWITCHDEV);
+        /* Whoever has it now has not set it up. */
+        one.vfio = true;
+        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_UNKNOWN);
+        one.vfio = false;
+        one.driver = NULL;
+        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_UNKNOWN);
+        one.driver = driver;
+        /* Another card at that address. */
+        one.instance = 7;
+        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_UNKNOWN);
+        assert_false(eswitch_list_add(&l, &one)->asked);
+        assert_int_equal(l.n, 2);
+        eswitch_list_remove(&l, one.address);
+        assert_null(eswitch_list_find(&l, &one));
+        assert_int_equal(eswitch_list_mode(&l, &two), ESWITCH_LEGACY);
+        eswitch_list_done(&l);
+}
+
+static void assert_failure(int error, const char *found, const char *representor, const char *want) {
+        char to[] = "vlan=5";
+        const Step s = { .kind = STEP_ATTRIBUTES, .device = pf, .to = to, .vf = 3 };
+        _cleanup_free_ char *problem = NULL, *text = NULL;
+        VfAttributes v = { 0 };
+
+        assert_int_equal(vf_attributes_parse(found, &v, &problem), 0);
+        text = step_failure_in_switchdev(&s, error, &v, representor);
+        assert_string_equal(text, want);
+}
+
+static void test_failure(void **state) {
+#define FAILED "Failed to give VF 3 of " PF_TEXT " vlan=5: "
+#define SWITCHDEV                                                                                                      \
+        FAILED "the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check are set on the VF's "        \
+               "representor"
+#define REST                                                                                                           \
+        " and trust cannot be. Ask without them and set them there, or change the mode while there are no VFs: "       \
+        "devlink "                                                                                                     \
+        "dev eswitch set pci/" PF_TEXT " mode legacy."
+        assert_failure(-EOPNOTSUPP, "vlan=0", "eth0_3", SWITCHDEV ", eth0_3," REST);
+        assert_failure(-EOPNOTSUPP, "vlan=0", NULL, SWITCHDEV REST);
+        /* The PF's own interface offers nothing at all in that mode. */
+        assert_failure(-EOPNOTSUPP, "", NULL, SWITCHDEV REST);
+        /* What has other reasons. */
+        assert_failure(-EOPNOTSUPP, "trust=on", "eth0_3", FAILED "the PF's driver offers no way to set vlan=5.");
+        assert_failure(-EINVAL, "vlan=0", "eth0_3", FAILED "the PF's driver takes no such value.");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup(test_modes, setup),
+                cmocka_unit_test_setup(test_request, setup),
+                cmocka_unit_test_setup(test_errors, setup),
+                cmocka_unit_test_setup(test_several, setup),
+                cmocka_unit_test_setup(test_malformed, setup),
+                cmocka_unit_test_setup(test_malformed_family, setup),
+                cmocka_unit_test_setup(test_truncated, setup),
+                cmocka_unit_test_setup_teardown(test_representor, setup_tree, teardown),
+                cmocka_unit_test_setup_teardown(test_may_be, setup_tree, teardown),
+                cmocka_unit_test(test_list),
+                cmocka_unit_test(test_failure),
+        };
+
+        return cmocka_run_group_tests_name("eswitch", tests, NULL, NULL);
+}
