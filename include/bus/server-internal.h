@@ -32,3 +32,17 @@ int device_objects_add(Server *s);
 int allocation_objects_add(Server *s);
 int job_objects_add(Server *s);
 int log_control_add(Server *s);
+
+/* Arguments of methods of the manager. */
+Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
+/* NULL when there is none; then *ret_reply is what came of telling the caller. */
+const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);
+
+/* manager-change.c */
+int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_release(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_accept(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_clear_quarantine(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_rescan(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -2,7 +2,6 @@
 /* org.passthroughd1.Manager. */
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "bus/error.h"
 #include "bus/request.h"
@@ -18,7 +17,7 @@ static int reply_json(sd_bus_message *call, json_object *o) {
         return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
-static Verdict read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
+Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
         if (pci_address_parse(text, ret) >= 0)
                 return VERDICT_NONE;
         return refuse(ret_refusal, VERDICT_INVALID_REQUEST, NULL, "Write it as the kernel does: 0000:82:00.0.",
@@ -26,12 +25,12 @@ static Verdict read_address(const char *text, PciAddress *ret, Refusal *ret_refu
 }
 
 /* The device a method is about; replies with the refusal and returns NULL when there is none. */
-static const PciDevice *find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
+const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *dev;
         PciAddress address;
 
-        if (read_address(text, &address, &refusal) == VERDICT_NONE) {
+        if (bus_read_address(text, &address, &refusal) == VERDICT_NONE) {
                 dev = inventory_find(c->inventory, address);
                 if (dev)
                         return dev;
@@ -90,7 +89,7 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
 
         if (r < 0)
                 return r;
-        dev = find_device(call, &c, text, &r);
+        dev = bus_find_device(call, &c, text, &r);
         if (!dev)
                 return r;
         r = device_path(dev->address, &path);
@@ -143,7 +142,7 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
 
         if (r < 0)
                 return r;
-        dev = find_device(call, &c, text, &r);
+        dev = bus_find_device(call, &c, text, &r);
         return dev ? reply_json(call, json_explain(&c, dev)) : r;
 }
 
@@ -158,129 +157,6 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
             plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return reply_json(call, json_plan(&c, plan));
-}
-
-/* uid of the caller, as the bus vouches for it. Who called last is known: a bus gives a unique name but once. */
-static int sender_uid(Server *s, sd_bus_message *call, uint32_t *ret) {
-        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
-        const char *sender = sd_bus_message_get_sender(call);
-        uid_t uid;
-        int r;
-
-        if (sender && streq(sender, s->last_caller)) {
-                *ret = s->last_uid;
-                return 0;
-        }
-        r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
-        if (r >= 0)
-                r = sd_bus_creds_get_euid(creds, &uid);
-        if (r < 0)
-                return r;
-        if (sender && strlen(sender) < sizeof(s->last_caller)) {
-                strcpy(s->last_caller, sender);
-                s->last_uid = uid;
-        }
-        *ret = uid;
-        return 0;
-}
-
-static int reply_job(sd_bus_message *call, uint32_t job) {
-        _cleanup_free_ char *path = NULL;
-        int r = job_path(job, &path);
-
-        return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
-}
-
-static int method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-        _cleanup_free_ char *path = NULL, *job = NULL;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        _cleanup_request_ Request request = { 0 };
-        uint32_t owner, id;
-        const char *name;
-        int r = sd_bus_message_read(call, "s", &name);
-
-        if (r >= 0)
-                r = sender_uid(s, call, &owner);
-        if (r < 0)
-                return r;
-        /* What sd-bus asks for the other methods, without asking the bus twice who is calling. */
-        if (owner != 0 && owner != getuid())
-                return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "Access to %s.Allocate() not permitted.",
-                                         BUS_MANAGER_INTERFACE);
-        request_init(&request);
-        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE ||
-            s->callbacks->allocate(s->userdata, name, &request, owner, &id, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        r = allocation_path(name, &path);
-        if (r >= 0)
-                r = job_path(id, &job);
-        return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
-}
-
-/* Release and Accept: of an allocation, as long as it is the one of that generation. */
-static int call_tenancy(sd_bus_message *call, Server *s,
-                        Verdict (*function)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job,
-                                            Refusal *ret)) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        uint64_t generation;
-        const char *name;
-        uint32_t id;
-        int r = sd_bus_message_read(call, "st", &name, &generation);
-
-        if (r < 0)
-                return r;
-        if (function(s->userdata, name, generation, &id, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return reply_job(call, id);
-}
-
-static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-
-        return call_tenancy(call, s, s->callbacks->release);
-}
-
-static int method_accept(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-
-        return call_tenancy(call, s, s->callbacks->accept);
-}
-
-static int method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-        PlanContext c = server_context(s);
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        const PciDevice *pf;
-        const char *text;
-        uint32_t count, id;
-        int r = sd_bus_message_read(call, "su", &text, &count);
-
-        if (r < 0)
-                return r;
-        pf = find_device(call, &c, text, &r);
-        if (!pf)
-                return r;
-        if (s->callbacks->set_virtual_functions(s->userdata, pf->address, count, &id, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return reply_job(call, id);
-}
-
-/* A device in quarantine need not be there any more. */
-static int method_clear_quarantine(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        PciAddress device;
-        const char *text;
-        uint32_t id;
-        int r = sd_bus_message_read(call, "s", &text);
-
-        if (r < 0)
-                return r;
-        if (read_address(text, &device, &refusal) != VERDICT_NONE ||
-            s->callbacks->clear_quarantine(s->userdata, device, &id, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return reply_job(call, id);
 }
 
 /* The template of GetDomainXML, borrowed from the message. */
@@ -337,24 +213,6 @@ static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_er
         return sd_bus_reply_method_return(call, "s", xml);
 }
 
-static int method_rescan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-
-        if (s->callbacks->rescan(s->userdata, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return sd_bus_reply_method_return(call, NULL);
-}
-
-static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-
-        if (s->callbacks->reload(s->userdata, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return sd_bus_reply_method_return(call, NULL);
-}
-
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
         _cleanup_free_ char *text = json_describe(&c, VERSION);
@@ -379,7 +237,7 @@ static int method_get_history(sd_bus_message *call, void *userdata, sd_bus_error
 
         if (r < 0)
                 return r;
-        if (read_address(text, &device, &refusal) != VERDICT_NONE ||
+        if (bus_read_address(text, &device, &refusal) != VERDICT_NONE ||
             s->callbacks->history(s->userdata, device, MIN(max, BUS_HISTORY_MAX), &json, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return sd_bus_reply_method_return(call, "s", json);
@@ -411,19 +269,19 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, READ),
         SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("s", json), method_plan, READ),
         SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
-                                SD_BUS_RESULT("o", allocation, "o", job), method_allocate, READ),
+                                SD_BUS_RESULT("o", allocation, "o", job), bus_method_allocate, READ),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
-                                method_release, 0),
+                                bus_method_release, 0),
         SD_BUS_METHOD_WITH_ARGS("Accept", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
-                                method_accept, 0),
+                                bus_method_accept, 0),
         SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
                                 method_get_domain_xml, READ),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
-                                method_set_virtual_functions, 0),
+                                bus_method_set_virtual_functions, 0),
         SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job),
-                                method_clear_quarantine, 0),
-        SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, method_rescan, 0),
-        SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, method_reload, 0),
+                                bus_method_clear_quarantine, 0),
+        SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, bus_method_rescan, 0),
+        SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, bus_method_reload, 0),
         SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, READ),
         SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("s", json), method_describe_topology, READ),
         SD_BUS_METHOD_WITH_ARGS("GetHistory", SD_BUS_ARGS("s", device, "u", max), SD_BUS_RESULT("s", json),
