@@ -15,6 +15,7 @@ typedef enum ReportKind {
         REPORT_UNDO_FAILED, /* so did its undo: the device is not as it was */
         REPORT_CONDEMNED, /* step, which tells whether a device can be handed on, failed with error; no further step is
                              done for it, the run goes on */
+        REPORT_LOOKING,   /* about to ask what the VF of step has, which may take for ever */
         REPORT_FOUND,     /* what the VF of step has, before the first write */
         REPORT_ALL_FOUND, /* the last of these; nothing is written before the reporter has returned 0 */
 } ReportKind;

@@ -180,6 +180,9 @@ static void on_report(Job *job, const Report *report) {
         if (report->step >= job->steps->n)
                 return;
         step = &job->steps->steps[report->step];
+        /* Past its deadline nobody waits for what the VFs have, and no child is to go on. */
+        if (job->has_result && (report->kind == REPORT_FOUND || report->kind == REPORT_ALL_FOUND))
+                return;
         switch (report->kind) {
         case REPORT_STEP:
                 job->current = report->step;
@@ -195,6 +198,10 @@ static void on_report(Job *job, const Report *report) {
                 break;
         case REPORT_CONDEMNED:
                 on_condemned(job, step, report->error);
+                break;
+        case REPORT_LOOKING:
+                job->current = report->step;
+                (void) string_replace(&job->step, "look what VF %u of %s has", step->vf, PCI_ADDRESS_STR(step->device));
                 break;
         case REPORT_FOUND:
                 /* The child does the same; here it is for what people are told. */

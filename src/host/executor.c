@@ -198,6 +198,7 @@ static int tell_found(const Sysfs *fs, const StepList *steps, ReportFunction rep
 
                 if (!gives_attributes(&steps->steps[i]))
                         continue;
+                (void) report(&(Report){ .kind = REPORT_LOOKING, .step = (uint32_t) i }, userdata);
                 r = read_attributes(fs, &steps->steps[i], &found.found);
                 if (r < 0) {
                         (void) report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
