@@ -45,6 +45,17 @@ static bool is_stranger(const Allocation *holder, const PciDevice *dev, Refusal 
         return true;
 }
 
+/* Somebody else took it off the VFIO driver that it was promised on. It is told, not fought. */
+static bool was_taken(const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+        if (holder->state != ALLOCATION_READY || streq_ptr(dev->driver, holder->vfio_driver))
+                return false;
+        (void) refuse(ret, VERDICT_CONTESTED, &dev->address,
+                      "Find out who did; a restart of the daemon binds it again, a release leaves it where it is.",
+                      "%s is held by '%s', but somebody else took it off %s; it %s%s.", PCI_ADDRESS_STR(dev->address),
+                      holder->name, holder->vfio_driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
+        return true;
+}
+
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
@@ -63,6 +74,8 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                               policy_pool(c->policy, dev) ? "excluded now" : "in no pool any more", holder->name);
         if (holder && is_stranger(holder, dev, ret))
                 return DEVICE_STATE_HARDWARE_CHANGED;
+        if (holder && !withheld && was_taken(holder, dev, ret))
+                return DEVICE_STATE_CONTESTED;
         if (holder)
                 return DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
