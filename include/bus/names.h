@@ -34,15 +34,16 @@
 #define BUS_ERROR_CONFIG_REFUSED     BUS_ERROR_PREFIX "ConfigRefused"
 
 /* Keys of a request, a{sv}. Unknown keys are refused. */
-#define REQUEST_KEY_DEVICES   "devices"       /* a(su): pool and count, in slot order */
-#define REQUEST_KEY_CPUS      "cpus"          /* u: vCPUs */
-#define REQUEST_KEY_MEMORY    "memory"        /* t: bytes */
-#define REQUEST_KEY_PAGE_SIZE "page-size"     /* t: bytes */
-#define REQUEST_KEY_CELLS     "cells"         /* u */
-#define REQUEST_KEY_NUMA      "numa"          /* s: legacy, preferred, socket, required */
-#define REQUEST_KEY_PROXIMITY "proximity"     /* s: switch, root-complex, node, any */
-#define REQUEST_KEY_FORCE     "force"         /* b: the boot VGA and the console's card too */
-#define REQUEST_KEY_VFS       "vf-attributes" /* a{ss}: slot or pool to "vlan=100,trust=on" */
+#define REQUEST_KEY_DEVICES             "devices"             /* a(su): pool and count, in slot order */
+#define REQUEST_KEY_CPUS                "cpus"                /* u: vCPUs */
+#define REQUEST_KEY_MEMORY              "memory"              /* t: bytes */
+#define REQUEST_KEY_PAGE_SIZE           "page-size"           /* t: bytes */
+#define REQUEST_KEY_CELLS               "cells"               /* u */
+#define REQUEST_KEY_NUMA                "numa"                /* s: legacy, preferred, socket, required */
+#define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any */
+#define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: released when its domain is gone */
+#define REQUEST_KEY_FORCE               "force"               /* b: the boot VGA and the console's card too */
+#define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */
 
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */

@@ -67,14 +67,16 @@ typedef struct Cell {
 
 typedef struct Allocation {
         char *name;
-        char id[37];           /* UUID: also the domain's */
-        uint32_t owner;        /* uid of the caller */
-        bool forced;           /* asked for with force: that a device is the console's is no reason against it */
-        uint64_t generation;   /* counts up with every allocation of this node */
-        AllocationState state; /* as on disk: never in-use */
-        char *domain;          /* running one that has one of its devices, NULL none known; not on disk */
-        char *reason;          /* why it is in that state, a sentence; NULL in the usual ones */
-        char *vfio_driver;     /* its devices are bound to, whatever VfioDriver= says later */
+        char id[37];              /* UUID: also the domain's */
+        uint32_t owner;           /* uid of the caller */
+        bool release_with_domain; /* when the domain that ran with it is gone */
+        bool had_domain;          /* one did run with it */
+        bool forced;              /* asked for with force: that a device is the console's is no reason against it */
+        uint64_t generation;      /* counts up with every allocation of this node */
+        AllocationState state;    /* as on disk: never in-use */
+        char *domain;             /* running one that has one of its devices, NULL none known; not on disk */
+        char *reason;             /* why it is in that state, a sentence; NULL in the usual ones */
+        char *vfio_driver;        /* its devices are bound to, whatever VfioDriver= says later */
         AllocationDevice
                 *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
         size_t n_devices;

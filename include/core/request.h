@@ -49,6 +49,7 @@ typedef struct Request {
         unsigned cells;     /* guest NUMA cells; 0: as few as fit */
         NumaPolicy numa;
         Proximity proximity;
+        bool release_with_domain; /* it is released when the domain that ran with it is gone */
         bool force; /* the boot VGA and the console's card are given as well */
 } Request;
 

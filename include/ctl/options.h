@@ -29,6 +29,7 @@ typedef enum Option {
         OPTION_NUMA,
         OPTION_PROXIMITY,
         OPTION_FORCE,
+        OPTION_RELEASE_WITH_DOMAIN,
         OPTION_GENERATION,
         OPTION_TEMPLATE,
         OPTION_NO_WAIT,
@@ -46,7 +47,8 @@ typedef enum Option {
 #define OPTIONS_NODE (OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_CONFIG))
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
-         OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) | OPTION_BIT(OPTION_FORCE))
+         OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) |                           \
+         OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN))
 
 /* What the command line said. Strings belong to argv. */
 typedef struct Args {

@@ -169,6 +169,8 @@ size_t manager_active_jobs(const Manager *m);
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
+/* Of one that is ready or has failed, and that no domain runs with. */
+Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
 bool manager_is_bound(const Manager *m, const Allocation *a);

@@ -114,16 +114,29 @@ static int read_force(sd_bus_message *m, Request *r, Refusal *ret) {
         return k;
 }
 
+static int read_release_with_domain(sd_bus_message *m, Request *r, Refusal *ret) {
+        int with, k = sd_bus_message_read(m, "b", &with);
+
+        if (k >= 0)
+                r->release_with_domain = with;
+        return k;
+}
+
 static const struct {
         const char *key;
         const char *type;
         int (*read)(sd_bus_message *m, Request *r, Refusal *ret);
 } request_keys[] = {
-        { REQUEST_KEY_DEVICES, "a(su)", read_devices }, { REQUEST_KEY_CPUS, "u", read_cpus },
-        { REQUEST_KEY_MEMORY, "t", read_memory },       { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
-        { REQUEST_KEY_CELLS, "u", read_cells },         { REQUEST_KEY_NUMA, "s", read_numa },
-        { REQUEST_KEY_PROXIMITY, "s", read_proximity }, { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
+        { REQUEST_KEY_DEVICES, "a(su)", read_devices },
+        { REQUEST_KEY_CPUS, "u", read_cpus },
+        { REQUEST_KEY_MEMORY, "t", read_memory },
+        { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
+        { REQUEST_KEY_CELLS, "u", read_cells },
+        { REQUEST_KEY_NUMA, "s", read_numa },
+        { REQUEST_KEY_PROXIMITY, "s", read_proximity },
+        { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
         { REQUEST_KEY_FORCE, "b", read_force },
+        { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
 };
 
 /* One key and its variant. The message's own errors (-EBADMSG) are told apart from refusals by ret->verdict. */
@@ -156,7 +169,8 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                      "Known are devices, cpus, memory, page-size, cells, numa, proximity, vf-attributes and force.",
+                      "Known are devices, cpus, memory, page-size, cells, numa, proximity, vf-attributes, "
+                      "release-with-domain and force.",
                       "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }

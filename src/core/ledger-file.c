@@ -79,6 +79,10 @@ char *ledger_file_format(const Allocation *a) {
         json_object_object_add(o, "name", json_string_or_null(a->name));
         json_object_object_add(o, "id", json_object_new_string(a->id));
         json_object_object_add(o, "owner", json_object_new_int64(a->owner));
+        if (a->release_with_domain)
+                json_object_object_add(o, "release_with_domain", json_object_new_boolean(true));
+        if (a->had_domain)
+                json_object_object_add(o, "had_domain", json_object_new_boolean(true));
         if (a->forced)
                 json_object_object_add(o, "forced", json_object_new_boolean(true));
         json_object_object_add(o, "generation", json_object_new_uint64(a->generation));
@@ -313,6 +317,8 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_string(o, "reason", true, &a->reason);
         r = r ?: get_string(o, "vfio_driver", false, &a->vfio_driver);
         r = r ?: get_number(o, "owner", UINT32_MAX, &owner);
+        r = r ?: get_flag(o, "release_with_domain", &a->release_with_domain);
+        r = r ?: get_flag(o, "had_domain", &a->had_domain);
         r = r ?: get_flag(o, "forced", &a->forced);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: get_number(o, "page_size", REQUEST_MEMORY_MAX, &a->page_size);

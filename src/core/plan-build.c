@@ -128,6 +128,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         }
         a->page_size = p->request->page_size;
         a->forced = p->request->force;
+        a->release_with_domain = p->request->release_with_domain;
         v = vf_identity_merge(a, p->context, p->request, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;

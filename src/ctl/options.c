@@ -42,6 +42,8 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0, "legacy, preferred, socket or required" },
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_TEXT, "LIMIT", 0,
                                "GPU to NIC: switch, root-complex, node, any" },
+        [OPTION_RELEASE_WITH_DOMAIN] = { "--release-with-domain", 0, OPTION_TYPE_FLAG, NULL, 0,
+                                         "Release it when the domain that ran with it is gone" },
         [OPTION_FORCE] = { "--force", 0, OPTION_TYPE_FLAG, NULL, 0, "The boot VGA and the console's card too" },
         [OPTION_GENERATION] = { "--generation", 0, OPTION_TYPE_NUMBER, "N", UINT64_MAX,
                                 "Only if it still is of this generation" },

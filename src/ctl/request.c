@@ -120,10 +120,14 @@ typedef struct RequestOption {
 } RequestOption;
 
 static const RequestOption request_options[] = {
-        { OPTION_CPUS, REQUEST_KEY_CPUS, 'u' },           { OPTION_MEMORY, REQUEST_KEY_MEMORY, 't' },
-        { OPTION_PAGE_SIZE, REQUEST_KEY_PAGE_SIZE, 't' }, { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
-        { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },           { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
+        { OPTION_CPUS, REQUEST_KEY_CPUS, 'u' },
+        { OPTION_MEMORY, REQUEST_KEY_MEMORY, 't' },
+        { OPTION_PAGE_SIZE, REQUEST_KEY_PAGE_SIZE, 't' },
+        { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
+        { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
+        { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },
+        { OPTION_RELEASE_WITH_DOMAIN, REQUEST_KEY_RELEASE_WITH_DOMAIN, 'b' },
 };
 
 static int append_option(const Args *args, const RequestOption *o, sd_bus_message *m) {

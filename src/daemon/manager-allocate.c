@@ -357,19 +357,24 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
         return v;
 }
 
-Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
-        Allocation *a = ledger_find(m->node.ledger, name);
+Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
         Verdict v;
 
-        manager_look_for_guests(m);
-        v = manager_check_tenancy(m, a, name, generation, ret);
-        if (v != VERDICT_NONE)
-                return v;
         if (manager_refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         manager_publish_allocation(m, a);
         v = manager_check_use(m, a, USE_RELEASE, ret);
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
+}
+
+Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        Allocation *a;
+        Verdict v;
+
+        manager_look_for_guests(m);
+        a = ledger_find(m->node.ledger, name);
+        v = manager_check_tenancy(m, a, name, generation, ret);
+        return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
 }
 
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {

@@ -30,6 +30,25 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                          a->name);
         if (m->announced)
                 server_allocation_changed(m->server, a->name);
+        /* On disk, so that it counts also when both end at the same time. */
+        if (domain && a->release_with_domain && !a->had_domain) {
+                a->had_domain = true;
+                manager_set_state(m, a, a->state, a->reason);
+        }
+}
+
+/* Whoever asked for it wanted it for that domain and no longer. */
+static void release_abandoned(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+
+        if (!m->announced || !a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
+                return;
+        log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                 "The domain that ran with '%s' is gone, releasing it as was asked for.", a->name);
+        if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
+                log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
+                         refusal.message);
 }
 
 static void set_foreign(Manager *m, PciAddress address, const char *domain) {
@@ -90,6 +109,7 @@ void manager_look_for_guests(Manager *m) {
                 Allocation *a = m->node.ledger->allocations[i];
 
                 set_domain(m, a, find_domain(guests, a));
+                release_abandoned(m, a);
         }
         look_for_foreign(m, guests);
 }

@@ -79,4 +79,20 @@ ok(rescan(), 'it ends');
 is(device($bus, $vf)->{state}, 'available', 'and the VF is on the market again');
 is(release($bus, 'guest'), 'done', 'a release looks for itself whether the guest still runs');
 
+# Asked for with the allocation: it goes with the domain.
+for my $away (0, 1) {
+        my $what = $away ? 'with its domain, while the daemon is away' : 'with its domain';
+        is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30, 'release-with-domain' => 1), 'done', "$what: a GPU");
+        ok(rescan(), "$what: before there is one");
+        is(allocation_state($bus, 'guest'), 'ready', "$what: nothing happens");
+        fault('set proc/4242/comm qemu-system-x86', 'set run/libvirt/qemu/md-worker.xml ' . status($gpu));
+        ok(rescan(), "$what: it runs");
+        is(allocation_state($bus, 'guest'), 'in-use', "$what: in use");
+        daemon('stop') if $away;
+        fault('remove proc/4242');
+        $away ? start_again($bus, $what) : ok(rescan(), "$what: it ends");
+        ok(wait_until(sub { allocation_state($bus, 'guest') eq 'gone' }), "$what: released");
+        is(driver_of($gpu), 'nvidia', "$what: and back");
+}
+
 done_testing();
