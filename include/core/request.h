@@ -50,7 +50,7 @@ typedef struct Request {
         NumaPolicy numa;
         Proximity proximity;
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
-        bool force; /* the boot VGA and the console's card are given as well */
+        bool force;               /* the boot VGA and the console's card are given as well */
 } Request;
 
 /* Defaults: nothing wanted, legacy, any. */

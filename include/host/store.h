@@ -3,8 +3,8 @@
 
 /*
  * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename
- * commits a whole claim; STATE/quarantine/ADDRESS.json, the same for what is left of one; and STATE/generation, a number
- * no generation handed out so far exceeds. Formats are private (core/ledger-file.c).
+ * commits a whole claim; STATE/quarantine/ADDRESS.json, the same for what is left of one; and STATE/generation, a
+ * number no generation handed out so far exceeds. Formats are private (core/ledger-file.c).
  */
 
 #include "core/ledger.h"

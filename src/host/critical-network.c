@@ -37,7 +37,7 @@ static int stands_on_switch(const Critical *c, const char *link, bool *ret) {
 
 static int mark_interface(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = NULL, *through = NULL;
-        bool on_switch;
+        bool on_switch = false;
         int r;
 
         if (strchr(name, '/'))

@@ -173,7 +173,7 @@ like($log, qr/^Removed \Q$file\E/m, 'which is said');
 
 reload(pools('VirtualFunctions=4'), 'wanted again');
 $stamp = stamp();
-reload(pools('VirtualFunctions=2') . "[Exclude]\nMatch=addres=$pf\n", 'held back');
+reload(pools('VirtualFunctions=2') . "[Exclude]\nMatch=where=$pf\n", 'held back');
 is(stamp(), $stamp, 'what was written stays');
 
 # ---- somebody else's file

@@ -180,7 +180,7 @@ static void test_unknown(void **state _unused_) {
 }
 
 static void test_held_back(void **state _unused_) {
-        static const char config[] = POOL("VirtualFunctions=4\n") "[Exclude]\nMatch=addres=0000:05:00.0\n";
+        static const char config[] = POOL("VirtualFunctions=4\n") "[Exclude]\nMatch=where=0000:05:00.0\n";
         _cleanup_node_ TestNode *t = one_card();
 
         assert_int_equal(inventory_finish(t->inventory), 0);
