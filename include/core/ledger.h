@@ -122,8 +122,10 @@ const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
 int ledger_set_foreign(Ledger *l, PciAddress address, const char *message);
 /* NULL when none has. */
 const Foreign *ledger_find_foreign(const Ledger *l, PciAddress address);
-/* VERDICT_NONE when it is neither withheld, nor in quarantine, nor somebody else's guest has it. */
+/* VERDICT_NONE when it is not. */
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
+/* The same, and it is neither in quarantine, nor has somebody else's guest it. */
+Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret);
 
 /* Takes over a, which has one device; what was known of that device is replaced. */
 int ledger_quarantine(Ledger *l, Allocation *a);

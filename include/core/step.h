@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * What is to be done to hardware, as a list of single writes in order, each with its undo: from and to are swapped.
- * Decided here, done by host/executor.h. Every step says what must be true afterwards, so a step whose outcome is
- * already there is skipped and a list can be run again after a crash.
+ * What is to be done to hardware, as a list of single steps in order. What changes something has its undo, to with
+ * from, or what was found, in its place; a reset has none. Decided here, done by host/executor.h. Every step says what
+ * must be true afterwards, so a step whose outcome is already there is skipped and a list can be run again after a
+ * crash.
  */
 
 #include "core/allocation.h"
@@ -30,6 +31,10 @@ typedef struct Step {
         char *from, *to;
         unsigned vf; /* of STEP_ATTRIBUTES and STEP_OFFERED: index of the VF of device, which is its PF */
 } Step;
+
+static inline bool step_gives_attributes(const Step *s) {
+        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_OFFERED;
+}
 
 typedef struct StepList {
         Step *steps;
@@ -61,14 +66,15 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * The way back from what inv says they are to prior driver and override. scrub: first what a guest may have had is
  * reset and looked at; a device that fails there is condemned, it stays where it is and the others go on. A device that
  * is on a driver of the host is back already, whichever that is. Devices that are gone, or have another card at their
- * address, are left out, also when they go meanwhile. AFTER_RELEASE_KEEP: no steps when all are on the VFIO driver.
+ * address, are left out, also when they go meanwhile. AFTER_RELEASE_KEEP: those that are
+ * all on the VFIO driver stay there.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
  * From the number of VFs that inv says pf has to count: autoprobe off, those that are there off their drivers and away,
- * then the others, each with its attributes as far as the PF offers them (count of them, or NULL). None when it has
- * just so many. Undone, the VFs are made again with the drivers and overrides that they had; what the hardware or
- * others gave them (IOMMU group, MAC, GUID) may be another.
+ * then the others, each with its attributes as far as the PF offers them (count of them, or NULL). Where it
+ * has just so many, only these. Undone, the VFs are made again with the drivers and overrides that they had; what the
+ * hardware or others gave them (IOMMU group, MAC, GUID) may be another.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);

@@ -56,6 +56,8 @@ static inline bool vf_attributes_have(const VfAttributes *v, VfAttribute a) {
 void vf_attributes_put(VfAttributes *v, VfAttribute a, uint64_t value);
 /* Those of over replace those of v. */
 void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
+/* mask, and those that a write of one of them may change as well: priority and protocol go with their VLAN. */
+unsigned vf_attributes_touched(unsigned mask);
 /* Leaves only those of mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
 /* The bits of a that b has not, or with another value. */

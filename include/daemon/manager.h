@@ -47,6 +47,7 @@ typedef struct ManagerJob {
         AllocationState before; /* of the allocation, where a failed release goes back to */
         bool starting;          /* one of those that start waits for */
         bool resumed;   /* it went on with what an earlier run began: undoing it does not bring back the beginning */
+        bool unsaved;   /* a device of it is in quarantine, and a restart would not know */
         bool timed_out; /* its device is stuck until the child is gone */
         PciAddress *devices; /* out of circulation while it runs, when no allocation has them */
         size_t n_devices;
@@ -202,8 +203,9 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 /* manager-quarantine.c */
 /* JobKind.condemned of jobs that hand back an allocation: the device is in quarantine from now on. */
 void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
-/* The same for each device of a whose pool wants that after every use (OneTimeUse=). */
-void manager_quarantine_used(Manager *m, const Allocation *a);
+/* The same for each device of a whose pool wants that after every use (OneTimeUse=). Negative: a restart would not know
+ * of one. */
+int manager_quarantine_used(Manager *m, const Allocation *a);
 /* An admin has looked: it goes back to where it came from, and on the market. */
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 
@@ -231,6 +233,9 @@ void manager_find_moved(Manager *m);
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* manager-sriov.c */
+/* VFs that are there and that nobody has get who they are, where they lack it: a crash may have come before that. True
+ * when a job was started. */
+bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
 /* VFs on a PF that has none, as VirtualFunctions= wants them. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* From any number to any other, where nobody uses those that are there. */

@@ -65,9 +65,8 @@ AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, Devic
         return &a->devices[a->n_devices++];
 }
 
-static int copy_device(Allocation *to, const AllocationDevice *d) {
-        AllocationDevice *copy = allocation_add_device(to, d->address, d->role);
-        const AllocationDevice *from = d;
+static int copy_device(Allocation *to, const AllocationDevice *from) {
+        AllocationDevice *copy = allocation_add_device(to, from->address, from->role);
 
         if (!copy)
                 return -ENOMEM;

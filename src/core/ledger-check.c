@@ -15,6 +15,15 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
 
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
         const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
+
+        return w ? refuse(ret, w->verdict, &address,
+                          w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
+                                                      : "Wait for the job to end.",
+                          "%s", w->message)
+                 : VERDICT_NONE;
+}
+
+Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
         const Foreign *foreign = l->n_foreign > 0 ? ledger_find_foreign(l, address) : NULL;
         const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
 
@@ -24,11 +33,7 @@ Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret)
         if (q)
                 return refuse(ret, VERDICT_QUARANTINED, &address,
                               "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
-        return w ? refuse(ret, w->verdict, &address,
-                          w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
-                                                      : "Wait for the job to end.",
-                          "%s", w->message)
-                 : VERDICT_NONE;
+        return ledger_check_withheld(l, address, ret);
 }
 
 /*
@@ -51,7 +56,7 @@ static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevic
                                       "%s shares IOMMU group %d with %s, which '%s' holds.",
                                       PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
                                       holder->name);
-                v = ledger_check_withheld(l, member->address, ret);
+                v = ledger_check_kept(l, member->address, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }
@@ -66,7 +71,7 @@ static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, Pci
                 return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that one first.",
                               "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
-                return ledger_check_withheld(l, physfn, ret);
+                return ledger_check_kept(l, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
                 return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release those first.",
                               "%u of its VFs are in allocations.", ledger_pf_use(l, address));
@@ -80,10 +85,10 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
 
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
-        v = ledger_check_withheld(l, dev->address, ret);
+        v = ledger_check_kept(l, dev->address, ret);
         for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined + l->n_foreign > 0 && i < dev->n_vfs;
              i++)
-                v = ledger_check_withheld(l, dev->vfs[i], ret);
+                v = ledger_check_kept(l, dev->vfs[i], ret);
         if (v != VERDICT_NONE)
                 return v;
         v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);

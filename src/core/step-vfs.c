@@ -33,26 +33,25 @@ static int remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
         return r < 0 ? r : step_list_add(l, STEP_REMOVE_VFS, pf->address, from, "0");
 }
 
+/* 1. Before VFs are made, also by an undo: it has no effect on existing ones (domain.md C7). 2. The kernel knows no way
+ * from one number to another but through none (C2). 3. */
+static int change_number(StepList *l, const Inventory *inv, const PciDevice *pf, unsigned count) {
+        char to[COUNT_MAX];
+        int r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
+
+        if (r == 0 && pf->n_virtfns > 0)
+                r = remove_vfs(l, inv, pf);
+        (void) snprintf(to, sizeof(to), "%u", count);
+        return r < 0 || count == 0 ? r : step_list_add(l, STEP_NUMVFS, pf->address, "0", to);
+}
+
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        char to[COUNT_MAX];
         int r = l ? 0 : -ENOMEM;
 
-        if (r == 0 && pf->n_virtfns == count) {
-                *ret = TAKE_PTR(l);
-                return 0;
-        }
-        /* 1. Before VFs are made, also by an undo: it has no effect on existing ones (domain.md C7). */
-        if (r == 0)
-                r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
-        /* 2. The kernel knows no way from one number to another but through none (C2). */
-        if (r == 0 && pf->n_virtfns > 0)
-                r = remove_vfs(l, inv, pf);
-        /* 3. */
-        (void) snprintf(to, sizeof(to), "%u", count);
-        if (r == 0 && count > 0)
-                r = step_list_add(l, STEP_NUMVFS, pf->address, "0", to);
+        if (r == 0 && pf->n_virtfns != count)
+                r = change_number(l, inv, pf, count);
         for (unsigned i = 0; r == 0 && attributes && i < count; i++)
                 r = step_list_add_attributes(l, STEP_OFFERED, pf->address, i, &attributes[i]);
         if (r < 0)

@@ -188,7 +188,7 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
 
         if (!vf || !d->has_baseline || vf->vf_index < 0)
                 return 0;
-        vf_attributes_keep(&baseline, d->attributes.set);
+        vf_attributes_keep(&baseline, vf_attributes_touched(d->attributes.set));
         return step_list_add_attributes(l, STEP_OFFERED, d->physfn, vf->vf_index, &baseline);
 }
 

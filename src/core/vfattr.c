@@ -63,6 +63,11 @@ void vf_attributes_merge(VfAttributes *v, const VfAttributes *over) {
                         vf_attributes_put(v, a, over->value[a]);
 }
 
+unsigned vf_attributes_touched(unsigned mask) {
+        return mask & VF_ATTRIBUTE_BIT(VF_VLAN) ? mask | VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL)
+                                                : mask;
+}
+
 void vf_attributes_keep(VfAttributes *v, unsigned mask) {
         v->set &= mask;
 }

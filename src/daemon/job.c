@@ -142,10 +142,6 @@ static void set_result(Job *job, JobResult result) {
         job->callbacks->on_result(job, result, job->userdata);
 }
 
-static bool is_about_attributes(const Step *step) {
-        return step->kind == STEP_ATTRIBUTES || step->kind == STEP_OFFERED;
-}
-
 static void close_go(Job *job) {
         cleanup_close(&job->go);
         job->go = -1;
@@ -161,7 +157,7 @@ static void let_go_on(Job *job, bool may) {
 static char *failure(Job *job, const Step *step, const Report *report) {
         const char *representor = report->representor[0] ? report->representor : NULL;
 
-        if (!is_about_attributes(step))
+        if (!step_gives_attributes(step))
                 return step_failure(step, report->error, NULL);
         if (representor || job->callbacks->is_switchdev(job, step->device, job->userdata))
                 return step_failure_in_switchdev(step, report->error, &report->found, representor);
@@ -180,8 +176,9 @@ static void on_report(Job *job, const Report *report) {
         if (report->step >= job->steps->n)
                 return;
         step = &job->steps->steps[report->step];
-        /* Past its deadline nobody waits for what the VFs have, and no child is to go on. */
-        if (job->has_result && (report->kind == REPORT_FOUND || report->kind == REPORT_ALL_FOUND))
+        /* Past its deadline it is where it was then, and no child is to go on. */
+        if (job->has_result && report->kind != REPORT_FAILED && report->kind != REPORT_UNDO_FAILED &&
+            report->kind != REPORT_CONDEMNED)
                 return;
         switch (report->kind) {
         case REPORT_STEP:
@@ -189,8 +186,7 @@ static void on_report(Job *job, const Report *report) {
                 job->n_begun = report->step + 1;
                 free(job->step);
                 job->step = step_describe(step);
-                if (!job->has_result)
-                        job->callbacks->on_step(job, job->userdata);
+                job->callbacks->on_step(job, job->userdata);
                 break;
         case REPORT_FAILED:
                 free(job->message);

@@ -352,8 +352,12 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
         if (a->domain && !m->guests_unread)
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut it down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
-        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+        /* What hangs may be about a VF and yet be the PF's. */
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
                 v = ledger_check_withheld(m->node.ledger, a->devices[i].address, ret);
+                if (v == VERDICT_NONE && a->devices[i].is_vf)
+                        v = ledger_check_withheld(m->node.ledger, a->devices[i].physfn, ret);
+        }
         return v;
 }
 
@@ -385,8 +389,13 @@ static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult re
                 (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
+                if (manager_quarantine_used(m, a) < 0 || mj->unsaved) {
+                        job_set_message(mj->job, "A device is in quarantine, but that could not be written to disk. "
+                                                 "Release it again.");
+                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                        return JOB_FAILED_DIRTY;
+                }
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);
-                manager_quarantine_used(m, a);
                 forget(m, a);
                 break;
         case JOB_FAILED:

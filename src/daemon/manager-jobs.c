@@ -222,6 +222,13 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
                               "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
         }
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (job_is_stuck(m->jobs[i].job) && streq(job_subject(m->jobs[i].job), subject)) {
+                        step_list_free(steps);
+                        return refuse(ret, VERDICT_STUCK, NULL,
+                                      "The journal says what it hangs in; a reboot ends it for sure.",
+                                      "The kernel has not come back from the job before on %s.", subject);
+                }
         r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);
         if (r >= 0 && ARRAY_RESERVE(m->jobs, m->n_jobs) < 0)
                 r = -ENOMEM;

@@ -13,31 +13,36 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
 
 static const JobKind clear_kind = { .verb = "clear-quarantine", .finished = clear_finished };
 
-static void quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
+/* In memory whatever the disk says; 0 when a restart knows it too. */
+static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
         PciAddress address = d->address;
         int r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
-                         "Failed to write that %s is in quarantine, a restart would forget it: %m",
-                         PCI_ADDRESS_STR(address));
+                         "Failed to write that %s is in quarantine: %m", PCI_ADDRESS_STR(address));
         if (rest && ledger_quarantine(m->node.ledger, rest) == 0)
                 TAKE_PTR(rest);
+        else
+                return -ENOMEM;
         manager_record(m, HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address),
                        evidence);
         manager_publish_devices(m, &address, 1);
+        return r;
 }
 
 void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
         const Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
         const AllocationDevice *d = a ? allocation_find_device(a, step->device) : NULL;
 
-        if (d)
-                quarantine(m, a, d, message);
+        if (d && quarantine(m, a, d, message) < 0)
+                manager_find_job(m, job_id(mj->job))->unsaved = true;
 }
 
-void manager_quarantine_used(Manager *m, const Allocation *a) {
+int manager_quarantine_used(Manager *m, const Allocation *a) {
+        int r = 0;
+
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
                 const Pool *pool = d->pool ? config_find_pool(m->node.config, d->pool) : NULL;
@@ -51,9 +56,11 @@ void manager_quarantine_used(Manager *m, const Allocation *a) {
                     ledger_find_quarantined(m->node.ledger, d->address))
                         continue;
                 if (string_replace(&evidence, "'%s' had it, and pool '%s' wants each looked at after use.", a->name,
-                                   pool->name) >= 0)
-                        quarantine(m, a, d, evidence);
+                                   pool->name) < 0 ||
+                    quarantine(m, a, d, evidence) < 0)
+                        r = -EIO;
         }
+        return r;
 }
 
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret) {

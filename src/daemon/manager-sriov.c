@@ -91,7 +91,7 @@ static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret
         for (size_t i = 0; v == VERDICT_NONE && i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(m->node.inventory, pf->vfs[i]);
 
-                v = ledger_check_withheld(m->node.ledger, pf->vfs[i], ret);
+                v = ledger_check_kept(m->node.ledger, pf->vfs[i], ret);
                 if (v == VERDICT_NONE && vf && !pci_device_driver_is_harmless(vf))
                         v = refuse(ret, VERDICT_BUSY, &vf->address,
                                    "Make sure that the host does not need it, and unbind its driver.",
@@ -158,6 +158,18 @@ static int read_again(Manager *m, PciAddress address) {
         return r;
 }
 
+/* Of one that is there already only when nobody has it, nor can meet it. */
+static bool may_identify(const Manager *m, const PciDevice *pf, unsigned index) {
+        const PciDevice *vf = NULL;
+
+        for (size_t i = 0; !vf && i < pf->n_vfs; i++) {
+                vf = inventory_find(m->node.inventory, pf->vfs[i]);
+                vf = vf && vf->vf_index == (int) index ? vf : NULL;
+        }
+        return vf && !vf->driver && !ledger_holder(m->node.ledger, vf->address) &&
+               ledger_check_kept(m->node.ledger, vf->address, NULL) == VERDICT_NONE;
+}
+
 /* Who each VF is while no allocation has it, and what its pool says: the same after each boot. */
 static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned count, VfAttributes **ret) {
         const Pool *pool = policy_vf_pool(m->node.policy, pf);
@@ -165,6 +177,8 @@ static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned cou
         int r = attributes ? 0 : -ENOMEM;
 
         for (unsigned i = 0; r == 0 && i < count; i++) {
+                if (pf->n_virtfns == count && (mlx4_is_pf(pf) || !may_identify(m, pf, i)))
+                        continue;
                 r = vf_identity_stable(m->identity, pf, i, &attributes[i]);
                 if (r == 0 && pool)
                         vf_attributes_merge(&attributes[i], &pool->attributes);
@@ -182,6 +196,19 @@ static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32
             steps_set_vfs(m->node.inventory, pf, count, attributes, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &set_vfs_kind, PCI_ADDRESS_STR(pf->address), steps, &pf->address, 1, ret_job, ret);
+}
+
+bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
+        _cleanup_refusal_ Refusal ignored = { 0 };
+        _cleanup_free_ VfAttributes *attributes = NULL;
+        bool any = false;
+
+        if (m->node.ledger->read_only || attributes_of_vfs(m, pf, (unsigned) pf->n_virtfns, &attributes) < 0)
+                return false;
+        for (size_t i = 0; i < pf->n_virtfns; i++)
+                any |= attributes[i].set != 0;
+        return any && check_hanging(m, pf, &ignored) == VERDICT_NONE &&
+               start_vfs(m, pf, (unsigned) pf->n_virtfns, ret_job, &ignored) == VERDICT_NONE;
 }
 
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
@@ -286,6 +313,15 @@ static void tell_arrived(Manager *m, PciAddress address) {
                 manager_arrived(m, pf->vfs[i]);
 }
 
+static bool changes_number(const Job *job) {
+        const StepList *steps = job_steps(job);
+
+        for (size_t i = 0; i < steps->n; i++)
+                if (steps->steps[i].kind == STEP_NUMVFS || steps->steps[i].kind == STEP_REMOVE_VFS)
+                        return true;
+        return false;
+}
+
 static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         PciAddress address = mj->devices[0];
 
@@ -296,6 +332,8 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
                                PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) ledger_contest(m->node.ledger, address, 0, NULL);
+        if (!changes_number(mj->job))
+                return result;
         if (!m->announced)
                 m->vfs_unread = true;
         else

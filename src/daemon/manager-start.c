@@ -115,8 +115,10 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         const Pool *pool = pf ? policy_vf_pool(m->node.policy, pf) : NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        if (!pool || pf->n_vfs == pool->virtual_functions)
+        if (!pool)
                 return false;
+        if (pf->n_vfs == pool->virtual_functions)
+                return pf->n_vfs == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
         if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
                 return true;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),

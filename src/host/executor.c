@@ -124,7 +124,7 @@ static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *f
 
         if (r < 0)
                 return r;
-        vf_attributes_keep(&back, to.set);
+        vf_attributes_keep(&back, vf_attributes_touched(to.set));
         return back.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &back) : 0;
 }
 
@@ -148,15 +148,11 @@ static const struct {
         [STEP_OFFERED] = { run_offered, undo_attributes, false },
 };
 
-static bool gives_attributes(const Step *s) {
-        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_OFFERED;
-}
-
 /* Its device, or the VF of it that the step is about. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY);
 
-        return fd == -ENOENT || (gives_attributes(s) && !sriov_has_vf(fs, s->device, s->vf));
+        return fd == -ENOENT || (step_gives_attributes(s) && !sriov_has_vf(fs, s->device, s->vf));
 }
 
 /* What became of a step, to be undone by. */
@@ -196,7 +192,7 @@ static int tell_found(const Sysfs *fs, const StepList *steps, ReportFunction rep
                 Report found = { .kind = REPORT_FOUND, .step = (uint32_t) i };
                 int r;
 
-                if (!gives_attributes(&steps->steps[i]))
+                if (!step_gives_attributes(&steps->steps[i]))
                         continue;
                 (void) report(&(Report){ .kind = REPORT_LOOKING, .step = (uint32_t) i }, userdata);
                 r = read_attributes(fs, &steps->steps[i], &found.found);
@@ -233,7 +229,7 @@ static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, c
                         void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
 
-        if (gives_attributes(s) && error == -EOPNOTSUPP)
+        if (step_gives_attributes(s) && error == -EOPNOTSUPP)
                 (void) eswitch_find_representor(fs, s->device, s->vf, failed.representor);
         (void) report(&failed, userdata);
 }

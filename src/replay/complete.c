@@ -165,7 +165,6 @@ static int complete_device(Completion *c, int fd, const char *device, const char
         return r < 0 ? r : complete_driver(c, fd, path);
 }
 
-/* Every real directory below path that has the name of a PCI function. depth is bounded by what was unpacked. */
 /* A device is below its host bridge or another device; mlx4 lists its VFs by address somewhere else (iov/). */
 static bool has_devices(const char *path) {
         const char *name = strrchr(path, '/');
@@ -175,6 +174,7 @@ static bool has_devices(const char *path) {
         return strncmp(name, "pci", 3) == 0 || pci_address_parse(name, &address) >= 0;
 }
 
+/* Every real directory below path that has the name of a PCI function. depth is bounded by what was unpacked. */
 static int complete_below(Completion *c, int fd, const char *path) {
         _cleanup_(cleanup_closedir) DIR *d = fdopendir(fd);
         const struct dirent *entry;

@@ -79,6 +79,23 @@ is(release($bus, 'guest'), 'done', 'it fell off the bus');
 is_deeply([quarantined()], [$bad], 'and is in quarantine');
 like(device($bus, $bad)->{reason}, qr/all ones/, 'with the evidence');
 
+# ---- it cannot be reset, and then the release fails
+
+is(clear($bad), 'done', 'two faults: none is in quarantine');
+is(allocate($bus, 'guest', gpu => 2), 'done', 'two faults: two GPUs');
+my @two = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };
+fault('reset', 'fail 1 ENOTTY', 'fail 3 EIO');
+is(release($bus, 'guest'), 'failed', 'two faults: the release fails');
+fault('reset');
+is_deeply([quarantined()], [$two[0]], 'two faults: one is in quarantine');
+is(clear($two[0]), 'org.passthroughd1.Error.Unavailable', 'two faults: it cannot be cleared before it is released');
+is(release($bus, 'guest'), 'done', 'two faults: and it can be released');
+is(clear($_), 'done', 'two faults: cleared') for quarantined();
+fault("set $path/config " . ("\xff" x 64));
+is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU that does not answer');
+is(release($bus, 'guest'), 'done', 'is released');
+is_deeply([quarantined()], [$bad], 'and in quarantine');
+
 # ---- refusals
 
 is(clear('0000:00:00.0'), 'org.passthroughd1.Error.WrongState', 'what is not in quarantine cannot leave it');

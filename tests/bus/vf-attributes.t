@@ -168,6 +168,7 @@ $before = tree();
 fault('reset', 'unkillable 2');
 is(with_attributes('guest', { ethernet => 1 })->{result}, 'timeout', 'hangs: the job ends');
 is(device($bus, $pf{ethernet})->{state}, 'stuck', 'hangs: its PF is stuck');
+like(release($bus, 'guest'), qr/^\Q$pf{ethernet}\E is stuck: /, 'hangs: what it hangs in may still come, so it is not released') for 1, 2;
 is(allocate($bus, 'other', igb => 1, infiniband => 1), 'done', 'hangs: others are served');
 is(release($bus, 'other'), 'done', 'hangs: and released');
 fault('release');
@@ -175,6 +176,32 @@ ok(wait_until(sub { device($bus, $pf{ethernet})->{state} ne 'stuck' }), 'hangs: 
 fault('reset');
 is(release($bus, 'guest'), 'done', 'hangs: then it can be released');
 same_tree($before, 'hangs: and all is as before');
+
+# ---- made, and killed before they are told who they are
+
+sub boot { is(daemon('stop'), 0, 'killed: a boot'); fault(map { ("write sys/bus/pci/devices/$_/sriov_numvfs 0") } values %pf); return }
+configure($pools);
+boot();
+is(daemon('start'), 0, 'killed: the daemon is back from it');
+my $identified = all();
+boot();
+fault('reset', map { "kill $_ after" } 1 .. 12);
+daemon('start');
+fault('reset');
+daemon('stop', 'KILL');
+is(daemon('start'), 0, 'killed: the daemon is back');
+$bus = Bus->new->listen;
+is_deeply(all(), $identified, 'killed: each VF is who it was all the same');
+
+# ---- a VLAN takes its priority along
+
+configure($pools =~ s/(Pool ethernet\]\n)/$1VfAttributes=vlan=5 qos=3\n/r);
+$bus = Bus->new->listen;
+is(kernel('ethernet', 0)->{vlan}, '5 3 802.1q', 'VLAN: of the pool');
+is(with_attributes('guest', { ethernet => 1 }, ethernet0 => 'vlan=0')->{result}, 'done', 'VLAN: none is asked for');
+is(kernel('ethernet', 0)->{vlan}, '0 0 802.1q', 'VLAN: and none is there');
+is(release($bus, 'guest'), 'done', 'VLAN: released');
+is(kernel('ethernet', 0)->{vlan}, '5 3 802.1q', 'VLAN: both are back');
 
 # ---- always the same, when the pool says so; a pool of others' VFs is left alone
 
