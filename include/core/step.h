@@ -16,12 +16,15 @@ typedef enum StepKind {
         STEP_UNBIND,     /* leave driver from; being on driver to already (may be NULL) is as good */
         STEP_BIND,       /* drivers_probe until bound to driver to; its override is set */
         STEP_AUTOPROBE,  /* sriov_drivers_autoprobe: from, to "0" or "1" */
+        STEP_NOTE,       /* changes nothing: what VF vf of the device has is what an undo gives it again */
         STEP_REMOVE_VFS, /* sriov_numvfs: from the count to "0"; no VF has a driver */
         STEP_NUMVFS,     /* sriov_numvfs: from "0" to the count */
         STEP_RESET,      /* reset by the kernel's way, where it has one */
         STEP_CHECK,      /* config space answers */
         STEP_ATTRIBUTES, /* attributes of VF vf of the device, as text: from (NULL: what is found) to to */
         STEP_OFFERED,    /* the same, without those that the PF does not offer */
+        STEP_IDENTITY,   /* the same, and a failure is told and costs the VF nothing else */
+        STEP_RESTORE,    /* as STEP_ATTRIBUTES; a VF that does not get back what it had is condemned */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -29,11 +32,21 @@ typedef struct Step {
         StepKind kind;
         PciAddress device;
         char *from, *to;
-        unsigned vf; /* of STEP_ATTRIBUTES and STEP_OFFERED: index of the VF of device, which is its PF */
+        /* Of STEP_NOTE and those that give attributes device is the PF, vf the index of its VF, and target that VF, of
+         * STEP_RESTORE.
+         */
+        unsigned vf;
+        PciAddress target;
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
-        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_OFFERED;
+        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_OFFERED || s->kind == STEP_IDENTITY ||
+               s->kind == STEP_RESTORE;
+}
+
+/* What cannot be handed on when it fails. */
+static inline PciAddress step_condemned(const Step *s) {
+        return s->kind == STEP_RESTORE ? s->target : s->device;
 }
 
 typedef struct StepList {
@@ -48,7 +61,7 @@ StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
 
-/* STEP_ATTRIBUTES, STEP_OFFERED: no step when there are none. */
+/* Those that give attributes: no step when there are none. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
 
 /* Of STEP_OFFERED: now that it is known what the VF has, nothing else is to be given. 0 or -ENOMEM. */

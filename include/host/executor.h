@@ -25,7 +25,7 @@ typedef struct Report {
         uint32_t kind;
         uint32_t step;                 /* index into the list */
         int32_t error;                 /* negative errno */
-        VfAttributes found;            /* REPORT_FOUND, and REPORT_FAILED of a step that gives attributes */
+        VfAttributes found;            /* REPORT_FOUND; REPORT_FAILED, _CONDEMNED of a step that gives attributes */
         char representor[IF_NAMESIZE]; /* REPORT_FAILED of such a step, where its VF has one; else "" */
 } Report;
 

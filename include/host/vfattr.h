@@ -17,8 +17,8 @@
  */
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret);
 /*
- * Those of want that are other now, in one go where that is possible, read back afterwards. 0 unchanged, 1 changed.
- * -EOPNOTSUPP: one of them is not offered, nothing was written. -EIO: the kernel said yes, and it is not so. Else the
- * kernel's errno.
+ * Those of wanted that are other now, a VLAN without priority and protocol with none and the usual, in one go where
+ * that is possible, read back afterwards. 0 unchanged, 1 changed. -EOPNOTSUPP: one of them is not offered, nothing was
+ * written. -EIO: the kernel said yes, and it is not so. Else the kernel's errno.
  */
-int vf_attributes_write(const Sysfs *fs, PciAddress pf, unsigned vf, const VfAttributes *want);
+int vf_attributes_write(const Sysfs *fs, PciAddress pf, unsigned vf, const VfAttributes *wanted);

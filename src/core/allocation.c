@@ -111,10 +111,18 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) 
         return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
 }
 
+/* A VF is one of its PF: the same address may be another PF's after a boot. */
+static bool is_same_vf(const AllocationDevice *d, const PciDevice *dev) {
+        if (!d->is_vf || dev->type != PCI_TYPE_VF)
+                return !d->is_vf && dev->type != PCI_TYPE_VF;
+        return pci_address_equal(d->physfn, dev->physfn) &&
+               (d->vf_index < 0 || dev->vf_index < 0 || d->vf_index == dev->vf_index);
+}
+
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev) {
         bool same_serial = d->serial != 0 && dev->serial_known && dev->serial == d->serial;
 
-        return !d->lost && dev->vendor == d->vendor && dev->device == d->device &&
+        return !d->lost && is_same_vf(d, dev) && dev->vendor == d->vendor && dev->device == d->device &&
                dev->subsystem_vendor == d->subsystem_vendor && dev->subsystem_device == d->subsystem_device &&
                (same_serial || (streq_ptr(dev->path, d->path) && !allocation_device_differs(d, dev)));
 }

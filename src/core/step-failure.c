@@ -47,7 +47,8 @@ static const struct {
         { STEP_ATTRIBUTES, EIO,
           "the kernel took it, but shows another value; the PF's firmware or another program set it." },
         { STEP_ATTRIBUTES, ENODEV, "the PF has no such VF any more." },
-        { STEP_ATTRIBUTES, EPERM, "the kernel does not allow it; the daemon needs CAP_NET_ADMIN." },
+        { STEP_ATTRIBUTES, EPERM,
+          "the driver or the card's firmware does not allow it, or the daemon has no CAP_NET_ADMIN." },
         { STEP_ATTRIBUTES, EINVAL, "the PF's driver takes no such value." },
         { STEP_ATTRIBUTES, EPROTONOSUPPORT, "the PF's driver knows no such VLAN protocol." },
         { STEP_ATTRIBUTES, EOPNOTSUPP, "the PF's driver has no way to set one of these." },
@@ -70,7 +71,7 @@ static char *lacking(const Step *s, const VfAttributes *found) {
 char *step_failure(const Step *s, int error, const VfAttributes *found) {
         _cleanup_free_ char *missing = error == -EOPNOTSUPP ? lacking(s, found) : NULL;
         _cleanup_free_ char *what = step_describe(s);
-        StepKind kind = s->kind == STEP_OFFERED ? STEP_ATTRIBUTES : s->kind;
+        StepKind kind = step_gives_attributes(s) ? STEP_ATTRIBUTES : s->kind;
         const char *cause = NULL;
         char *text = NULL;
 

@@ -20,6 +20,18 @@ static int strip_vf(StepList *l, const PciDevice *vf) {
         return r;
 }
 
+/* Who they are goes as well; not all drivers know it still when VFs are made again. */
+static int note_vfs(StepList *l, const PciDevice *pf) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && pci_device_is_nic(pf) && i < pf->n_virtfns; i++) {
+                r = step_list_add(l, STEP_NOTE, pf->address, NULL, NULL);
+                if (r == 0)
+                        l->steps[l->n - 1].vf = (unsigned) i;
+        }
+        return r;
+}
+
 static int remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
         char from[COUNT_MAX];
         int r = 0;
@@ -29,6 +41,8 @@ static int remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
 
                 r = vf ? strip_vf(l, vf) : 0;
         }
+        if (r == 0)
+                r = note_vfs(l, pf);
         (void) snprintf(from, sizeof(from), "%zu", pf->n_virtfns);
         return r < 0 ? r : step_list_add(l, STEP_REMOVE_VFS, pf->address, from, "0");
 }
@@ -53,7 +67,7 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
         if (r == 0 && pf->n_virtfns != count)
                 r = change_number(l, inv, pf, count);
         for (unsigned i = 0; r == 0 && attributes && i < count; i++)
-                r = step_list_add_attributes(l, STEP_OFFERED, pf->address, i, &attributes[i]);
+                r = step_list_add_attributes(l, STEP_IDENTITY, pf->address, i, &attributes[i]);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

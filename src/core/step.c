@@ -82,6 +82,9 @@ char *step_describe(const Step *s) {
         case STEP_AUTOPROBE:
                 (void) string_replace(&text, "set driver autoprobe of VFs of %s to %s", address, s->to);
                 break;
+        case STEP_NOTE:
+                (void) string_replace(&text, "note what VF %u of %s has", s->vf, address);
+                break;
         case STEP_REMOVE_VFS:
                 (void) string_replace(&text, "remove the %s VFs of %s", s->from, address);
                 break;
@@ -96,6 +99,8 @@ char *step_describe(const Step *s) {
                 break;
         case STEP_ATTRIBUTES:
         case STEP_OFFERED:
+        case STEP_IDENTITY:
+        case STEP_RESTORE:
                 if (*s->to)
                         (void) string_replace(&text, "give VF %u of %s %s", s->vf, address, s->to);
                 else
@@ -134,8 +139,9 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
 
         if (!vf || a->domain)
                 return 0;
-        vf_attributes_keep(&generated, d->generated);
-        vf_attributes_keep(&wanted, ~d->generated);
+        /* What the PF offered once it has to offer again: it is what the allocation says that the VF has. */
+        vf_attributes_keep(&generated, d->has_baseline ? 0 : d->generated);
+        vf_attributes_keep(&wanted, ~generated.set);
         /* Where nobody can tell which VF of its PF it is, nothing is made up; a step for what was asked for says so. */
         if (vf->vf_index < 0)
                 generated.set = 0;
@@ -181,19 +187,8 @@ static bool must_return(const Allocation *a, const AllocationDevice *d, const Pr
         return now->there && !now->with_host && !streq_ptr(d->prior_driver, a->vfio_driver);
 }
 
-/* Whatever becomes of the device: nobody else is to meet with what this allocation gave it. */
-static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
-        const PciDevice *vf = inventory_find(inv, d->address);
-        VfAttributes baseline = d->baseline;
-
-        if (!vf || !d->has_baseline || vf->vf_index < 0)
-                return 0;
-        vf_attributes_keep(&baseline, vf_attributes_touched(d->attributes.set));
-        return step_list_add_attributes(l, STEP_OFFERED, d->physfn, vf->vf_index, &baseline);
-}
-
 static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
-                            const Inventory *inv, const Present *now) {
+                            const Present *now) {
         bool returns = must_return(a, d, now);
 
         switch (kind) {
@@ -203,8 +198,6 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
         case STEP_UNBIND:
                 return returns && now->on_vfio ? step_list_add(l, kind, d->address, a->vfio_driver, d->prior_driver)
                                                : 0;
-        case STEP_OFFERED:
-                return now->there ? restore_attributes(l, d, inv) : 0;
         default:
                 /* Driverless is where a work that was cut short leaves a device, its VFIO driver also its home. */
                 return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
@@ -235,11 +228,27 @@ static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
         return true;
 }
 
+/* Whatever becomes of the VF: nobody else is to meet with what this allocation gave it. */
+static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *vf = inventory_find(inv, d->address);
+        VfAttributes baseline = d->baseline;
+        size_t n = l->n;
+        int r;
+
+        if (!vf || !d->has_baseline)
+                return 0;
+        vf_attributes_keep(&baseline, vf_attributes_touched(d->attributes.set));
+        r = step_list_add_attributes(l, STEP_RESTORE, d->physfn, (unsigned) vf->vf_index, &baseline);
+        if (l->n > n)
+                l->steps[n].target = d->address;
+        return r;
+}
+
 /* While it is still with VFIO: the host's driver is not to meet with what a guest left behind. */
 static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         int r = 0;
 
-        if (!now->there || !now->on_vfio || d->role == DEVICE_ROLE_HELD)
+        if (!now->on_vfio || d->role == DEVICE_ROLE_HELD)
                 return 0;
         r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
         return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, NULL, NULL);
@@ -247,12 +256,13 @@ static int scrub_device(StepList *l, const AllocationDevice *d, const Present *n
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {
         /*
-         * 1. Allow the driver it came from, by name: that works where its ids would not, as for a VF of a PF with
-         * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c) or a device another driver's new_id would
-         * catch. 2. Unbind all before binding any: while a member is on VFIO and in use the kernel refuses host drivers
-         * in its group. 3. VFs as they were before a driver sees them. 4. Give each back to its driver.
+         * 1. Reset it, and give VFs back what they had, before any driver sees them. 2. Allow the driver it came from,
+         * by name: that works where its ids would not, as for a VF of a PF with autoprobe off (pci_device_can_probe()
+         * in the kernel's pci-driver.c) or a device another driver's new_id would catch. 3. Unbind all before binding
+         * any: while a member is on VFIO and in use the kernel refuses host drivers in its group. 4. Give each back to
+         * its driver.
          */
-        static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_OFFERED, STEP_BIND };
+        static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         bool keep;
         int r = 0;
@@ -262,17 +272,19 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
         l->gone_is_done = true;
         /* What is not whole cannot be kept as it is. */
         keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
-        for (size_t i = 0; r == 0 && scrub && i < a->n_devices; i++) {
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
 
-                r = scrub_device(l, &a->devices[i], &now);
+                if (now.there && scrub)
+                        r = scrub_device(l, &a->devices[i], &now);
+                if (now.there && r == 0)
+                        r = restore_attributes(l, &a->devices[i], inv);
         }
-        for (size_t k = 0; k < ELEMENTSOF(order); k++)
+        for (size_t k = 0; k < ELEMENTSOF(order) && !keep; k++)
                 for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                         Present now = present(a, &a->devices[i], inv);
 
-                        if (!keep || order[k] == STEP_OFFERED)
-                                r = add_release_step(l, order[k], a, &a->devices[i], inv, &now);
+                        r = add_release_step(l, order[k], a, &a->devices[i], &now);
                 }
         /* 5. The override as it was; this does not unbind. */
         for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++) {

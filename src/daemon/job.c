@@ -164,8 +164,9 @@ static char *failure(Job *job, const Step *step, const Report *report) {
         return step_failure(step, report->error, &report->found);
 }
 
-static void on_condemned(Job *job, const Step *step, int error) {
-        _cleanup_free_ char *message = step_failure(step, error, NULL);
+static void on_condemned(Job *job, const Step *step, const Report *report) {
+        _cleanup_free_ char *message =
+                step_failure(step, report->error, step_gives_attributes(step) ? &report->found : NULL);
 
         job->callbacks->on_condemned(job, step, message ?: "Out of memory.", job->userdata);
 }
@@ -193,7 +194,7 @@ static void on_report(Job *job, const Report *report) {
                 job->message = failure(job, step, report);
                 break;
         case REPORT_CONDEMNED:
-                on_condemned(job, step, report->error);
+                on_condemned(job, step, report);
                 break;
         case REPORT_LOOKING:
                 job->current = report->step;

@@ -34,7 +34,7 @@ static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d
 
 void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
         const Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
-        const AllocationDevice *d = a ? allocation_find_device(a, step->device) : NULL;
+        const AllocationDevice *d = a ? allocation_find_device(a, step_condemned(step)) : NULL;
 
         if (d && quarantine(m, a, d, message) < 0)
                 manager_find_job(m, job_id(mj->job))->unsaved = true;

@@ -10,13 +10,16 @@
 #include "daemon/manager.h"
 #include "host/holders.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
 
 #define REMEDY_CHANGE "'passthroughctl sriov PF NUMBER' changes it when nobody uses them."
 
 static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static const JobKind set_vfs_kind = { .verb = "set-vfs", .finished = vfs_finished };
+static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+
+static const JobKind set_vfs_kind = { .verb = "set-vfs", .condemned = not_identified, .finished = vfs_finished };
 
 /* One that hangs has the kernel's lock: the next one would only wait with it. */
 static Verdict check_hanging(const Manager *m, const PciDevice *pf, Refusal *ret) {
@@ -311,6 +314,13 @@ static void tell_arrived(Manager *m, PciAddress address) {
 
         for (size_t i = 0; m->announced && pf && i < pf->n_vfs; i++)
                 manager_arrived(m, pf->vfs[i]);
+}
+
+/* They are made all the same: who gets one gives it what was asked for, or is told that it cannot be had. */
+static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
+        const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
+
+        log_full(LOG_WARNING, 0, &fields, "VF %u of %s is left as it was made: %s", step->vf, fields.device, message);
 }
 
 static bool changes_number(const Job *job) {

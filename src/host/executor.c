@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <time.h>
 
 #include "host/driver.h"
 #include "host/eswitch.h"
@@ -83,10 +85,28 @@ static int run_check(const Sysfs *fs, const Step *s, VfAttributes *found _unused
         return reset_check(fs, s->device);
 }
 
+/* How long the interface of a PF may take to come after its driver: IPoIB is a module of its own. */
+#define OFFER_WAIT_MSEC     5000
+#define OFFER_INTERVAL_MSEC 50
+
+/* Whether something of the PF is to be waited for: sysfs tells nobody when it comes. */
+static bool may_come(const Sysfs *fs, const Step *s) {
+        char class[SYSFS_ATTRIBUTE_MAX];
+
+        return (s->kind == STEP_ATTRIBUTES || s->kind == STEP_RESTORE) &&
+               sysfs_read(fs, PCI_PATH(s->device, "class"), class, sizeof(class)) >= 0 &&
+               (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
+}
+
 /* What the VF has that the step is about; found.set is empty where its PF offers nothing. */
 static int read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        const struct timespec interval = { .tv_nsec = OFFER_INTERVAL_MSEC * 1000000 };
         int r = vf_attributes_read(fs, s->device, s->vf, found);
 
+        for (int i = 0; r == -EOPNOTSUPP && i < OFFER_WAIT_MSEC / OFFER_INTERVAL_MSEC && may_come(fs, s); i++) {
+                (void) nanosleep(&interval, NULL);
+                r = vf_attributes_read(fs, s->device, s->vf, found);
+        }
         if (r != -EOPNOTSUPP)
                 return r;
         *found = (VfAttributes){ 0 };
@@ -128,31 +148,47 @@ static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *f
         return back.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &back) : 0;
 }
 
+static int run_note(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = read_attributes(fs, s, found);
+
+        /* A link that leads nowhere is no VF to be given anything. */
+        if (r == -ENODEV)
+                return 0;
+        return r < 0 ? r : found->set != 0;
+}
+
+static int undo_note(const Sysfs *fs, const Step *s, const VfAttributes *found) {
+        return vf_attributes_write(fs, s->device, s->vf, found);
+}
+
 static const struct {
         int (*run)(const Sysfs *fs, const Step *s, VfAttributes *found);
         int (*undo)(const Sysfs *fs, const Step *s, const VfAttributes *found);
         /* A write that fails may have had its effect all the same, so the failed step is undone too, unless it sees to
          * that itself. */
         bool undoes_itself;
-        bool condemns; /* a failure is the device's, not the run's; there is nothing to undo */
+        bool condemns; /* a failure is the device's, not the run's, and is left as it is */
 } step_table[_STEP_KIND_MAX] = {
         [STEP_OVERRIDE] = { run_override, undo_override, false },
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
+        [STEP_NOTE] = { run_note, undo_note, true },
         [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
         [STEP_RESET] = { run_reset, NULL, true, true },
         [STEP_CHECK] = { run_check, NULL, true, true },
         [STEP_ATTRIBUTES] = { run_attributes, undo_attributes, false },
         [STEP_OFFERED] = { run_offered, undo_attributes, false },
+        [STEP_IDENTITY] = { run_offered, undo_attributes, false, true },
+        [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
 };
 
 /* Its device, or the VF of it that the step is about. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY);
 
-        return fd == -ENOENT || (step_gives_attributes(s) && !sriov_has_vf(fs, s->device, s->vf));
+        return fd == -ENOENT || (step_gives_attributes(s) && s->vf != UINT_MAX && !sriov_has_vf(fs, s->device, s->vf));
 }
 
 /* What became of a step, to be undone by. */
@@ -171,7 +207,7 @@ static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const
                 const Step *s = &steps->steps[i];
                 int r;
 
-                if (step_table[s->kind].condemns ||
+                if (done[i].condemned || !step_table[s->kind].undo ||
                     (!done[i].changed && (i != failed || step_table[s->kind].undoes_itself)))
                         continue;
                 r = step_table[s->kind].undo(fs, s, &done[i].found);
@@ -219,7 +255,8 @@ static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done
 
 static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
         for (size_t i = 0; i < at; i++)
-                if (done[i].condemned && pci_address_equal(steps->steps[i].device, steps->steps[at].device))
+                if (done[i].condemned && steps->steps[i].kind != STEP_IDENTITY &&
+                    pci_address_equal(step_condemned(&steps->steps[i]), steps->steps[at].device))
                         return true;
         return false;
 }
@@ -248,7 +285,10 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
                         continue;
                 r = run_step(fs, steps, i, &done[i]);
                 if (done[i].condemned) {
-                        (void) report(&(Report){ .kind = REPORT_CONDEMNED, .step = (uint32_t) i, .error = r },
+                        (void) report(&(Report){ .kind = REPORT_CONDEMNED,
+                                                 .step = (uint32_t) i,
+                                                 .error = r,
+                                                 .found = done[i].found },
                                       userdata);
                         continue;
                 }

@@ -302,12 +302,10 @@ static const struct Put {
         { VF_ATTRIBUTE_BIT(VF_LINK), put_link_state },
 };
 
-/* What is set together with a change and not named in it: as it is, but no priority without a VLAN. */
+/* What is set together with a change and not named in it: as it is. */
 static VfAttributes complete(const VfAttributes *now, const VfAttributes *change) {
         VfAttributes v = *now;
 
-        if (vf_attributes_have(change, VF_VLAN) && change->value[VF_VLAN] == 0)
-                v.value[VF_QOS] = v.value[VF_PROTOCOL] = 0;
         vf_attributes_merge(&v, change);
         return v;
 }

@@ -81,14 +81,28 @@ static int write_ways(const VfTarget *t, const State *now, const VfAttributes *w
         return 0;
 }
 
-int vf_attributes_write(const Sysfs *fs, PciAddress pf, unsigned vf, const VfAttributes *want) {
+/* A VLAN that is named without them has no priority and the usual protocol, not those of the VLAN before. */
+static VfAttributes whole_vlan(const VfAttributes *want, const State *s) {
+        static const VfAttribute with[] = { VF_QOS, VF_PROTOCOL };
+        VfAttributes whole = *want;
+
+        for (size_t i = 0; vf_attributes_have(want, VF_VLAN) && i < ELEMENTSOF(with); i++)
+                if (!vf_attributes_have(want, with[i]) && vf_attributes_have(&s->all, with[i]))
+                        vf_attributes_put(&whole, with[i], 0);
+        return whole;
+}
+
+int vf_attributes_write(const Sysfs *fs, PciAddress pf, unsigned vf, const VfAttributes *wanted) {
         const VfTarget t = { fs, pf, vf };
+        VfAttributes whole;
+        const VfAttributes *want = &whole;
         unsigned bits;
         State s;
         int r = read_state(&t, &s);
 
         if (r < 0)
                 return r;
+        whole = whole_vlan(wanted, &s);
         bits = vf_attributes_differ(want, &s.all);
         if (bits == 0)
                 return 0;

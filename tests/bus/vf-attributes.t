@@ -193,6 +193,33 @@ is(daemon('start'), 0, 'killed: the daemon is back');
 $bus = Bus->new->listen;
 is_deeply(all(), $identified, 'killed: each VF is who it was all the same');
 
+# ---- a change of their number that fails: they are who they were
+
+my $failing = tree();
+for my $n (1 .. 6) {
+        fault('reset', "fail $n ENOSPC");
+        my $reply = $bus->call('SetVirtualFunctions', 'su', $pf{ethernet}, 2);
+        my $result = $reply->{error} // $bus->result($reply->{body}[0]);
+        fault('reset');
+        last if $result eq 'done';
+        same_tree($failing, "VFs, write $n fails: they are made again as they were");
+}
+is_deeply($bus->result($bus->call('SetVirtualFunctions', 'su', $pf{ethernet}, 4)->{body}[0]), 'done', 'VFs: four again');
+same_tree($failing, 'VFs: as they were');
+
+# ---- refused when they are made: they are there all the same
+
+boot();
+fault('reset', map { "fail $_ EOPNOTSUPP" } 12);
+is(daemon('start'), 0, 'one that cannot be told: the daemon starts');
+fault('reset');
+$bus = Bus->new->listen;
+is(scalar(grep { ($_->{pool} // '') ne '' } @{ describe($bus)->{devices} }), 20, 'one that cannot be told: all VFs are there');
+like(slurp("$ENV{NODE_TMP}/daemon.log"), qr/^VF \d of 0000:\S+ is left as it was made: Failed to give VF/m, 'one that cannot be told: that is told');
+restart();
+$bus = Bus->new->listen;
+is_deeply(all(), $identified, 'one that cannot be told: the next start makes up for it');
+
 # ---- a VLAN takes its priority along
 
 configure($pools =~ s/(Pool ethernet\]\n)/$1VfAttributes=vlan=5 qos=3\n/r);
@@ -202,6 +229,9 @@ is(with_attributes('guest', { ethernet => 1 }, ethernet0 => 'vlan=0')->{result},
 is(kernel('ethernet', 0)->{vlan}, '0 0 802.1q', 'VLAN: and none is there');
 is(release($bus, 'guest'), 'done', 'VLAN: released');
 is(kernel('ethernet', 0)->{vlan}, '5 3 802.1q', 'VLAN: both are back');
+is(with_attributes('guest', { ethernet => 1 }, ethernet0 => 'vlan=100')->{result}, 'done', 'VLAN: another one is asked for');
+is(kernel('ethernet', 0)->{vlan}, '100 0 802.1q', 'VLAN: without the priority of the one before');
+is(release($bus, 'guest'), 'done', 'VLAN: released');
 
 # ---- always the same, when the pool says so; a pool of others' VFs is left alone
 
@@ -216,5 +246,19 @@ for my $round (1, 2) {
         is_deeply(kernel('igb', 0), $stable->{igb0}, "external, $round: nor written");
         is(release($bus, 'guest'), 'done', "stable, $round: released");
 }
+
+# ---- the interface of a PF is away
+
+configure($pools);
+$bus = Bus->new->listen;
+
+my $net = readlink("$pci/$pf{ethernet}") =~ s{^(?:\.\./)+}{sys/}r . '/net';
+is(with_attributes('guest', { ethernet => 2 }, ethernet0 => 'vlan=66 trust=on')->{result}, 'done', 'away: two VFs');
+my @vfs = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };
+my ($name) = map { s{.*/}{}r } glob "$pci/$pf{ethernet}/net/*";
+fault("remove $net/$name");
+is(release($bus, 'guest'), 'done', 'away: they are released');
+is_deeply([sort map { $_->{address} } @{ describe($bus)->{quarantine} }], [sort @vfs], 'away: and nobody else gets what they had');
+like(device($bus, $vfs[0])->{reason}, qr/offers no way to set .*; is its network interface there\?/, 'away: it says why');
 
 done_testing();

@@ -129,7 +129,7 @@ static void test_ethernet(void **state) {
                      "mac=02:00:00:00:ab:01 vlan=4094 qos=7 protocol=802.1ad trust=on spoof-check=off min-rate=100 "
                      "max-rate=25000 link=down");
         kernel.netdevs[3].vfs[1].link = IFLA_VF_LINK_STATE_ENABLE;
-        assert_int_equal(write_text(f, 1, "link=up vlan=4094"), 0);
+        assert_int_equal(write_text(f, 1, "link=up vlan=4094 qos=7 protocol=802.1ad"), 0);
         assert_int_equal(kernel.sets, 0);
         assert_datagram(&kernel.get, "28000000 12000500 00000000 03000000 00000000 00000000 08001d00 09000000");
 }
@@ -165,7 +165,9 @@ static void test_set_vlan(void **state) {
 
         kernel.netdevs[3].vfs[0].qos = 3;
         assert_int_equal(write_text(f, 0, "vlan=100"), 1);
-        assert_request(SETLINK("38", "03") "18001680 14000180 10000200 00000000 64000000 03000000");
+        /* The priority of the VLAN before does not stay. */
+        assert_request(SETLINK("38", "03") "18001680 14000180 10000200 00000000 64000000 00000000");
+        kernel.netdevs[3].vfs[0].qos = 3;
         assert_int_equal(write_text(f, 0, "protocol=802.1ad"), 1);
         assert_request(SETLINK("40", "03") "20001680 1c000180 18000c80 14000100 00000000 64000000 03000000 88a80000");
         assert_int_equal(write_text(f, 0, "protocol=802.1q qos=5"), 1);
