@@ -21,7 +21,7 @@ typedef struct Mlx4 {
         unsigned num_vfs;  /* of each card; 0: no options are wanted */
         char *text;        /* the fragment for modprobe.d, NULL: none */
         bool unknown;      /* what is wanted cannot be told: the fragment that is there stays */
-        char *problem;     /* why there are no options though VFs are wanted, and what to do, sentences; or NULL */
+        char *problem;     /* why they are not written though VFs are wanted, and what to do, sentences; or NULL */
         ConfigPlace place; /* of the line that the problem is about */
         char *file;        /* set by who wrote text there; NULL: nobody did */
 } Mlx4;

@@ -6,7 +6,6 @@
 
 #include "core/policy.h"
 
-bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 /* The host's display, which force gives away all the same. */
 bool policy_is_display(const Policy *p, const PciDevice *dev);
 /* Excluded or the host's own. */

@@ -37,6 +37,8 @@ DEFINE_CLEANUP(Policy *, policy_free)
 /* After the device got another driver: what its group may do hangs on that. The cost is that of the group. */
 void policy_recheck(Policy *p, const PciDevice *dev);
 
+/* An [Exclude] line has it. */
+bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 /* NULL when the device is in no pool. */
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
 /* In a pool, and neither excluded nor the host's own. Whether it can be had is policy_check()'s to say. */
@@ -64,5 +66,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
 
 /* The pool that wants VFs on this PF and how many (VirtualFunctions=), or NULL. */
 const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
+/* The one that would, did the host not need the PF now; NULL for one that is excluded, which it does not want. */
+const Pool *policy_withheld_vf_pool(const Policy *p, const PciDevice *pf);
 /* The pool that leaves the VFs of this PF to somebody else (VirtualFunctions=external), or NULL. */
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf);

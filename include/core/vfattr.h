@@ -12,18 +12,20 @@
 #include "util/cleanup.h"
 
 typedef enum VfAttribute {
-        VF_MAC,         /* 48 bits, first octet highest; 0: none is given by the PF */
-        VF_VLAN,        /* 0 to 4094; 0: none, the guest may tag */
-        VF_QOS,         /* 0 to 7, priority of that VLAN */
-        VF_PROTOCOL,    /* VfProtocol of that VLAN */
-        VF_TRUST,       /* 0, 1 */
-        VF_SPOOF_CHECK, /* 0, 1 */
-        VF_MIN_RATE,    /* Mbit/s, 0: none */
-        VF_MAX_RATE,    /* Mbit/s, 0: none */
-        VF_LINK,        /* VfLink; InfiniBand: the link policy */
-        VF_NODE_GUID,   /* 64 bits, as written: first octet highest; 0: none */
-        VF_PORT_GUID,   /* of the first port; further ports have the following numbers */
-        VF_PKEY,        /* mlx4: partition key that the guest sees first, 16 bits */
+        VF_MAC,              /* 48 bits, first octet highest; 0: none is given by the PF */
+        VF_VLAN,             /* 0 to 4094; 0: none, the guest may tag */
+        VF_QOS,              /* 0 to 7, priority of that VLAN */
+        VF_PROTOCOL,         /* VfProtocol of that VLAN */
+        VF_TRUST,            /* 0, 1 */
+        VF_SPOOF_CHECK,      /* 0, 1 */
+        VF_MIN_RATE,         /* Mbit/s, 0: none */
+        VF_MAX_RATE,         /* Mbit/s, 0: none */
+        VF_LINK,             /* VfLink; InfiniBand: the link policy */
+        VF_NODE_GUID,        /* 64 bits, as written: first octet highest; 0: none */
+        VF_PORT_GUID,        /* of its first port that is InfiniBand */
+        VF_SECOND_PORT_GUID, /* mlx4: of the second one */
+        VF_PKEY,             /* mlx4: partition key that the guest sees first at the port of VF_PORT_GUID, 16 bits */
+        VF_SECOND_PORT_PKEY, /* mlx4: at that of VF_SECOND_PORT_GUID */
         _VF_ATTRIBUTE_MAX,
 } VfAttribute;
 const char *vf_attribute_to_string(VfAttribute a);
@@ -48,7 +50,9 @@ typedef struct VfAttributes {
 
 #define VF_ATTRIBUTE_BIT(a) (1U << (a))
 /* Who it is: two VFs never have the same. */
-#define VF_IDENTITY_BITS    (VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_NODE_GUID) | VF_ATTRIBUTE_BIT(VF_PORT_GUID))
+#define VF_GUID_BITS                                                                                                   \
+        (VF_ATTRIBUTE_BIT(VF_NODE_GUID) | VF_ATTRIBUTE_BIT(VF_PORT_GUID) | VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID))
+#define VF_IDENTITY_BITS (VF_ATTRIBUTE_BIT(VF_MAC) | VF_GUID_BITS)
 
 static inline bool vf_attributes_have(const VfAttributes *v, VfAttribute a) {
         return v->set & VF_ATTRIBUTE_BIT(a);
@@ -65,8 +69,9 @@ unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 
 /*
  * "mac=02:00:00:00:00:01 vlan=100 qos=3 protocol=802.1ad trust=on spoof-check=off min-rate=100 max-rate=1000 link=auto
- * node-guid=02:00:00:00:00:00:00:01 port-guid=... pkey=0x8001", terms in any order, spaces or commas between. On
- * -EINVAL *ret_problem is a sentence that the caller frees, *ret untouched. -ENOMEM.
+ * node-guid=02:00:00:00:00:00:00:01 port-guid=... second-port-guid=... pkey=0x8001 second-port-pkey=...", terms in any
+ * order, spaces or commas between. On -EINVAL *ret_problem is a sentence that the caller frees, *ret untouched.
+ * -ENOMEM.
  */
 int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem);
 /*

@@ -17,10 +17,10 @@
 Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r, Refusal *ret);
 
 /*
- * After that, once a has its id: makes up what its VFs lack of MAC, node GUID and port GUID, and the link policy "auto"
- * that goes with a GUID; tells so in AllocationDevice.generated. What a VF can have hangs on its class; one whose PF is
- * left to others (VirtualFunctions=external) gets nothing. node: what tells this machine from all others, and stays.
- * a is not in the ledger yet. VERDICT_LIMIT: out of memory.
+ * After that, once a has its id: makes up what its VFs lack of MAC, node GUID and port GUIDs, and the link policy
+ * "auto" that goes with a GUID; tells so in AllocationDevice.generated. What a VF can have hangs on its class and card;
+ * one whose PF is left to others (VirtualFunctions=external) gets nothing. node: what tells this machine from all
+ * others, and stays. a is not in the ledger yet. VERDICT_LIMIT: out of memory.
  */
 Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const char *node, Refusal *ret);
 
@@ -29,7 +29,7 @@ Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const char *node
 int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, VfAttributes *ret);
 
 /*
- * MAC, node GUID and port GUID from a seed, others with each attempt: locally administered, none zero or a group's. The
- * seven numbers after a node GUID are free for its ports, the first of which is the port GUID.
+ * MAC, node GUID and port GUIDs from a seed, others with each attempt: locally administered, none zero or a group's.
+ * The seven numbers after a node GUID are free for its ports, the first two of which are the port GUIDs.
  */
 void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret);

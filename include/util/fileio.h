@@ -5,6 +5,7 @@
  * writing. */
 
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Reads at most max bytes into a fresh NUL-terminated buffer. -E2BIG when the file is longer, -EINVAL when it is no
@@ -21,6 +22,8 @@ int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
  * (-EINVAL).
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
+/* The same; name never has another mode than that, whatever the umask. */
+int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
 /* Removes name and syncs the directory. A missing file is not an error. */
 int remove_file_at(int dir_fd, const char *name);

@@ -128,8 +128,8 @@ static int parse_vf_attributes(ConfigParser *p, const char *value) {
         if (v.set & VF_IDENTITY_BITS)
                 return parser_problem(p,
                                       "VfAttributes= is for all VFs of the pool, and no two can have the same mac=, "
-                                      "node-guid= or port-guid=: a request gives them to its slots, VfIdentity= says "
-                                      "what the others have.");
+                                      "node-guid=, port-guid= or second-port-guid=: a request gives them to its slots, "
+                                      "VfIdentity= says what the others have.");
         p->config->pools[p->pool].attributes = v;
         return 0;
 }

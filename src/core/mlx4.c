@@ -30,49 +30,96 @@ static bool same_ports(const Pool *a, const Pool *b) {
 }
 
 /* Whether the pool can have what it wants on this PF. */
-static int check_count(const Pool *pool, const PciDevice *pf, char **problem) {
+static int check_count(const Pool *pool, const PciDevice *pf, Mlx4 *m) {
+        if (pool->virtual_functions <= MIN(MLX4_VFS_MAX, pf->total_vfs))
+                return 0;
+        m->place = pool->virtual_functions_place;
         if (pool->virtual_functions > MLX4_VFS_MAX)
-                return string_replace(problem,
+                return string_replace(&m->problem,
                                       "Pool '%s' wants %u VFs on %s, and mlx4_core makes at most %u. Set "
                                       "VirtualFunctions= to no more.",
                                       pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), MLX4_VFS_MAX);
-        if (pool->virtual_functions > pf->total_vfs)
-                return string_replace(
-                        problem,
-                        "Pool '%s' wants %u VFs on %s, which can have %u; asked for more, mlx4_core makes "
-                        "none. Set VirtualFunctions= to no more, or raise NUM_OF_VFS in its firmware "
-                        "configuration.",
-                        pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), pf->total_vfs);
-        return 0;
+        return string_replace(&m->problem,
+                              "Pool '%s' wants %u VFs on %s, which can have %u; asked for more, mlx4_core makes none. "
+                              "Set VirtualFunctions= to no more, or raise NUM_OF_VFS in its firmware configuration.",
+                              pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), pf->total_vfs);
 }
 
 /* One set of options is for all cards. */
-static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, const PciDevice *other_pf,
-                      char **problem) {
-        if (pool->virtual_functions != other->virtual_functions)
-                return string_replace(problem,
+static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, const PciDevice *other_pf, Mlx4 *m) {
+        if (pool->virtual_functions != other->virtual_functions) {
+                m->place = pool->virtual_functions_place;
+                return string_replace(&m->problem,
                                       "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on "
                                       "%s, pool '%s' (%s:%u) wants %u on %s. Set VirtualFunctions= to the same number.",
                                       pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), other->name,
                                       other->virtual_functions_place.file, other->virtual_functions_place.line,
                                       other->virtual_functions, PCI_ADDRESS_STR(other_pf->address));
-        if (!same_ports(pool, other))
-                return string_replace(problem,
-                                      "mlx4_core has the same PortTypes= for all its cards: pool '%s' wants others for "
-                                      "%s than pool '%s' for %s. Set PortTypes= to the same in both.",
-                                      pool->name, PCI_ADDRESS_STR(pf->address), other->name,
-                                      PCI_ADDRESS_STR(other_pf->address));
-        return 0;
+        }
+        if (same_ports(pool, other))
+                return 0;
+        /* One of them may have no such line. */
+        m->place = pool->n_port_types > 0 ? pool->port_types_place : other->port_types_place;
+        return string_replace(&m->problem,
+                              "mlx4_core has the same PortTypes= for all its cards: pool '%s' wants others for %s than "
+                              "pool '%s' for %s. Set PortTypes= to the same in both.",
+                              pool->name, PCI_ADDRESS_STR(pf->address), other->name,
+                              PCI_ADDRESS_STR(other_pf->address));
+}
+
+/* Why that card is to have no VFs of ours, and what can be done about that. */
+static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
+        const char *address = PCI_ADDRESS_STR(dev->address);
+        const Pool *external = policy_external_pool(p, dev);
+
+        if (policy_is_excluded(p, dev))
+                return string_replace(ret, "%s is excluded. Take it out of [Exclude], or", address);
+        if (external)
+                return string_replace(ret,
+                                      "pool '%s' (%s:%u) leaves those on %s to others. Let it want as many, or for all "
+                                      "of these cards",
+                                      external->name, external->virtual_functions_place.file,
+                                      external->virtual_functions_place.line, address);
+        if (dev->critical)
+                return string_replace(ret, "the host needs %s: %s. For these cards", address, dev->critical);
+        return string_replace(ret, "no pool wants any on %s. Let a pool want as many there, or", address);
 }
 
 /* It would have VFs that nobody wants, the host's own card or one that goes to a guest as a whole. */
-static int tell_without(const Pool *pool, const PciDevice *pf, const PciDevice *without, char **problem) {
-        return string_replace(problem,
-                              "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on %s, and no "
-                              "pool wants any on %s. Let a pool want as many there, or set VirtualFunctions=external "
-                              "and write the options of mlx4_core into modprobe.d yourself.",
-                              pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address),
-                              PCI_ADDRESS_STR(without->address));
+static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, const PciDevice *without, Mlx4 *m) {
+        _cleanup_free_ char *why = NULL;
+        int r = describe_without(p, without, &why);
+
+        m->place = pool->virtual_functions_place;
+        return r < 0 ? r
+                     : string_replace(&m->problem,
+                                      "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on "
+                                      "%s, and %s set VirtualFunctions=external and write the options of mlx4_core "
+                                      "into modprobe.d yourself.",
+                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
+}
+
+/*
+ * What a pool wants of a card that the host needs for now is still promised: to take the options away, or to write
+ * them without it, would break that at the next boot.
+ */
+static int find_withheld(const Policy *p, Mlx4 *m) {
+        for (size_t i = 0; i < p->inventory->n_devices; i++) {
+                const PciDevice *dev = &p->inventory->devices[i];
+                const Pool *pool = mlx4_is_pf(dev) ? policy_withheld_vf_pool(p, dev) : NULL;
+
+                if (!pool)
+                        continue;
+                m->unknown = true;
+                m->place = pool->virtual_functions_place;
+                return string_replace(&m->problem,
+                                      "Pool '%s' wants %u VFs on %s, and the host needs that card: %s. The options of "
+                                      "mlx4_core stay as they are as long as it does. If it is the host's for good, "
+                                      "say so in [Exclude].",
+                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(dev->address),
+                                      dev->critical);
+        }
+        return 0;
 }
 
 /* The first pool that wants VFs of mlx4_core, and that all that do want the same. */
@@ -89,18 +136,14 @@ static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
                         without = without ?: dev;
                 if (!pool)
                         continue;
-                r = check_count(pool, dev, &m->problem);
+                r = check_count(pool, dev, m);
                 if (r >= 0 && !m->problem && first)
-                        r = check_same(pool, dev, first, pf, &m->problem);
-                if (r >= 0 && m->problem)
-                        m->place = pool->virtual_functions_place;
+                        r = check_same(pool, dev, first, pf, m);
                 pf = first ? pf : dev;
                 first = first ?: pool;
         }
-        if (r >= 0 && first && without && !m->problem) {
-                m->place = first->virtual_functions_place;
-                r = tell_without(first, pf, without, &m->problem);
-        }
+        if (r >= 0 && first && without && !m->problem)
+                r = tell_without(p, first, pf, without, m);
         if (r >= 0)
                 *ret_pool = first;
         return r;
@@ -174,8 +217,10 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
 int mlx4_decide(const Policy *p, Mlx4 *ret) {
         Mlx4 m = { .unknown = p->config->held_back || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
         const Pool *pool = NULL;
-        int r = m.unknown ? 0 : find_pool(p, &pool, &m);
+        int r = m.unknown ? 0 : find_withheld(p, &m);
 
+        if (r >= 0 && !m.unknown)
+                r = find_pool(p, &pool, &m);
         if (r >= 0 && pool && !m.problem) {
                 m.num_vfs = pool->virtual_functions;
                 r = make_text(p, pool, &m.text);
@@ -238,6 +283,9 @@ Verdict mlx4_refuse(const Policy *p, const Ledger *l, const PciDevice *pf, unsig
 #define HAS "%s has %zu VFs, %u are wanted; its driver mlx4_core makes VFs only when it is loaded"
         if (!ret)
                 return VERDICT_NOT_SUPPORTED;
+        if (m->problem && m->unknown)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL, HAS ". %s", address, pf->n_virtfns, count,
+                              m->problem);
         if (m->problem)
                 return refuse(
                         ret, VERDICT_NOT_SUPPORTED, &pf->address, "When that is mended, reload the configuration.",

@@ -189,18 +189,20 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
                        slots ?: "none");
 }
 
+/* Whether one of those of mask is that number. */
+static bool has_identity(const VfAttributes *v, unsigned mask, uint64_t value) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
+                if (v->set & mask & VF_ATTRIBUTE_BIT(i) && v->value[i] == value)
+                        return true;
+        return false;
+}
+
 /* One that both are to have and no two VFs can, or _VF_ATTRIBUTE_MAX. Node and port GUIDs are told apart by nobody. */
 static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
-        static const VfAttribute kinds[][2] = { { VF_MAC, VF_MAC },
-                                                { VF_NODE_GUID, VF_NODE_GUID },
-                                                { VF_NODE_GUID, VF_PORT_GUID },
-                                                { VF_PORT_GUID, VF_NODE_GUID },
-                                                { VF_PORT_GUID, VF_PORT_GUID } };
-
-        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
-                if (vf_attributes_have(a, kinds[i][0]) && vf_attributes_have(b, kinds[i][1]) &&
-                    a->value[kinds[i][0]] == b->value[kinds[i][1]])
-                        return kinds[i][0];
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
+                if (a->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) &&
+                    has_identity(b, i == VF_MAC ? VF_ATTRIBUTE_BIT(VF_MAC) : VF_GUID_BITS, a->value[i]))
+                        return i;
         return _VF_ATTRIBUTE_MAX;
 }
 
@@ -211,7 +213,8 @@ static Verdict check_identity(const Request *r, const RequestAttributes *a, Refu
                 return VERDICT_NONE;
         if (own.n > 1)
                 return invalid(ret, "Give each slot its own.",
-                               "The %u VFs of pool '%s' cannot all have the same mac=, node-guid= or port-guid=.",
+                               "The %u VFs of pool '%s' cannot all have the same mac=, node-guid=, port-guid= or "
+                               "second-port-guid=.",
                                own.n, a->slot);
         for (const RequestAttributes *b = r->attributes; b < a; b++) {
                 VfAttribute same = shared_identity(&a->attributes, &b->attributes);

@@ -45,7 +45,11 @@ static const struct Term {
                            .expected = "eight octets, as in 02:00:00:00:00:00:00:01" },
         [VF_PORT_GUID] = { "port-guid", .octets = GUID_OCTETS,
                            .expected = "eight octets, as in 02:00:00:00:00:00:00:01" },
+        [VF_SECOND_PORT_GUID] = { "second-port-guid", .octets = GUID_OCTETS,
+                                  .expected = "eight octets, as in 02:00:00:00:00:00:00:01" },
         [VF_PKEY] = { "pkey", .hex = true, .max = UINT16_MAX, .expected = "a partition key, as in 0x8001" },
+        [VF_SECOND_PORT_PKEY] = { "second-port-pkey", .hex = true, .max = UINT16_MAX,
+                                  .expected = "a partition key, as in 0x8001" },
 };
 
 const char *vf_attribute_to_string(VfAttribute a) {
@@ -151,7 +155,7 @@ static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
         }
         return problem(ret_problem,
                        "There is no VF attribute '%s'; known: mac, vlan, qos, protocol, trust, spoof-check, min-rate, "
-                       "max-rate, link, node-guid, port-guid, pkey.",
+                       "max-rate, link, node-guid, port-guid, second-port-guid, pkey, second-port-pkey.",
                        QUOTABLE(term));
 }
 
@@ -178,13 +182,11 @@ static bool is_group(uint64_t mac) {
 }
 
 static int check_wanted(const VfAttributes *v, char **ret_problem) {
-        static const VfAttribute guids[] = { VF_NODE_GUID, VF_PORT_GUID };
-
         if (vf_attributes_have(v, VF_MAC) && (v->value[VF_MAC] == 0 || is_group(v->value[VF_MAC])))
                 return problem(ret_problem, "mac= must be the address of one interface: neither zero nor a group's.");
-        for (size_t i = 0; i < ELEMENTSOF(guids); i++)
-                if (vf_attributes_have(v, guids[i]) && (v->value[guids[i]] == 0 || v->value[guids[i]] == UINT64_MAX))
-                        return problem(ret_problem, "%s= can be neither all zeros nor all ones.", terms[guids[i]].name);
+        for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++)
+                if (v->set & VF_GUID_BITS & VF_ATTRIBUTE_BIT(a) && (v->value[a] == 0 || v->value[a] == UINT64_MAX))
+                        return problem(ret_problem, "%s= can be neither all zeros nor all ones.", terms[a].name);
         if ((vf_attributes_have(v, VF_QOS) || vf_attributes_have(v, VF_PROTOCOL)) &&
             (!vf_attributes_have(v, VF_VLAN) || v->value[VF_VLAN] == 0))
                 return problem(ret_problem, "qos= and protocol= are those of a VLAN: say vlan= too.");

@@ -8,7 +8,6 @@
 #include "util/digest.h"
 #include "util/strings.h"
 
-#define GUID_BITS   (VF_ATTRIBUTE_BIT(VF_NODE_GUID) | VF_ATTRIBUTE_BIT(VF_PORT_GUID))
 #define GUID_PORTS  7ULL /* low bits of a node GUID, which count its ports */
 #define LOCAL_OCTET 0x02ULL
 
@@ -27,6 +26,7 @@ void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
         vf_attributes_put(ret, VF_MAC, LOCAL_OCTET << 40 | mac);
         vf_attributes_put(ret, VF_NODE_GUID, LOCAL_OCTET << 56 | guid);
         vf_attributes_put(ret, VF_PORT_GUID, LOCAL_OCTET << 56 | guid | 1);
+        vf_attributes_put(ret, VF_SECOND_PORT_GUID, LOCAL_OCTET << 56 | guid | 2);
 }
 
 /* What a function of that class is known by: Ethernet by its MAC, InfiniBand by GUIDs; others of network may be both.
@@ -37,16 +37,23 @@ static unsigned identity_of_class(uint32_t class) {
                 return VF_ATTRIBUTE_BIT(VF_MAC);
         case 0x0207:
         case 0x0c06:
-                return GUID_BITS;
+                return VF_GUID_BITS;
         default:
                 return class >> 16 == 0x02 ? VF_IDENTITY_BITS : 0;
         }
 }
 
+/* Only mlx4 can be told who the second port is. pf is NULL when nobody knows it. */
+static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
+        unsigned second = pf && mlx4_is_pf(pf) ? 0 : VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID);
+
+        return identity_of_class(class) & ~second;
+}
+
 /* Leaves of made what is missing, and the link policy without which an InfiniBand port stays down. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
-        if (made->set & GUID_BITS && !vf_attributes_have(have, VF_LINK))
+        if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
                 vf_attributes_put(made, VF_LINK, VF_LINK_AUTO);
 }
 
@@ -61,7 +68,7 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         if (stable_seed(node, pf, (int) index, &seed) < 0)
                 return -ENOMEM;
         vf_identity_make(seed, 0, &made);
-        complete(&made, identity_of_class(pf->class), &(VfAttributes){ 0 });
+        complete(&made, identity_of_vf(pf->class, pf), &(VfAttributes){ 0 });
         *ret = made;
         return 0;
 }
@@ -91,14 +98,12 @@ static int compare_taken(const void *a, const void *b) {
 }
 
 static int add_taken(TakenList *l, const Allocation *a, const VfAttributes *v) {
-        static const VfAttribute kinds[] = { VF_MAC, VF_NODE_GUID, VF_PORT_GUID };
-
-        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
-                if (!vf_attributes_have(v, kinds[i]))
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
+                if (!(v->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
                         continue;
                 if (ARRAY_RESERVE(l->items, l->n) < 0)
                         return -ENOMEM;
-                l->items[l->n++] = (Taken){ .guid = kinds[i] != VF_MAC, .value = v->value[kinds[i]], .allocation = a };
+                l->items[l->n++] = (Taken){ .guid = i != VF_MAC, .value = v->value[i], .allocation = a };
         }
         return 0;
 }
@@ -135,20 +140,25 @@ static const Taken *taken_between(const TakenList *l, bool guid, uint64_t first,
 static bool is_free(const TakenList *l, const VfAttributes *made) {
         return !(vf_attributes_have(made, VF_MAC) &&
                  taken_between(l, false, made->value[VF_MAC], made->value[VF_MAC])) &&
-               !(made->set & GUID_BITS && taken_between(l, true, made->value[VF_NODE_GUID] & ~GUID_PORTS,
-                                                        made->value[VF_NODE_GUID] | GUID_PORTS));
+               !(made->set & VF_GUID_BITS && taken_between(l, true, made->value[VF_NODE_GUID] & ~GUID_PORTS,
+                                                           made->value[VF_NODE_GUID] | GUID_PORTS));
+}
+
+/* Whether v has a GUID of the eight that guid and its ports have. */
+static bool has_guid_near(const VfAttributes *v, uint64_t guid) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
+                if (v->set & VF_GUID_BITS & VF_ATTRIBUTE_BIT(i) && (v->value[i] | GUID_PORTS) == (guid | GUID_PORTS))
+                        return true;
+        return false;
 }
 
 /* Nor has another VF of the same allocation one of these. */
 static bool is_free_within(const Allocation *a, const VfAttributes *made) {
-        const uint64_t guid = made->value[VF_NODE_GUID] & ~GUID_PORTS;
-
         for (size_t i = 0; i < a->n_devices; i++) {
                 const VfAttributes *v = &a->devices[i].attributes;
 
                 if ((vf_attributes_have(v, VF_MAC) && v->value[VF_MAC] == made->value[VF_MAC]) ||
-                    (vf_attributes_have(v, VF_NODE_GUID) && (v->value[VF_NODE_GUID] & ~GUID_PORTS) == guid) ||
-                    (vf_attributes_have(v, VF_PORT_GUID) && (v->value[VF_PORT_GUID] & ~GUID_PORTS) == guid))
+                    has_guid_near(v, made->value[VF_NODE_GUID]))
                         return false;
         }
         return true;
@@ -240,7 +250,7 @@ static unsigned missing_identity(const PlanContext *c, const AllocationDevice *d
         if (d->role != DEVICE_ROLE_ASSIGNED || !d->is_vf || !dev || dev->vf_index < 0 ||
             (pf && policy_external_pool(c->policy, pf)))
                 return 0;
-        return identity_of_class(dev->class) & ~d->attributes.set;
+        return identity_of_vf(dev->class, pf) & ~d->attributes.set;
 }
 
 static int make_seed(const Allocation *a, const AllocationDevice *d, const PlanContext *c, const char *node,

@@ -52,14 +52,11 @@ static int read_ours(int dir_fd, char **ret) {
         return 0;
 }
 
+/* Like its neighbours: everybody may ask modprobe for its configuration, whatever our umask. */
 static int write_fragment(int dir_fd, const char *text) {
-        int r = write_file_atomic_at(dir_fd, MODPROBE_FRAGMENT, text, strlen(text));
+        int r = write_file_atomic_mode_at(dir_fd, MODPROBE_FRAGMENT, 0644, text, strlen(text));
 
-        if (r < 0)
-                return r;
-        /* Like its neighbours: everybody may ask modprobe for its configuration, whatever our umask. */
-        (void) fchmodat(dir_fd, MODPROBE_FRAGMENT, 0644, 0);
-        return 1;
+        return r < 0 ? r : 1;
 }
 
 int modprobe_set(int dir_fd, const char *text) {

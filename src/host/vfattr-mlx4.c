@@ -20,6 +20,14 @@
 #define ENTRIES_MAX   256U
 #define MLX4_PATH_MAX 256
 
+/* Of each port that is InfiniBand: what is read is restored, so no port is told by what another has. */
+static const struct PortAttributes {
+        VfAttribute guid, pkey;
+} port_attributes[PORTS_MAX] = {
+        { VF_PORT_GUID, VF_PKEY },
+        { VF_SECOND_PORT_GUID, VF_SECOND_PORT_PKEY },
+};
+
 typedef struct Iov {
         const VfTarget *t;
         char device[160]; /* the InfiniBand device, below the root */
@@ -165,20 +173,21 @@ static int read_pkey(const Iov *iov, unsigned port, uint64_t *ret) {
 }
 
 int vf_mlx4_read(const VfTarget *t, VfAttributes *ret) {
-        uint64_t guid, pkey;
         Iov iov;
         int r = find_iov(t, &iov);
 
-        if (r < 0 || iov.n_ports == 0)
-                return r;
-        r = read_guid(&iov, iov.ports[0], &guid);
-        if (r >= 0)
-                r = read_pkey(&iov, iov.ports[0], &pkey);
-        if (r < 0)
-                return r;
-        vf_attributes_put(ret, VF_PORT_GUID, guid);
-        vf_attributes_put(ret, VF_PKEY, pkey);
-        return 0;
+        for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++) {
+                uint64_t guid, pkey;
+
+                r = read_guid(&iov, iov.ports[i], &guid);
+                if (r >= 0)
+                        r = read_pkey(&iov, iov.ports[i], &pkey);
+                if (r < 0)
+                        return r;
+                vf_attributes_put(ret, port_attributes[i].guid, guid);
+                vf_attributes_put(ret, port_attributes[i].pkey, pkey);
+        }
+        return r;
 }
 
 static int write_guid(const Iov *iov, unsigned port, uint64_t guid) {
@@ -219,33 +228,37 @@ static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char 
         return -EADDRNOTAVAIL;
 }
 
-static int write_pkey(const Iov *iov, uint64_t pkey) {
+/* All of them are looked up before the first is written. */
+static int write_pkeys(const Iov *iov, const VfAttributes *change) {
         char path[MLX4_PATH_MAX], texts[PORTS_MAX][16];
         int r = 0;
 
         for (unsigned i = 0; r >= 0 && i < iov->n_ports; i++)
-                r = format_pkey_index(iov, iov->ports[i], pkey, texts[i]);
+                if (vf_attributes_have(change, port_attributes[i].pkey))
+                        r = format_pkey_index(iov, iov->ports[i], change->value[port_attributes[i].pkey], texts[i]);
         for (unsigned i = 0; r >= 0 && i < iov->n_ports; i++) {
                 uint64_t now = 0;
 
+                if (!vf_attributes_have(change, port_attributes[i].pkey))
+                        continue;
                 r = sysfs_write(iov->t->fs, pkey_path(iov, iov->ports[i], path), texts[i]);
                 if (r >= 0)
                         r = read_pkey(iov, iov->ports[i], &now);
-                if (r >= 0 && now != pkey)
+                if (r >= 0 && now != change->value[port_attributes[i].pkey])
                         r = -EIO;
         }
         return r;
 }
 
 int vf_mlx4_write(const VfTarget *t, const VfAttributes *change) {
-        uint64_t guid = change->value[VF_PORT_GUID];
         Iov iov;
         int r = find_iov(t, &iov);
 
-        /* The one that can be refused for what it is comes first. */
-        if (r >= 0 && vf_attributes_have(change, VF_PKEY))
-                r = write_pkey(&iov, change->value[VF_PKEY]);
-        for (unsigned i = 0; r >= 0 && vf_attributes_have(change, VF_PORT_GUID) && i < iov.n_ports; i++)
-                r = write_guid(&iov, iov.ports[i], guid == 0 || guid == UINT64_MAX ? guid : guid + i);
+        /* Those that can be refused for what they are come first. */
+        if (r >= 0)
+                r = write_pkeys(&iov, change);
+        for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++)
+                if (vf_attributes_have(change, port_attributes[i].guid))
+                        r = write_guid(&iov, iov.ports[i], change->value[port_attributes[i].guid]);
         return r;
 }

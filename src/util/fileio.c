@@ -87,7 +87,8 @@ static int open_dir(int dir_fd) {
         return fd < 0 ? -errno : fd;
 }
 
-static int write_temporary(int dir_fd, const char *temporary, const char *data, size_t size) {
+/* mode: NULL for what the umask leaves. */
+static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
         int r;
 
@@ -95,7 +96,7 @@ static int write_temporary(int dir_fd, const char *temporary, const char *data, 
         if (unlinkat(dir_fd, temporary, 0) < 0 && errno != ENOENT)
                 return -errno;
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        if (fd < 0)
+        if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
                 return -errno;
 
         r = write_all(fd, data, size);
@@ -104,7 +105,7 @@ static int write_temporary(int dir_fd, const char *temporary, const char *data, 
         return fsync(fd) < 0 ? -errno : 0;
 }
 
-int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size) {
+static int write_atomic(int dir_fd, const char *name, const mode_t *mode, const char *data, size_t size) {
         _cleanup_free_ char *temporary = NULL;
         _cleanup_close_ int dir = -1;
         int r;
@@ -121,7 +122,7 @@ int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t 
         if (dir < 0)
                 return dir;
 
-        r = write_temporary(dir, temporary, data, size);
+        r = write_temporary(dir, temporary, mode, data, size);
         if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
                 r = -errno;
         if (r < 0) {
@@ -129,6 +130,14 @@ int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t 
                 return r;
         }
         return fsync(dir) < 0 ? -errno : 0;
+}
+
+int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size) {
+        return write_atomic(dir_fd, name, NULL, data, size);
+}
+
+int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size) {
+        return write_atomic(dir_fd, name, &mode, data, size);
 }
 
 int remove_file_at(int dir_fd, const char *name) {

@@ -38,6 +38,9 @@ sriov_totalvfs=8
 sriov_numvfs=0
 sriov_drivers_autoprobe=1
 sriov_vf_device=1004
+net/ib9/ifindex=90
+net/ib9/type=32
+net/ib9/address=80:00:00:00:fe:80
 driver -> /sys/bus/pci/drivers/mlx4_core
 iommu_group -> /sys/kernel/iommu_groups/40
 END
@@ -161,6 +164,22 @@ plug();
 reload(pools('VirtualFunctions=4'), 'the same for both');
 is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'is written');
 like(device($bus, $second)->{reason}, qr/has 0 VFs, 4 are wanted/, 'and due on the one that has none');
+
+# ---- a card that the host needs for a while: what was promised of it is not taken back
+
+$stamp = stamp();
+for (["Match=vendor=15b3 type=vf\n", 'of both'], ["Match=type=vf pf=$second\n", 'of that one alone']) {
+        my ($match, $what) = @$_;
+        $log = reload("[Daemon]\nKeepInterfaces=ib9\n[Pool ib-vf]\n${match}VirtualFunctions=4\n", "VFs $what, which the host needs now");
+        like($log, qr/^\Q$conf\E:5: Pool 'ib-vf' wants 4 VFs on \Q$second\E, and the host needs that card: .*ib9.* stay as they are/m, "$what: is said");
+        is(stamp(), $stamp, "$what: the options stay");
+}
+reload("[Daemon]\nKeepInterfaces=ib9\n" . pools('VirtualFunctions=4') . "[Exclude]\nMatch=address=$second\n", 'for good');
+ok((grep { /and \Q$second\E is excluded\. Take it out/ } @{ describe($bus)->{config_problems} }), 'for good: why they are not written');
+$log = reload("[Daemon]\nKeepInterfaces=ib9\n[Pool ib-vf]\nMatch=type=vf pf=$second\nVirtualFunctions=4\n[Exclude]\nMatch=address=$second\n", 'nothing else is wanted');
+ok(!-e $file, 'then they are taken away');
+reload(pools('VirtualFunctions=4'), 'when it does not need it');
+is(options(), 'options mlx4_core num_vfs=4 probe_vf=0', 'they are written');
 unplug();
 
 # ---- nothing is wanted any more

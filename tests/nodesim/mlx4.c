@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Owns iov. As drivers/infiniband/hw/mlx4/sysfs.c of Linux 6.12, with one port and shorter tables. */
+/* Owns iov. As drivers/infiniband/hw/mlx4/sysfs.c of Linux 6.12, with shorter tables. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,13 +32,13 @@ static Node *make_number(Node *dir, unsigned i, const char *text) {
         return node_default(dir, name, text);
 }
 
-static uint64_t port_guid(const Node *device) {
+static uint64_t port_guid(const Node *device, unsigned port) {
         _cleanup_free_ char *text = node_text(device, "node_guid");
         unsigned g[4] = {};
 
         if (text)
                 (void) sscanf(text, "%x:%x:%x:%x", g, g + 1, g + 2, g + 3);
-        return ((uint64_t) g[0] << 48 | (uint64_t) g[1] << 32 | (uint64_t) g[2] << 16 | g[3]) + 1;
+        return ((uint64_t) g[0] << 48 | (uint64_t) g[1] << 32 | (uint64_t) g[2] << 16 | g[3]) + port;
 }
 
 static char *format_gid(uint64_t guid) {
@@ -48,9 +48,11 @@ static char *format_gid(uint64_t guid) {
 }
 
 /* Two keys besides the default one, as if a subnet manager had given them. */
-static void make_port(const Node *device, Node *port, unsigned n_vfs) {
+static void make_port(const Node *device, Node *port, unsigned number, unsigned n_vfs) {
+        const uint64_t of_vfs = GUID_OF_VFS + (number - 1) * 0x100;
+
         for (unsigned i = 0; i < TABLE_SIZE; i++) {
-                uint64_t guid = i == 0 ? port_guid(device) : i <= n_vfs ? GUID_OF_VFS + i : 0;
+                uint64_t guid = i == 0 ? port_guid(device, number) : i <= n_vfs ? of_vfs + i : 0;
                 _cleanup_free_ char *admin = xasprintf("%" PRIx64 "\n", guid), *gid = format_gid(guid),
                                     *pkey = xasprintf("0x%04x\n", i == 0   ? 0xffff
                                                                   : i <= 2 ? 0x8000 + i
@@ -75,18 +77,27 @@ static void make_function(Node *port, unsigned function) {
         }
 }
 
-void mlx4_make(Node *pf, unsigned n_vfs) {
-        Node *infiniband = node_child(pf, "infiniband"), *iov;
+static void make_iov_port(const Node *pf, const Node *device, Node *iov, unsigned number, unsigned n_vfs) {
+        _cleanup_free_ char *of_all = xasprintf("ports/%u", number);
 
-        if (!infiniband || infiniband->n_children == 0)
-                return;
-        iov = node_make(infiniband->children[0], "iov", NODE_DIR);
-        make_port(infiniband->children[0], directory_at(iov, "ports/1"), n_vfs);
+        make_port(device, directory_at(iov, of_all), number, n_vfs);
         for (unsigned i = 0; i <= n_vfs; i++) { /* named by number, with the PF first */
-                _cleanup_free_ char *path = xasprintf("%.8s%.2u.%u/ports/1", pf->name, i / 8, i % 8);
+                _cleanup_free_ char *path = xasprintf("%.8s%.2u.%u/ports/%u", pf->name, i / 8, i % 8, number);
 
                 make_function(directory_at(iov, path), i);
         }
+}
+
+void mlx4_make(Node *pf, unsigned n_vfs) {
+        Node *infiniband = node_child(pf, "infiniband"), *device, *iov;
+
+        if (!infiniband || infiniband->n_children == 0)
+                return;
+        device = infiniband->children[0];
+        iov = node_make(device, "iov", NODE_DIR);
+        make_iov_port(pf, device, iov, 1, n_vfs);
+        if (node_at(device, "ports/2"))
+                make_iov_port(pf, device, iov, 2, n_vfs);
 }
 
 /* writes */

@@ -135,9 +135,10 @@ static void test_several_cards(void **state _unused_) {
                   "pool 'b' wants 2 on " SECOND ", pool 'a' (test.conf:5) wants 4 on " CARD },
                 { SPLIT("VirtualFunctions=4\n", ""), "pool 'a' wants 4 on " CARD ", and no pool wants any on " SECOND },
                 { SPLIT("", "VirtualFunctions=4\n"), "pool 'b' wants 4 on " SECOND ", and no pool wants any on " CARD },
-                { SPLIT("VirtualFunctions=4\n", "VirtualFunctions=external\n"), "no pool wants any on " SECOND },
+                { SPLIT("VirtualFunctions=4\n", "VirtualFunctions=external\n"),
+                  "wants 4 on " CARD ", and pool 'b' (test.conf:8) leaves those on " SECOND " to others. Let it want" },
                 { SPLIT("VirtualFunctions=4\n", "") "[Exclude]\nMatch=address=" SECOND "\n",
-                  "no pool wants any on " SECOND },
+                  "wants 4 on " CARD ", and " SECOND " is excluded. Take it out of [Exclude], or set" },
                 { SPLIT("VirtualFunctions=4\nPortTypes=ib\n", "VirtualFunctions=4\nPortTypes=eth\n"),
                   "same PortTypes= for all its cards: pool 'b' wants others for " SECOND " than pool 'a' for " CARD },
                 { SPLIT("VirtualFunctions=4\nPortTypes=ib\n", "VirtualFunctions=4\n"), "same PortTypes=" },
@@ -154,6 +155,73 @@ static void test_several_cards(void **state _unused_) {
                 assert_null(t->policy->mlx4.problem);
                 assert_int_equal(t->policy->mlx4.num_vfs, 4);
         }
+}
+
+/* At the line that is wrong. */
+static void test_places(void **state _unused_) {
+        static const struct {
+                const char *config;
+                unsigned line;
+        } cases[] = {
+                { SPLIT("VirtualFunctions=4\nPortTypes=ib\n", "VirtualFunctions=4\nPortTypes=eth\n"), 10 },
+                { SPLIT("VirtualFunctions=4\nPortTypes=ib\n", "VirtualFunctions=4\n"), 6 },
+                { SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\nPortTypes=eth\n"), 9 },
+                { SPLIT("PortTypes=ib\nVirtualFunctions=4\n", "PortTypes=eth\nVirtualFunctions=2\n"), 10 },
+                { SPLIT("", "VirtualFunctions=4\n"), 7 },
+                { SPLIT("", "VirtualFunctions=64\n"), 7 },
+                { SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"), 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = two_cards();
+
+                node_ready(t, cases[i].config);
+                assert_int_equal(t->policy->mlx4.place.line, cases[i].line);
+        }
+}
+
+/* What the host needs for a while is wanted all the same: the options that are there stay. */
+static void test_withheld(void **state _unused_) {
+        static const struct {
+                const char *config, *problem;
+                bool unknown;
+        } cases[] = {
+                { POOL("VirtualFunctions=4\n"),
+                  "Pool 'vf' wants 4 VFs on " SECOND ", and the host needs that card: eth0. The options of mlx4_core "
+                  "stay as they are",
+                  true },
+                { SPLIT("", "VirtualFunctions=4\n"), "Pool 'b' wants 4 VFs on " SECOND, true },
+                { SPLIT("VirtualFunctions=4\n", ""), "wants 4 on " CARD ", and the host needs " SECOND ": eth0. For",
+                  false },
+                { SPLIT("VirtualFunctions=4\n", "VirtualFunctions=external\n"), "leaves those on " SECOND, false },
+                { POOL("VirtualFunctions=4\n") "[Exclude]\nMatch=address=" SECOND "\n", SECOND " is excluded", false },
+                { SPLIT("", "VirtualFunctions=4\n") "[Exclude]\nMatch=address=" SECOND "\n", NULL, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = two_cards();
+
+                assert_int_equal(string_copy(&t->inventory->devices[1].critical, "eth0"), 0);
+                node_ready(t, cases[i].config);
+                assert_int_equal(t->policy->mlx4.unknown, cases[i].unknown);
+                assert_null(t->policy->mlx4.text);
+                if (cases[i].problem)
+                        assert_problem(t, cases[i].problem);
+                else
+                        assert_null(t->policy->mlx4.problem);
+        }
+}
+
+static void test_said_of_a_withheld_card(void **state _unused_) {
+        _cleanup_node_ TestNode *t = two_cards();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(string_copy(&t->inventory->devices[1].critical, "eth0"), 0);
+        node_ready(t, POOL("VirtualFunctions=4\n"));
+        assert_int_equal(device_state(&t->context, node_find(t, CARD), &why), DEVICE_STATE_HOST);
+        assert_says(&why, "makes VFs only when it is loaded. Pool 'vf' wants 4 VFs on " SECOND
+                          ", and the host needs that card: eth0.");
+        assert_null(why.remedy);
 }
 
 static void test_sources(void **state _unused_) {
@@ -286,6 +354,9 @@ int main(void) {
                 cmocka_unit_test(test_cards),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_several_cards),
+                cmocka_unit_test(test_places),
+                cmocka_unit_test(test_withheld),
+                cmocka_unit_test(test_said_of_a_withheld_card),
                 cmocka_unit_test(test_sources),
                 cmocka_unit_test(test_unknown),
                 cmocka_unit_test(test_held_back),

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/mlx4.h"
 #include "host/modprobe.h"
@@ -21,6 +23,17 @@
 
 #define ONE MLX4_MARK "\noptions mlx4_core num_vfs=1 probe_vf=0\n"
 #define TWO MLX4_MARK "\noptions mlx4_core num_vfs=2 probe_vf=0\n"
+
+/* With what mode the last file came to its name: as it is from then on if we die in that moment. */
+static mode_t mode_at_rename;
+
+int renameat(int from_fd, const char *from, int to_fd, const char *to) {
+        struct stat st;
+
+        if (fstatat(from_fd, from, &st, AT_SYMLINK_NOFOLLOW) == 0)
+                mode_at_rename = st.st_mode & 07777;
+        return (int) syscall(SYS_renameat2, from_fd, from, to_fd, to, 0);
+}
 
 typedef struct Fixture {
         char *root;
@@ -80,6 +93,7 @@ static void test_writes_and_removes(void **state) {
         assert_content(p, ONE);
         before = stat_of(p);
         assert_int_equal(before.st_mode & 07777, 0644);
+        assert_int_equal(mode_at_rename, 0644);
         assert_int_equal(modprobe_set(p->dir, ONE), 0);
         now = stat_of(p);
         assert_true(now.st_ino == before.st_ino && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec);

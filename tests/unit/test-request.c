@@ -158,6 +158,7 @@ static void test_check_attributes(void **state _unused_) {
                 { "vf0", MAC1, "vf1", MAC1, "'vf0' and 'vf1' cannot both have the mac 02:00:00:00:00:01." },
                 { "one", MAC1, "vf1", MAC1, "'one' and 'vf1' cannot both have the mac 02:00:00:00:00:01." },
                 { "vf0", "node-guid" GUID1, "vf1", "port-guid" GUID1, "cannot both have the port-guid 02:00" },
+                { "vf0", "port-guid" GUID1, "vf1", "second-port-guid" GUID1, "both have the second-port-guid 02:00" },
                 { "vf0", "port-guid" GUID1, "a3", "port-guid" GUID1, "cannot both have the port-guid 02:00" },
         };
 

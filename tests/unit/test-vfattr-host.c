@@ -162,50 +162,93 @@ static int setup_mlx4(void **state) {
 }
 
 /* These files, unlike those of sysfs, do not get shorter when they are written: "none" would leave a rest. */
-static void map_pkeys(const Fixture *f, const char *index) {
-        put(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", index);
-        put(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", index);
+static void map_pkeys(const Fixture *f, const char *first, const char *second) {
+        put(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", first);
+        put(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", second);
 }
+
+#define FIRST  "port-guid=00:14:05:00:00:00:00:01"
+#define SECOND "second-port-guid=00:14:05:00:00:00:00:02"
 
 static void test_mlx4(void **state) {
         Fixture *f = *state;
 
-        assert_reads(f, 1, "port-guid=00:14:05:00:00:00:00:01 pkey=0x0000");
-        map_pkeys(f, "0");
+        assert_reads(f, 1, FIRST " " SECOND " pkey=0x0000 second-port-pkey=0x0000");
+        map_pkeys(f, "0", "0");
         assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:ff pkey=0x8001"), 1);
         assert_file(f, IOV "ports/1/admin_guids/2", "2000000000000ff");
-        assert_file(f, IOV "ports/2/admin_guids/2", "200000000000100");
-        assert_reads(f, 1, "port-guid=02:00:00:00:00:00:00:ff pkey=0x8001");
+        assert_file(f, IOV "ports/2/admin_guids/2", "14050000000002");
+        assert_reads(f, 1, "port-guid=02:00:00:00:00:00:00:ff " SECOND " pkey=0x8001 second-port-pkey=0xffff");
         assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:ff"), 0);
         assert_int_equal(write_text(f, 1, "node-guid=02:00:00:00:00:00:00:ff"), -EOPNOTSUPP);
 
-        /* To a subnet manager's choice; none at all. Both ports the same. */
+        /* The subnet manager chooses at one port, the other has none at all. */
         put(f, IOV "ports/1/admin_guids/2", "1");
         put(f, IOV "ports/2/admin_guids/2", "1");
-        assert_int_equal(write_text(f, 1, "port-guid=ff:ff:ff:ff:ff:ff:ff:ff"), 1);
-        assert_file(f, IOV "ports/2/admin_guids/2", "ffffffffffffffff");
-        put(f, IOV "ports/1/admin_guids/2", "1");
-        put(f, IOV "ports/2/admin_guids/2", "1");
-        assert_int_equal(write_text(f, 1, "port-guid=00:00:00:00:00:00:00:00"), 1);
-        assert_file(f, IOV "ports/1/admin_guids/2", "0");
+        assert_int_equal(write_text(f, 1, "port-guid=ff:ff:ff:ff:ff:ff:ff:ff second-port-guid=00:00:00:00:00:00:00:00"),
+                         1);
+        assert_file(f, IOV "ports/1/admin_guids/2", "ffffffffffffffff");
         assert_file(f, IOV "ports/2/admin_guids/2", "0");
+}
+
+/* What each port had is told, and comes back to it. */
+static void test_mlx4_ports(void **state) {
+        Fixture *f = *state;
+        VfAttributes before;
+
+        put(f, IOV "ports/1/admin_guids/2", "000000000000001");
+        put(f, IOV "ports/2/admin_guids/2", "00000000000ff02");
+        map_pkeys(f, "0", "1");
+        assert_int_equal(vf_attributes_read(f->fs, pf, 1, &before), 0);
+        assert_int_equal(write_text(f, 1,
+                                    "port-guid=02:00:00:00:00:00:00:09 second-port-guid=02:00:00:00:00:00:00:0a "
+                                    "pkey=0x8001 second-port-pkey=0xffff"),
+                         1);
+        assert_file(f, IOV "ports/1/admin_guids/2", "200000000000009");
+        assert_file(f, IOV "ports/2/admin_guids/2", "20000000000000a");
+        assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "1");
+        assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "0");
+        put(f, IOV "ports/1/admin_guids/2", "2"); /* what is written does not shorten these files */
+        put(f, IOV "ports/2/admin_guids/2", "2002");
+        assert_int_equal(vf_attributes_write(f->fs, pf, 1, &before), 1);
+        assert_file(f, IOV "ports/1/admin_guids/2", "1");
+        assert_file(f, IOV "ports/2/admin_guids/2", "ff02");
+        assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "0");
+        assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "1");
+}
+
+/* Who wrote before died between the ports. */
+static void test_mlx4_half_written(void **state) {
+        Fixture *f = *state;
+
+        put(f, IOV "ports/1/admin_guids/2", "200000000000009");
+        map_pkeys(f, "1", "0");
+        assert_int_equal(write_text(f, 1,
+                                    "port-guid=02:00:00:00:00:00:00:09 second-port-guid=02:00:00:00:00:00:00:0a "
+                                    "pkey=0x8001 second-port-pkey=0x8001"),
+                         1);
+        assert_file(f, IOV "ports/2/admin_guids/2", "20000000000000a");
+        assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "1");
 }
 
 static void test_mlx4_pkey(void **state) {
         Fixture *f = *state;
 
-        map_pkeys(f, "1");
-        assert_reads(f, 1, "port-guid=00:14:05:00:00:00:00:01 pkey=0x8001");
+        map_pkeys(f, "1", "1");
+        assert_reads(f, 1, FIRST " " SECOND " pkey=0x8001 second-port-pkey=0x8001");
         /* The subnet manager gave only one port that key: neither is changed, nor the GUID. */
         put(f, IOV "ports/1/pkeys/2", "0x8002");
-        assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:01 pkey=0x8002"), -EADDRNOTAVAIL);
+        assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:01 pkey=0x8002 second-port-pkey=0x8002"),
+                         -EADDRNOTAVAIL);
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "1");
         assert_file(f, IOV "ports/1/admin_guids/2", "14050000000001");
-        assert_int_equal(write_text(f, 1, "pkey=0xffff"), 1);
-        assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "0");
+        assert_int_equal(write_text(f, 1, "pkey=0x8002"), 1);
+        assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "2");
+        assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "1");
         /* What was there at first comes back. */
-        assert_int_equal(write_text(f, 1, "pkey=0x0000"), 1);
+        assert_int_equal(write_text(f, 1, "pkey=0x0000 second-port-pkey=0x0000"), 1);
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "none");
+        assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "none");
 }
 
 static void test_mlx4_ethernet_port(void **state) {
@@ -213,6 +256,7 @@ static void test_mlx4_ethernet_port(void **state) {
 
         put(f, "infiniband/mlx4_0/ports/1/link_layer", "Ethernet");
         assert_reads(f, 1, "port-guid=00:14:05:00:00:00:00:02 pkey=0x0000");
+        assert_int_equal(write_text(f, 1, "second-port-guid=02:00:00:00:00:00:00:01"), -EOPNOTSUPP);
         assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:01"), 1);
         assert_file(f, IOV "ports/1/admin_guids/2", "14050000000001");
         assert_file(f, IOV "ports/2/admin_guids/2", "200000000000001");
@@ -245,12 +289,13 @@ static void test_mlx4_not_taken(void **state) {
 
         put(f, IOV "ports/1/admin_guids/2", "f");
         put(f, IOV "ports/2/admin_guids/2", "10");
-        assert_int_equal(write_text(f, 1, "port-guid=00:00:00:00:00:00:00:01"), -EIO);
+        assert_int_equal(write_text(f, 1, "port-guid=00:00:00:00:00:00:00:01 second-port-guid=00:00:00:00:00:00:00:02"),
+                         -EIO);
         assert_file(f, IOV "ports/2/admin_guids/2", "20");
-        map_pkeys(f, "0");
+        map_pkeys(f, "0", "0");
         put(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "00");
         put(f, IOV "ports/2/pkeys/10", "0x8003");
-        assert_int_equal(write_text(f, 1, "pkey=0x8001"), -EIO);
+        assert_int_equal(write_text(f, 1, "second-port-pkey=0x8001"), -EIO);
 }
 
 /* Each attribute by the first way that has it. */
@@ -258,8 +303,8 @@ static void test_both(void **state) {
         Fixture *f = *state;
 
         put(f, "sriov/1/port", "00:00:00:00:00:00:00:01");
-        map_pkeys(f, "0");
-        assert_reads(f, 1, "port-guid=00:00:00:00:00:00:00:01 pkey=0xffff");
+        map_pkeys(f, "0", "0");
+        assert_reads(f, 1, "port-guid=00:00:00:00:00:00:00:01 " SECOND " pkey=0xffff second-port-pkey=0xffff");
         assert_int_equal(write_text(f, 1, "port-guid=02:00:00:00:00:00:00:01 pkey=0x8001"), 1);
         assert_file(f, "sriov/1/port", "02:00:00:00:00:00:00:01");
         assert_file(f, IOV "ports/1/admin_guids/2", "14050000000001");
@@ -275,6 +320,8 @@ int main(void) {
                 TEST(test_ofed_ethernet, setup),
                 TEST(test_ofed_unusable, setup_ofed),
                 TEST(test_mlx4, setup_mlx4),
+                TEST(test_mlx4_ports, setup_mlx4),
+                TEST(test_mlx4_half_written, setup_mlx4),
                 TEST(test_mlx4_pkey, setup_mlx4),
                 TEST(test_mlx4_ethernet_port, setup_mlx4),
                 TEST(test_mlx4_tenth_slot, setup_mlx4),

@@ -28,6 +28,8 @@ static void test_text(void **state _unused_) {
                           "vlan=1 qos=7 protocol=802.1ad trust=on spoof-check=off min-rate=1 max-rate=0 link=auto");
         assert_round_trip("port-guid=02:00:00:00:00:00:00:02 node-guid=fe:00:00:00:00:00:00:01 pkey=8001 link=down",
                           "link=down node-guid=fe:00:00:00:00:00:00:01 port-guid=02:00:00:00:00:00:00:02 pkey=0x8001");
+        assert_round_trip("second-port-pkey=8002,second-port-guid=02:00:00:00:00:00:00:03",
+                          "second-port-guid=02:00:00:00:00:00:00:03 second-port-pkey=0x8002");
 }
 
 static void assert_problem(const char *text, const char *sentence) {
@@ -63,6 +65,7 @@ static void test_problems(void **state _unused_) {
                 { "mac=01:00:5e:00:00:01", "neither zero nor a group" },
                 { "node-guid=00:00:00:00:00:00:00:00", "neither all zeros" },
                 { "port-guid=ff:ff:ff:ff:ff:ff:ff:ff", "nor all ones" },
+                { "second-port-guid=00:00:00:00:00:00:00:00", "second-port-guid= can be neither" },
                 { "min-rate=200 max-rate=100", "more than max-rate" },
                 { "min-rate=4294967296", "Mbit/s" },
                 { "pkey=0x10000", "partition key" },

@@ -17,7 +17,7 @@
 #define NODE   "00112233 machine"
 #define ID     "01234567-89ab-cdef-0123-456789abcdef"
 
-/* Two Ethernet VFs of one PF, two InfiniBand VFs of another, two that may be either, and a GPU. */
+/* Two Ethernet VFs of one PF, two InfiniBand VFs of another, two of mlx4 that may be either, and a GPU. */
 static TestNode *new_node(const char *eth, const char *ib) {
         TestNode *t = node_new();
         _cleanup_free_ char *config = NULL;
@@ -33,6 +33,7 @@ static TestNode *new_node(const char *eth, const char *ib) {
                 PciDevice *dev = node_nic(t, path, 0, (int) (10 * pf));
                 dev->type = PCI_TYPE_PF;
                 dev->class = classes[pf];
+                assert_int_equal(string_copy(&dev->driver, pf == 2 ? "mlx4_core" : "mlx5_core"), 0);
                 for (unsigned i = 1; i <= 2; i++) {
                         text[strlen(text) - 1] = (char) ('0' + i);
                         dev = node_vf(t, text, address, 0, (int) (10 * pf + i));
@@ -109,6 +110,7 @@ static void test_make(void **state) {
                 assert_int_equal(v.value[VF_NODE_GUID] >> 56, 2);
                 assert_int_equal(v.value[VF_NODE_GUID] & 7, 0);
                 assert_true(v.value[VF_PORT_GUID] == v.value[VF_NODE_GUID] + 1);
+                assert_true(v.value[VF_SECOND_PORT_GUID] == v.value[VF_PORT_GUID] + 1);
         }
         vf_identity_make("a", 0, &v);
         vf_identity_make("a", 0, &same);
@@ -209,12 +211,14 @@ static void test_taken_is_refused(void **state) {
                 "ib0 node-guid=02:00:00:00:00:00:00:02",
                 "ib0 port-guid=02:00:00:00:00:00:00:02",
                 "ib0 node-guid=02:00:00:00:00:00:00:03",
+                "ib0 port-guid=02:00:00:00:00:00:00:04",
+                "ib0 second-port-guid=02:00:00:00:00:00:00:03",
         };
         _cleanup_node_ TestNode *t = new_node("", "");
 
         (void) allocate(t, "vm1", ID, "eth=1 ib=1",
                         "eth0 mac=02:00:00:00:00:01;ib0 node-guid=02:00:00:00:00:00:00:02 "
-                        "port-guid=02:00:00:00:00:00:00:03");
+                        "port-guid=02:00:00:00:00:00:00:03 second-port-guid=02:00:00:00:00:00:00:04");
         for (size_t i = 0; i < ELEMENTSOF(slots); i++) {
                 _cleanup_(cleanup_plan_free) Plan *p = NULL;
                 _cleanup_refusal_ Refusal refusal = { 0 };
@@ -240,7 +244,7 @@ static void test_assign(void **state) {
                 { "eth1", BIT(VF_VLAN) | BIT(VF_MAC), 0 },
                 { "ib0", guids | BIT(VF_LINK), guids | BIT(VF_LINK) },
                 { "ib1", guids | BIT(VF_LINK), BIT(VF_PORT_GUID) },
-                { "vpi0", guids | BIT(VF_LINK) | BIT(VF_MAC), guids | BIT(VF_LINK) | BIT(VF_MAC) },
+                { "vpi0", VF_IDENTITY_BITS | BIT(VF_LINK), VF_IDENTITY_BITS | BIT(VF_LINK) },
         };
 
         assert_int_equal(a->n_devices, ELEMENTSOF(expected));
@@ -272,6 +276,8 @@ static void test_fresh_and_stable(void **state) {
         assert_int_equal(vf_attributes_differ(&eth, &made), BIT(VF_MAC));
         assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:02:00.0"), 0, &made), 0);
         assert_int_equal(made.set, BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID) | BIT(VF_LINK));
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:03:00.0"), 0, &made), 0);
+        assert_int_equal(made.set, VF_IDENTITY_BITS | BIT(VF_LINK));
         assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:09:00.0"), 0, &made), 0);
         assert_int_equal(made.set, 0);
         node_release(t, "vm1");
@@ -291,7 +297,7 @@ static void test_taken_is_passed_over(void **state) {
 
         assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:01:00.0"), 0, &eth), 0);
         assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:02:00.0"), 1, &ib), 0);
-        assert_int_equal(string_replace(&slots, "eth1 mac=%s;ib0 node-guid=%s",
+        assert_int_equal(string_replace(&slots, "eth1 mac=%s;ib0 second-port-guid=%s",
                                         vf_value_format(VF_MAC, eth.value[VF_MAC], mac),
                                         vf_value_format(VF_NODE_GUID, ib.value[VF_NODE_GUID] + 2, guid)),
                          0);
