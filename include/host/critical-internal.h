@@ -2,7 +2,7 @@
 #pragma once
 
 /* Between the files that find what the host uses. All return 0 or -ENOMEM: what is not there or makes no sense is left
- * out, for devices come and go. */
+ * out, for devices come and go. What is there and cannot be read makes critical_unknown. */
 
 #include "host/critical.h"
 
@@ -24,8 +24,13 @@ bool critical_next_function(const char **path, PciAddress *ret);
 /* Calls take() for each line of dir/name. optional: not there is no news. */
 int critical_lines(const Critical *c, const char *dir, const char *name, bool optional,
                    int (*take)(const Critical *, char *));
-/* Names in a directory below the root; none when it cannot be read. */
-int critical_list(const Sysfs *fs, const char *path, char ***ret, size_t *ret_n);
+/* path could not be read: no news where that means that there is no such thing, else critical_unknown says so. The
+ * first reason stays. */
+int critical_unreadable(const Critical *c, const char *path, int error);
+/* Names in a directory below the root; none when it is not there or critical_unreadable(). */
+int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
+/* The real path of a link: NULL as above. */
+int critical_realpath(const Critical *c, const char *path, char **ret);
 
 /* critical-stack.c */
 

@@ -16,8 +16,8 @@
 /*
  * Sets critical of each such device to the chain, "0000:00:1f.2 <- sda1 <- / (mounted)", and that of its PF and of
  * what is above it, bridges and VMD; console of the one whose framebuffer the console is on. What was set before is
- * cleared. When a list cannot be read, critical_unknown says so. config: KeepInterfaces=; NULL: none. Fails only for
- * want of memory.
+ * cleared. When something that is there cannot be read, or stacks are too deep to be followed, critical_unknown says
+ * so. config: KeepInterfaces=; NULL: none. Fails only for want of memory.
  */
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);
 

@@ -60,7 +60,7 @@ static int mark_bmc(const Critical *c) {
 static int has_framebuffer_console(const Critical *c, bool *ret) {
         char **names = NULL;
         size_t n;
-        int r = critical_list(c->fs, CONSOLES, &names, &n);
+        int r = critical_list(c, CONSOLES, &names, &n);
 
         *ret = false;
         for (size_t i = 0; i < n && r >= 0 && !*ret; i++) {
@@ -70,8 +70,13 @@ static int has_framebuffer_console(const Critical *c, bool *ret) {
                 if (asprintf(&path, CONSOLES "/%s/name", names[i]) < 0) {
                         path = NULL;
                         r = -ENOMEM;
-                } else
-                        *ret = sysfs_read(c->fs, path, name, sizeof(name)) > 0 && strstr(name, "frame buffer");
+                        break;
+                }
+                r = sysfs_read(c->fs, path, name, sizeof(name));
+                if (r < 0)
+                        r = critical_unreadable(c, path, r);
+                else
+                        *ret = strstr(name, "frame buffer");
         }
         (void) free_names(names, n);
         return MIN(r, 0);
@@ -81,7 +86,7 @@ static int has_framebuffer_console(const Critical *c, bool *ret) {
 static int first_framebuffer(const Critical *c, int *ret) {
         char **names = NULL;
         size_t n;
-        int r = critical_list(c->fs, GRAPHICS, &names, &n);
+        int r = critical_list(c, GRAPHICS, &names, &n);
 
         *ret = -1;
         for (size_t i = 0; i < n; i++) {
@@ -104,9 +109,9 @@ static int mark_framebuffer(const Critical *c, int number) {
         int r;
 
         (void) snprintf(link, sizeof(link), GRAPHICS "/fb%d", number);
-        r = sysfs_realpath(c->fs, link, &real);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
+        r = critical_realpath(c, link, &real);
+        if (!real)
+                return r;
         /* One of the firmware's that names no function: it is on the boot VGA. */
         found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
         if (!found)

@@ -21,12 +21,12 @@ static int stands_on_switch(const Critical *c, const char *link, bool *ret) {
         char **names = NULL;
         PciAddress address;
         size_t n;
-        int r = sysfs_realpath(c->fs, link, &real);
+        int r = critical_realpath(c, link, &real);
 
         *ret = false;
-        if (r < 0 || critical_last_function(real, &address))
-                return r == -ENOMEM ? r : 0;
-        r = critical_list(c->fs, real, &names, &n);
+        if (!real || critical_last_function(real, &address))
+                return r;
+        r = critical_list(c, real, &names, &n);
         *ret = r >= 0;
         for (size_t i = 0; i < n; i++)
                 if (strncmp(names[i], "lower_", strlen("lower_")) == 0)
@@ -100,7 +100,7 @@ static int mark_kept(const Critical *c) {
 
         if (!c->config || c->config->n_keep_interfaces == 0)
                 return 0;
-        r = critical_list(c->fs, INTERFACES, &names, &n);
+        r = critical_list(c, INTERFACES, &names, &n);
         for (size_t i = 0; i < n && r >= 0; i++)
                 if (is_kept(c->config, names[i]))
                         r = mark_interface(c, names[i], "KeepInterfaces=");

@@ -61,7 +61,7 @@ static int walk_entries(Walk *w, const char *dir, const char *prefix, const char
         size_t n = 0, length = strlen(dir);
         int r;
 
-        r = critical_list(w->c->fs, dir, &names, &n);
+        r = critical_list(w->c, dir, &names, &n);
         for (size_t i = 0; i < n && r >= 0; i++) {
                 _cleanup_free_ char *link = NULL, *real = NULL;
 
@@ -72,7 +72,8 @@ static int walk_entries(Walk *w, const char *dir, const char *prefix, const char
                         r = -ENOMEM;
                         break;
                 }
-                if (sysfs_realpath(w->c->fs, link, &real) < 0)
+                r = critical_realpath(w->c, link, &real);
+                if (!real)
                         continue;
                 if (strncmp(real, dir, length) == 0 && real[length] == '/')
                         continue; /* not a link to something lower, but a part of this */
@@ -135,16 +136,17 @@ static int walk_backing(Walk *w, const char *dir, size_t length, const char *cha
                 attribute = NULL;
                 return -ENOMEM;
         }
-        if (sysfs_read(w->c->fs, attribute, file, sizeof(file)) <= 0 || strncmp(file, "/dev/", strlen("/dev/")) != 0)
+        r = sysfs_read(w->c->fs, attribute, file, sizeof(file));
+        if (r < 0)
+                return critical_unreadable(w->c, attribute, r);
+        if (strncmp(file, "/dev/", strlen("/dev/")) != 0)
                 return 0;
         if (asprintf(&link, "sys/class/block/%s", last_component(file)) < 0) {
                 link = NULL;
                 return -ENOMEM;
         }
-        r = sysfs_realpath(w->c->fs, link, &real);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0;
-        return walk_on(w, real, chain, depth);
+        r = critical_realpath(w->c, link, &real);
+        return real ? walk_on(w, real, chain, depth) : r;
 }
 
 static int walk_loop(Walk *w, const char *path, const char *chain, unsigned depth) {
@@ -157,6 +159,17 @@ static int walk_loop(Walk *w, const char *path, const char *chain, unsigned dept
         return r < 0 || name == path ? r : walk_backing(w, path, (size_t) (name - path) - 1, chain, depth);
 }
 
+/* chain: "... <- dm-0 <- / (mounted)"; what is at its end says enough. */
+static int too_deep(const Walk *w, const char *chain) {
+        const char *use = chain;
+
+        for (const char *at = chain; (at = strstr(at, " <- "));)
+                use = at += strlen(" <- ");
+        if (w->c->inv->critical_unknown)
+                return 0;
+        return string_replace(&w->c->inv->critical_unknown, "Too much is stacked below %s to be followed.", use);
+}
+
 /* path: a device's real directory below sys/devices; chain: from it up to what the host uses. */
 static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth) {
         int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
@@ -165,7 +178,7 @@ static int walk_down(Walk *w, const char *path, const char *chain, unsigned dept
         int r = 0;
 
         if (depth > DEPTH_MAX || w->visits++ > VISITS_MAX)
-                return 0;
+                return too_deep(w, chain);
         if (critical_last_function(path, &address))
                 return critical_mark_function(w->c, path, address, chain);
         for (size_t i = 0; i < ELEMENTSOF(ways) && r >= 0; i++)
@@ -178,9 +191,9 @@ int critical_mark_user(const Critical *c, const char *link, const char *use) {
         Walk w = { .c = c };
         int r;
 
-        r = sysfs_realpath(c->fs, link, &real);
-        if (r < 0)
-                return r == -ENOMEM ? r : 0; /* no such device: tmpfs, network file systems */
+        r = critical_realpath(c, link, &real);
+        if (!real)
+                return r; /* no such device: tmpfs, network file systems */
         r = chain_link(&w, real, use, &chain);
         return r < 0 ? r : walk_down(&w, real, chain, 0);
 }

@@ -35,7 +35,7 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
         char **names = NULL;
         size_t n;
         bool wanted = !name;
-        int r = critical_list(c->fs, dir, &names, &n);
+        int r = critical_list(c, dir, &names, &n);
 
         for (size_t i = 0; i < n && r >= 0 && !wanted; i++)
                 wanted = streq(names[i], name);
@@ -49,7 +49,7 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
 static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         char **uuids = NULL;
         size_t n;
-        int r = critical_list(c->fs, CRITICAL_BTRFS, &uuids, &n);
+        int r = critical_list(c, CRITICAL_BTRFS, &uuids, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++) {
                 _cleanup_free_ char *dir = NULL;
@@ -73,8 +73,14 @@ static int mark_node(const Critical *c, char *node, const char *use) {
         critical_unescape(node);
         if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
                 return 0;
+        r = sysfs_realpath(c->fs, node, &real);
+        /* Who may mount by FUSE calls the source what he likes, also by a path of his own that leads nowhere. */
+        if (r < 0 && r != -EACCES && r != -ELOOP)
+                r = critical_unreadable(c, node, r);
+        if (r == -ENOMEM)
+                return r;
         /* A recorded machine has no device nodes: then the name has to do. */
-        if (sysfs_realpath(c->fs, node, &real) < 0 && !(real = strdup(node)))
+        if (!real && !(real = strdup(node)))
                 return -ENOMEM;
         r = mark_block(c, last_component(real), use);
         return r < 0 ? r : mark_btrfs(c, last_component(real), use);
@@ -153,7 +159,7 @@ static int mark_swap(const Critical *c, char *line) {
 static int mark_elsewhere(const Critical *c, const char *dir) {
         char **names = NULL;
         size_t n;
-        int r = critical_list(c->fs, dir, &names, &n);
+        int r = critical_list(c, dir, &names, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = mark_block(c, names[i], USE_ELSEWHERE);
@@ -171,7 +177,7 @@ static int mark_stacked(const Critical *c, const char *name) {
                 dir = NULL;
                 return -ENOMEM;
         }
-        r = critical_list(c->fs, dir, &slaves, &n);
+        r = critical_list(c, dir, &slaves, &n);
         (void) free_names(slaves, n);
         return r < 0 || n == 0 ? MIN(r, 0) : mark_block(c, name, "assembled volume");
 }
@@ -180,7 +186,7 @@ static int mark_stacked(const Critical *c, const char *name) {
 static int mark_assembled(const Critical *c) {
         char **names = NULL;
         size_t n;
-        int r = critical_list(c->fs, "sys/class/block", &names, &n);
+        int r = critical_list(c, "sys/class/block", &names, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = mark_stacked(c, names[i]);

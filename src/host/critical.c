@@ -77,6 +77,7 @@ int critical_lines(const Critical *c, const char *dir, const char *name, bool op
                 return 0;
         if (r == -ENOMEM)
                 return r;
+        /* Even when it is not there. */
         if (r < 0)
                 return string_replace(&c->inv->critical_unknown, "%s/%s cannot be read (%s).", dir, name, strerror(-r));
         rest = text;
@@ -88,15 +89,37 @@ int critical_lines(const Critical *c, const char *dir, const char *name, bool op
         return 0;
 }
 
-int critical_list(const Sysfs *fs, const char *path, char ***ret, size_t *ret_n) {
-        _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+/* Not there, not any more, or under a name that nothing can have. */
+static bool is_absent(int error) {
+        return error == -ENOENT || error == -ENOTDIR || error == -ENODEV || error == -ENXIO || error == -ENAMETOOLONG;
+}
+
+int critical_unreadable(const Critical *c, const char *path, int error) {
+        if (error == -ENOMEM)
+                return error;
+        if (is_absent(error) || c->inv->critical_unknown)
+                return 0;
+        return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).",
+                              text_is_clean(path) ? path : QUOTABLE(path), strerror(-error));
+}
+
+int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n) {
+        _cleanup_close_ int fd = sysfs_open(c->fs, path, O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : list_dir_at(fd, ".", CRITICAL_ENTRIES_MAX, ret, ret_n);
 
-        if (r >= 0 || r == -ENOMEM)
+        if (r >= 0)
                 return r;
         *ret = NULL;
         *ret_n = 0;
-        return 0;
+        return critical_unreadable(c, path, r);
+}
+
+int critical_realpath(const Critical *c, const char *path, char **ret) {
+        int r;
+
+        *ret = NULL;
+        r = sysfs_realpath(c->fs, path, ret);
+        return r < 0 ? critical_unreadable(c, path, r) : 0;
 }
 
 void critical_unescape(char *s) {

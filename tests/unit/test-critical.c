@@ -9,6 +9,7 @@
 
 #include "host/critical.h"
 #include "treefixture.h"
+#include "util/strings.h"
 
 #define SATA    "pci0000:00/0000:00:1f.2"
 #define NVME    "pci0000:00/0000:00:02.0/0000:02:00.0"
@@ -125,6 +126,65 @@ static void test_stack_that_loops(void **state) {
                 }
         tree_file(f->root, "proc/1/mountinfo", "22 1 253:0 / / rw - xfs /dev/mapper/vg-data rw");
         assert_null(critical(f, "0000:00:1f.2"));
+        assert_string_equal(f->inv->critical_unknown, "Too much is stacked below / (mounted) to be followed.");
+}
+
+/* What is below the last level that is followed may be any disk. */
+static void test_stack_that_is_too_deep(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
+        for (unsigned i = 0; i < 17; i++) {
+                char path[80], target[40];
+
+                (void) snprintf(path, sizeof(path), "sys/devices/virtual/block/dm-%u/slaves/lower", i);
+                (void) snprintf(target, sizeof(target), "../../dm-%u", i + 1);
+                tree_link(f->root, path, target);
+        }
+        tree_link(f->root, "sys/devices/virtual/block/dm-17/slaves/sda1", "../../../../../../" SDA "/sda1");
+        tree_file(f->root, "proc/1/mountinfo", "22 1 253:0 / / rw - xfs /dev/mapper/vg-data rw");
+        assert_null(critical(f, "0000:00:1f.2"));
+        assert_string_equal(f->inv->critical_unknown, "Too much is stacked below / (mounted) to be followed.");
+}
+
+/* What is there and cannot be read is not the same as what is not there. */
+static void test_link_that_leads_nowhere(void **state) {
+        Fixture *f = *state;
+
+        tree_file(f->root, "proc/1/mountinfo", "22 1 8:3 / / rw - xfs /dev/sda3 rw");
+        assert_null(critical(f, "0000:00:1f.2"));
+        assert_null(f->inv->critical_unknown);
+        tree_link(f->root, "sys/dev/block/8:3", "8:3");
+        assert_null(critical(f, "0000:00:1f.2"));
+        assert_non_null(strstr(f->inv->critical_unknown, "sys/dev/block/8:3 cannot be read ("));
+        tree_unlink(f->root, "sys/dev/block/8:3");
+        assert_null(critical(f, "0000:00:1f.2"));
+        assert_null(f->inv->critical_unknown);
+}
+
+/* A link to itself stands for whatever the kernel may say of a directory. */
+static void test_list_that_cannot_be_read(void **state) {
+        static const char *const lists[] = { "sys/devices/virtual/block/dm-0/slaves", "sys/fs/btrfs",
+                                             "sys/class/block" };
+        Fixture *f = *state;
+
+        tree_link(f->root, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
+        tree_link(f->root, "sys/devices/virtual/block/dm-0/slaves/sda1", "../../../../../../" SDA "/sda1");
+        tree_file(f->root, "proc/1/mountinfo", "22 1 253:0 / / rw - xfs /dev/mapper/vg-data rw");
+        assert_non_null(critical(f, "0000:00:1f.2"));
+        assert_null(f->inv->critical_unknown);
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
+                _cleanup_free_ char *full = tree_path(f->root, lists[i]), *away = tree_path(f->root, "away");
+                bool there = rename(full, away) == 0;
+
+                tree_link(f->root, lists[i], strrchr(lists[i], '/') + 1);
+                (void) critical(f, "0000:00:1f.2");
+                assert_non_null(f->inv->critical_unknown);
+                assert_non_null(strstr(f->inv->critical_unknown, lists[i]));
+                tree_unlink(f->root, lists[i]);
+                if (there)
+                        assert_int_equal(rename(away, full), 0);
+        }
 }
 
 static void test_nvme_multipath(void **state) {
@@ -225,6 +285,9 @@ int main(void) {
                 TEST(test_btrfs_by_source),
                 TEST(test_stack),
                 TEST(test_stack_that_loops),
+                TEST(test_stack_that_is_too_deep),
+                TEST(test_link_that_leads_nowhere),
+                TEST(test_list_that_cannot_be_read),
                 TEST(test_nvme_multipath),
                 TEST(test_swap),
                 TEST(test_default_route),
