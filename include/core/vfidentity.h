@@ -3,7 +3,7 @@
 
 /*
  * Which attributes the VFs of an allocation are given: what their pool says, what the request says, and a MAC and GUIDs
- * made up for those that nobody gave any. No two allocations of a node have the same. Pure: host/vfattr.h tells a PF.
+ * made up for those that nobody gave any. No two VFs of a node have the same. Pure: host/vfattr.h tells a PF.
  */
 
 #include "core/plan.h"
@@ -17,8 +17,10 @@
 Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r, Refusal *ret);
 
 /*
- * After that, once a has its id: makes up what its VFs lack of MAC, node GUID and port GUIDs, and the link policy
- * "auto" that goes with a GUID; tells so in AllocationDevice.generated. What a VF can have hangs on its class and card;
+ * After that, once a has its id: VERDICT_ALLOCATED where the request wants what another VF of the node was made with
+ * and goes back to, vf_identity_stable(). Makes up what its VFs lack of MAC, node GUID and port GUIDs, and the link
+ * policy "auto" that goes with a GUID; tells so in AllocationDevice.generated. What a VF can have hangs on its class
+ * and card;
  * one whose PF is left to others (VirtualFunctions=external) gets nothing. node: what tells this machine from all
  * others, and stays. a is not in the ledger yet. VERDICT_LIMIT: out of memory.
  */

@@ -73,11 +73,12 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         return 0;
 }
 
-/* A MAC or GUID that an allocation has. */
+/* A MAC or GUID that an allocation has, or a VF whenever no allocation gives it another. */
 typedef struct Taken {
         bool guid;
         uint64_t value;
-        const Allocation *allocation;
+        const Allocation *allocation; /* NULL: vf has it */
+        const PciDevice *vf;
 } Taken;
 
 typedef struct TakenList {
@@ -97,13 +98,13 @@ static int compare_taken(const void *a, const void *b) {
         return x->value < y->value ? -1 : x->value > y->value;
 }
 
-static int add_taken(TakenList *l, const Allocation *a, const VfAttributes *v) {
+static int add_taken(TakenList *l, const Allocation *a, const PciDevice *vf, const VfAttributes *v) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
                 if (!(v->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
                         continue;
                 if (ARRAY_RESERVE(l->items, l->n) < 0)
                         return -ENOMEM;
-                l->items[l->n++] = (Taken){ .guid = i != VF_MAC, .value = v->value[i], .allocation = a };
+                l->items[l->n++] = (Taken){ .guid = i != VF_MAC, .value = v->value[i], .allocation = a, .vf = vf };
         }
         return 0;
 }
@@ -113,8 +114,34 @@ static int find_taken(const Ledger *ledger, TakenList *l) {
                 const Allocation *a = ledger->allocations[i];
 
                 for (size_t j = 0; j < a->n_devices; j++)
-                        if (add_taken(l, a, &a->devices[j].attributes) < 0)
+                        if (add_taken(l, a, NULL, &a->devices[j].attributes) < 0)
                                 return -ENOMEM;
+        }
+        if (l->n > 0)
+                qsort(l->items, l->n, sizeof(*l->items), compare_taken);
+        return 0;
+}
+
+static bool has_device(const Allocation *a, PciAddress address) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (pci_address_equal(a->devices[i].address, address))
+                        return true;
+        return false;
+}
+
+/* What VFs were made with, and go back to: those of other allocations too, but for VFs that others make. */
+static int find_stable(const Allocation *a, const PlanContext *c, const char *node, TakenList *l) {
+        for (size_t i = 0; i < c->inventory->n_devices; i++) {
+                const PciDevice *vf = &c->inventory->devices[i], *pf;
+                VfAttributes v;
+
+                if (vf->type != PCI_TYPE_VF || vf->vf_index < 0 || has_device(a, vf->address))
+                        continue;
+                pf = inventory_find(c->inventory, vf->physfn);
+                if (!pf || policy_external_pool(c->policy, pf))
+                        continue;
+                if (vf_identity_stable(node, pf, (unsigned) vf->vf_index, &v) < 0 || add_taken(l, NULL, vf, &v) < 0)
+                        return -ENOMEM;
         }
         if (l->n > 0)
                 qsort(l->items, l->n, sizeof(*l->items), compare_taken);
@@ -208,20 +235,29 @@ static Verdict merge_device(AllocationDevice *d, const PlanContext *c, const Req
         return check_together(d, ret);
 }
 
+static Verdict refuse_taken(const Taken *by, VfAttribute attribute, const AllocationDevice *d, Refusal *ret) {
+        char text[VF_VALUE_MAX];
+
+        (void) vf_value_format(attribute, d->attributes.value[attribute], text);
+        if (by->vf)
+                return refuse(ret, VERDICT_ALLOCATED, &by->vf->address, "Give the slot another.",
+                              "The %s %s that is wanted for '%s' is what %s has when nobody gives it another.",
+                              vf_attribute_to_string(attribute), text, d->slot, PCI_ADDRESS_STR(by->vf->address));
+        return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another, or release that one first.",
+                      "The %s %s that is wanted for '%s' is that of a VF that '%s' holds.",
+                      vf_attribute_to_string(attribute), text, d->slot, by->allocation->name);
+}
+
 static Verdict check_not_taken(const TakenList *taken, const AllocationDevice *d, Refusal *ret) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
                 const uint64_t value = d->attributes.value[i];
-                char text[VF_VALUE_MAX];
                 const Taken *by;
 
                 if (!(d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
                         continue;
                 by = taken_between(taken, i != VF_MAC, value, value);
                 if (by)
-                        return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another, or release that one first.",
-                                      "The %s %s that is wanted for '%s' is that of a VF that '%s' holds.",
-                                      vf_attribute_to_string(i), vf_value_format(i, value, text), d->slot,
-                                      by->allocation->name);
+                        return refuse_taken(by, i, d, ret);
         }
         return VERDICT_NONE;
 }
@@ -266,7 +302,7 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const PlanC
 }
 
 static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const PlanContext *c, const char *node,
-                  const TakenList *taken) {
+                  const TakenList *taken, const TakenList *stable) {
         _cleanup_free_ char *seed = NULL;
         VfAttributes made;
         unsigned attempt = 0;
@@ -275,28 +311,35 @@ static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const Pl
                 return -ENOMEM;
         do
                 vf_identity_make(seed, attempt++, &made);
-        while (!is_free(taken, &made) || !is_free_within(a, &made));
+        while (!is_free(taken, &made) || !is_free(stable, &made) || !is_free_within(a, &made));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
         d->generated = made.set;
         return 0;
 }
 
+static bool needs_identity(const Allocation *a, const PlanContext *c) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].attributes.set & VF_IDENTITY_BITS || missing_identity(c, &a->devices[i]))
+                        return true;
+        return false;
+}
+
 Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const char *node, Refusal *ret) {
-        _cleanup_(taken_done) TakenList taken = { 0 };
-        bool listed = false;
+        _cleanup_(taken_done) TakenList taken = { 0 }, stable = { 0 };
+        Verdict v = VERDICT_NONE;
 
-        for (size_t i = 0; i < a->n_devices; i++) {
-                AllocationDevice *d = &a->devices[i];
-                unsigned missing = missing_identity(c, d);
+        if (!needs_identity(a, c))
+                return VERDICT_NONE;
+        if (find_taken(c->ledger, &taken) < 0 || find_stable(a, c, node, &stable) < 0)
+                return refuse_memory(ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+                v = check_not_taken(&stable, &a->devices[i], ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
+                unsigned missing = missing_identity(c, &a->devices[i]);
 
-                if (!missing)
-                        continue;
-                if (!listed && find_taken(c->ledger, &taken) < 0)
-                        return refuse_memory(ret);
-                listed = true;
-                if (assign(a, d, missing, c, node, &taken) < 0)
-                        return refuse_memory(ret);
+                if (missing && assign(a, &a->devices[i], missing, c, node, &taken, &stable) < 0)
+                        v = refuse_memory(ret);
         }
-        return VERDICT_NONE;
+        return v;
 }

@@ -309,6 +309,38 @@ static void test_taken_is_passed_over(void **state) {
         assert_int_equal(vf_attributes_differ(&ib, &a->devices[0].attributes), BIT(VF_NODE_GUID) | BIT(VF_PORT_GUID));
 }
 
+/* Given out, it would be on two VFs: at once, or when the other one is handed back. */
+static void test_what_another_vf_has_is_refused(void **state) {
+        _cleanup_node_ TestNode *t = new_node("", "");
+        _cleanup_free_ char *eth_slots = NULL, *ib_slots = NULL;
+        char mac[VF_VALUE_MAX], guid[VF_VALUE_MAX];
+        VfAttributes eth, ib;
+        const char *slots[2];
+
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:01:00.0"), 1, &eth), 0);
+        assert_int_equal(vf_identity_stable(NODE, node_find(t, "0000:02:00.0"), 1, &ib), 0);
+        assert_int_equal(string_replace(&eth_slots, "eth0 mac=%s", vf_value_format(VF_MAC, eth.value[VF_MAC], mac)), 0);
+        assert_int_equal(string_replace(&ib_slots, "ib0 port-guid=%s",
+                                        vf_value_format(VF_PORT_GUID, ib.value[VF_PORT_GUID], guid)),
+                         0);
+        slots[0] = eth_slots;
+        slots[1] = ib_slots;
+        for (size_t i = 0; i < ELEMENTSOF(slots); i++) {
+                _cleanup_(cleanup_plan_free) Plan *p = NULL;
+                _cleanup_refusal_ Refusal refusal = { 0 };
+
+                assert_int_equal(plan(t, "eth=1 ib=1", slots[i], &p, NULL), VERDICT_NONE);
+                assert_int_equal(vf_identity_assign(p->allocation, &t->context, NODE, &refusal), VERDICT_ALLOCATED);
+                assert_says(&refusal, i == 0 ? "is what 0000:01:00.2 has when nobody gives it another"
+                                             : "is what 0000:02:00.2 has when nobody gives it another");
+        }
+        /* The VF itself may have it. */
+        (void) allocate(t, "vm1", ID, "eth=1", NULL);
+        (void) allocate(t, "vm2", "76543210-89ab-cdef-0123-456789abcdef", "eth=1", eth_slots);
+        node_release(t, "vm1");
+        node_release(t, "vm2");
+}
+
 static void test_external_gets_nothing(void **state) {
         _cleanup_node_ TestNode *t = new_node("VirtualFunctions=external\nVfAttributes=vlan=5", "");
         Allocation *a = allocate(t, "vm1", ID, "eth=2 ib=1", "eth1 mac=02:00:00:00:00:01");
@@ -329,6 +361,7 @@ int main(void) {
                 cmocka_unit_test(test_assign),
                 cmocka_unit_test(test_fresh_and_stable),
                 cmocka_unit_test(test_taken_is_passed_over),
+                cmocka_unit_test(test_what_another_vf_has_is_refused),
                 cmocka_unit_test(test_external_gets_nothing),
         };
 
