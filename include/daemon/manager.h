@@ -11,8 +11,10 @@
 #include "bus/server.h"
 #include "core/changes.h"
 #include "daemon/job.h"
+#include "daemon/survey.h"
 #include "host/history.h"
 #include "host/node.h"
+#include "host/nvidia.h"
 #include "host/store.h"
 #include "util/sysfs.h"
 
@@ -54,7 +56,6 @@ typedef struct ManagerJob {
 } ManagerJob;
 
 typedef struct Live Live;
-typedef struct Survey Survey;
 
 typedef struct Manager {
         Sysfs *fs;
@@ -82,7 +83,9 @@ typedef struct Manager {
         size_t n_arrived;
         StandingList *shown;     /* what the bus was told of each device; NULL before the announcement */
         Live *live;              /* manager-live.c */
-        Survey *survey;          /* manager-eswitch.c */
+        Survey *eswitch_survey;  /* manager-eswitch.c */
+        Survey *gpu_survey;      /* manager-nvidia.c */
+        NvidiaList gpus;         /* what has been asked so far */
         sd_event_source *guests; /* manager-guests.c */
         bool guests_found;       /* the directory of them is watched, not one above it */
         bool guests_unread;      /* which has been said */
@@ -199,6 +202,8 @@ typedef enum UseCheck {
 } UseCheck;
 /* Whether somebody uses one of the devices; one look at all processes. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
+/* That holders_find() could not tell for a device. */
+Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 
 /* manager-quarantine.c */
 /* JobKind.condemned of jobs that hand back an allocation: the device is in quarantine from now on. */
@@ -287,7 +292,14 @@ void manager_survey_eswitches(Manager *m);
 void manager_forget_eswitch(Manager *m, PciAddress pf);
 /* All are to be asked again; what is known of them stands until then. */
 void manager_survey_again(Manager *m);
-void manager_survey_close(Manager *m);
+
+/* manager-nvidia.c: the same for the numbers of GPUs, also before the announcement */
+void manager_survey_nvidia(Manager *m);
+/* It is taken off its driver: no number is true. */
+void manager_forget_nvidia(Manager *m, PciAddress gpu);
+/* Its driver began anew: to be asked again; what is known stands until then. */
+void manager_doubt_nvidia(Manager *m, PciAddress gpu);
+void manager_survey_nvidia_again(Manager *m);
 
 /* manager-guests.c */
 /* Looks which guests run (Allocation.domain), now and whenever that changes. */

@@ -18,7 +18,11 @@ typedef struct HolderQuery {
         int group;          /* -1: the device has none */
         const char *driver; /* of the host, which it is to be taken from; NULL: it is on a VFIO driver */
         bool is_vf;
+        uint32_t nvidia_minor; /* on NVIDIA's driver: host/nvidia.h */
 } HolderQuery;
+
+/* Anybody may have very many files open: a look ends after so long, for the daemon does nothing else meanwhile. */
+#define HOLDER_LOOK_USEC (2U * 1000U * 1000U)
 
 #define HOLDER_UNIT_MAX 280
 #define HOLDER_TEXT_MAX 512
@@ -36,21 +40,16 @@ typedef struct Holder {
 
 /*
  * Looks for whoever uses one of the devices, at the cost of one look at all processes: 1 and *ret, 0 when nobody does.
- * Negative errno when it cannot be told, because a process may not be looked at, or there is too much to look at.
+ * Negative errno when it cannot be told: a process may not be looked at, -ETIMEDOUT: too many files are open on the
+ * node, -E2BIG: there is too much in sysfs below one of the devices.
  *
  * On a VFIO driver: a process that has dev/vfio/GROUP open or, as guests with iommufd do, dev/vfio/devices/vfioX.
  * On a driver of the host:
  * - a process that has one of its device nodes open, as sysfs lists them below the device: DRM, RDMA, NVMe, disks,
- *   sound, USB, ...; besides /dev/nvidiaN by the driver's list of GPUs, and /dev/kfd for each device of amdgpu;
+ *   sound, USB, ...; besides /dev/nvidiaN, any where the number is unknown, and /dev/kfd for each device of amdgpu;
  * - a network interface that is up, part of a bond or bridge, below a VLAN, or in another network namespace. One of a
  *   VF that is merely up is not used: network managers bring up whatever they see. It is with an address: one that gave
  *   a route in the main table, or of IPv6 and more than link-local;
  * - device mapper, md or the like on one of its disks. Mounted ones are for host/critical.h.
  */
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret);
-
-/* The same for devices that are on a VFIO driver. */
-int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret);
-/* *ret_held is the index of the one that is held. */
-int holders_of_devices(const Sysfs *fs, const PciAddress *devices, const int *groups, size_t n, Holder *ret,
-                       size_t *ret_held);

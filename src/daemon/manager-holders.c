@@ -8,7 +8,9 @@
 #include "util/strings.h"
 
 /* How one device of an allocation could be in use against what is wanted: false when that does not matter. */
-static bool query_device(const Allocation *a, const PciDevice *dev, UseCheck check, HolderQuery *ret) {
+static bool query_device(const Manager *m, const Allocation *a, const PciDevice *dev, UseCheck check,
+                         HolderQuery *ret) {
+        const NvidiaGpu *gpu = nvidia_list_find(&m->gpus, dev);
         bool bound = streq_ptr(dev->driver, a->vfio_driver);
 
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
@@ -16,15 +18,20 @@ static bool query_device(const Allocation *a, const PciDevice *dev, UseCheck che
                 return !bound || check != USE_RESUME;
         /* With the host it is left there by a release. */
         ret->driver = dev->driver;
+        ret->nvidia_minor = gpu ? gpu->minor : NVIDIA_MINOR_UNKNOWN;
         return dev->driver && check != USE_RELEASE;
 }
 
-static Verdict refuse_unknown(const PciAddress *device, int error, Refusal *ret) {
+Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
         if (error == -ENOMEM)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-        if (error == -E2BIG)
+        if (error == -ETIMEDOUT)
                 return refuse(ret, VERDICT_BUSY, device, "Find out which process has so many files open.",
-                              "It cannot be told who uses %s: too much is open on this node.",
+                              "It cannot be told who uses %s: too many files are open on this node.",
+                              PCI_ADDRESS_STR(*device));
+        if (error == -E2BIG)
+                return refuse(ret, VERDICT_BUSY, device, "Find out what the host has made of it, and remove that.",
+                              "It cannot be told who uses %s: there is too much in sysfs below it.",
                               PCI_ADDRESS_STR(*device));
         return refuse(ret, VERDICT_BUSY, device, "Give the daemon the right to read /proc/PID/fd of all processes.",
                       "It cannot be told who uses %s: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
@@ -43,11 +50,11 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 
                 /* Another card at the address is not ours to ask about. */
                 if (dev && allocation_device_is(&a->devices[i], dev))
-                        n += query_device(a, dev, check, &queries[n]);
+                        n += query_device(m, a, dev, check, &queries[n]);
         }
         r = holders_find(m->fs, queries, n, &holder);
         if (r < 0)
-                return refuse_unknown(&queries[0].address, r, ret);
+                return manager_refuse_use_unknown(&queries[0].address, r, ret);
         if (r == 0)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_BUSY, &queries[holder.device].address, holder.remedy, "%s is in use by %s.",

@@ -181,6 +181,7 @@ static void on_gone(Job *job, void *userdata) {
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];
         manager_live_job_gone(m);
+        manager_survey_nvidia(m);
         manager_go_on_starting(m);
         exit_when_idle(m);
 }
@@ -229,6 +230,9 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                                       "The journal says what it hangs in; a reboot ends it for sure.",
                                       "The kernel has not come back from the job before on %s.", subject);
                 }
+        /* It may take them off their drivers. */
+        for (size_t i = 0; i < steps->n; i++)
+                manager_forget_nvidia(m, steps->steps[i].device);
         r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);
         if (r >= 0 && ARRAY_RESERVE(m->jobs, m->n_jobs) < 0)
                 r = -ENOMEM;

@@ -168,12 +168,15 @@ static int look_at(Manager *m, const Event *events, size_t n) {
         return r;
 }
 
-/* Also when it is the same driver as before: the switch is set up anew. */
+/* Also when it is the same driver as before: the switch is set up anew, a GPU may get another number. */
 static void survey_bound(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
-                if (events[i].bound)
+                if (events[i].bound) {
                         manager_forget_eswitch(m, events[i].address);
+                        manager_doubt_nvidia(m, events[i].address);
+                }
         manager_survey_eswitches(m);
+        manager_survey_nvidia(m);
 }
 
 /* A PF whose driver comes late: now VFs can be made. */

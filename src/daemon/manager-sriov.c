@@ -105,31 +105,28 @@ static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret
 }
 
 static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        _cleanup_free_ PciAddress *vfs = NULL;
-        _cleanup_free_ int *groups = calloc(pf->n_vfs + 1, sizeof(*groups));
+        _cleanup_free_ HolderQuery *queries = calloc(pf->n_vfs + 1, sizeof(*queries));
+        const PciAddress *held;
         Holder holder;
-        size_t n = 0, held;
-        int r = groups ? 0 : -ENOMEM;
+        size_t n = 0;
+        int r;
 
-        for (size_t i = 0; r == 0 && i < pf->n_vfs; i++) {
+        if (!queries)
+                return manager_refuse_use_unknown(&pf->address, -ENOMEM, ret);
+        for (size_t i = 0; i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(m->node.inventory, pf->vfs[i]);
 
-                if (!vf || !vf->vfio)
-                        continue;
-                groups[n] = vf->iommu_group;
-                r = pci_address_append(&vfs, &n, vf->address);
+                if (vf && vf->vfio)
+                        queries[n++] = (HolderQuery){ .address = vf->address, .group = vf->iommu_group, .is_vf = true };
         }
-        if (r == 0)
-                r = holders_of_devices(m->fs, vfs, groups, n, &holder, &held);
+        r = holders_find(m->fs, queries, n, &holder);
         if (r < 0)
-                return refuse(ret, VERDICT_BUSY, &pf->address,
-                              "Give the daemon the right to read /proc/PID/fd of all processes.",
-                              "It cannot be told whether a guest uses a VF of %s: %s.", PCI_ADDRESS_STR(pf->address),
-                              strerror(-r));
+                return manager_refuse_use_unknown(&queries[0].address, r, ret);
         if (r == 0)
                 return VERDICT_NONE;
-        return refuse(ret, VERDICT_BUSY, &vfs[held], "Stop the guest first.", "%s, a VF of %s, is in use by %s.",
-                      PCI_ADDRESS_STR(vfs[held]), PCI_ADDRESS_STR(pf->address), holder.text);
+        held = &queries[holder.device].address;
+        return refuse(ret, VERDICT_BUSY, held, holder.remedy, "%s, a VF of %s, is in use by %s.",
+                      PCI_ADDRESS_STR(*held), PCI_ADDRESS_STR(pf->address), holder.text);
 }
 
 /* All that would be lost with the VFs that are there. */

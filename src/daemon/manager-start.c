@@ -216,7 +216,10 @@ static bool begin_round(Manager *m) {
 }
 
 void manager_go_on_starting(Manager *m) {
-        if (m->stopping || (m->phase == START_DONE && !begin_round(m)))
+        /* While the numbers of GPUs are unknown more may seem to be in use than is. */
+        if (m->stopping || (!m->announced && survey_is_asking(m->gpu_survey)))
+                return;
+        if (m->phase == START_DONE && !begin_round(m))
                 return;
         while (m->phase == START_CONNECTED || work_off(m)) {
                 if (m->vfs_unread)

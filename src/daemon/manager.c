@@ -65,7 +65,9 @@ Manager *manager_free(Manager *m) {
         standing_list_free(m->shown);
         free(m->identity);
         manager_live_close(m);
-        manager_survey_close(m);
+        m->eswitch_survey = survey_close(m->eswitch_survey);
+        m->gpu_survey = survey_close(m->gpu_survey);
+        nvidia_list_done(&m->gpus);
         sd_event_source_disable_unref(m->guests);
         server_free(m->server);
         sd_event_unref(m->event);
@@ -119,6 +121,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
 
         manager_look_for_guests(userdata);
         manager_survey_again(userdata);
+        manager_survey_nvidia_again(userdata);
         manager_go_on_starting(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
@@ -227,6 +230,7 @@ int manager_run(Manager *m) {
         if (r < 0)
                 return r;
         manager_follow_guests(m);
+        manager_survey_nvidia(m);
         manager_go_on_starting(m);
         r = sd_event_loop(m->event);
         return r < 0 ? log_error_errno(r, "The event loop failed: %m") : r;

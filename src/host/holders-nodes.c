@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "host/holders-internal.h"
+#include "host/nvidia.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -271,26 +272,17 @@ static int walk_controllers(Walk *w, int dir_fd) {
         return r;
 }
 
-/* The driver says which of its nodes a GPU has. */
-static int find_nvidia(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes) {
-        static const char key[] = "Device Minor:";
-        char path[128], text[SYSFS_ATTRIBUTE_MAX];
-        unsigned minor = 0;
-        const char *at = NULL;
-        HolderNode *node;
-        bool known;
+/* Not known by sysfs: which of its nodes a GPU has only the driver can tell. */
+static int add_nvidia(const HolderQuery *q, size_t device, HolderNodes *nodes) {
+        bool known = q->nvidia_minor != NVIDIA_MINOR_UNKNOWN;
+        HolderNode *node = add_node(nodes, device, "nvidia%u", known ? q->nvidia_minor : 0);
 
-        (void) snprintf(path, sizeof(path), "proc/driver/nvidia/gpus/%s/information", PCI_ADDRESS_STR(q->address));
-        if (sysfs_read(fs, path, text, sizeof(text)) >= 0)
-                at = strstr(text, key);
-        known = at && sscanf(at + strlen(key), "%u", &minor) == 1;
-        node = add_node(nodes, device, "nvidia%u", minor);
         if (!node)
                 return -ENOMEM;
         node->any_gpu = !known;
         node->has_number = true;
         node->major = NVIDIA_MAJOR;
-        node->minor = minor;
+        node->minor = q->nvidia_minor;
         return 0;
 }
 
@@ -317,8 +309,8 @@ static int find_host_nodes(const Sysfs *fs, const HolderQuery *q, size_t device,
         r = walk(&w, fd, ".", "", 0);
         if (r == 0)
                 r = walk_controllers(&w, fd);
-        if (r == 0 && streq(q->driver, "nvidia"))
-                r = find_nvidia(fs, q, device, nodes);
+        if (r == 0 && streq(q->driver, NVIDIA_DRIVER))
+                r = add_nvidia(q, device, nodes);
         if (r == 0 && streq(q->driver, "amdgpu"))
                 r = add_numbered(fs, device, "kfd", "sys/class/kfd/kfd/dev", nodes);
         return r;

@@ -7,22 +7,20 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "host/holders-internal.h"
+#include "host/nvidia.h"
 #include "util/strings.h"
 
-#define DELETED               " (deleted)"
-#define LISTING_SIZE          8192U
-#define CGROUPS_MAX           8192U
-/* Anybody may have many: with more of them on the node the look is given up, after about a second. */
-#define DESCRIPTORS_MAX       500000U
-/* The numbers of GPUs among those of the driver; above are nvidia-modeset and nvidiactl. */
-#define NVIDIA_GPU_MINOR_LAST 253U
+#define DELETED      " (deleted)"
+#define LISTING_SIZE 8192U
+#define CGROUPS_MAX  8192U
 
 typedef struct Search {
         const HolderNodes *nodes;
         bool by_number;
-        unsigned left; /* descriptors that may still be looked at */
+        uint64_t end; /* microseconds */
         Holder *holder;
 } Search;
 
@@ -30,7 +28,7 @@ static bool is_gpu_name(const char *name) {
         uint64_t n;
 
         return strncmp(name, "nvidia", strlen("nvidia")) == 0 &&
-               parse_unsigned(name + strlen("nvidia"), NVIDIA_GPU_MINOR_LAST, &n) == 0;
+               parse_unsigned(name + strlen("nvidia"), NVIDIA_MINOR_LAST, &n) == 0;
 }
 
 /* What stands before dev/ is the root that the process or this program sees. */
@@ -46,7 +44,7 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
         if (!node->has_number || !(node->is_block ? S_ISBLK(st->stx_mode) : S_ISCHR(st->stx_mode)) ||
             node->major != st->stx_rdev_major)
                 return false;
-        return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_GPU_MINOR_LAST : node->minor == st->stx_rdev_minor;
+        return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_MINOR_LAST : node->minor == st->stx_rdev_minor;
 }
 
 /* When somebody was found to have a device, all that is asked is who else has that one. */
@@ -66,6 +64,13 @@ static const HolderNode *find_by_number(const Search *s, const struct statx *st)
                 if (is_asked(s, &s->nodes->nodes[i]) && has_number(&s->nodes->nodes[i], st))
                         return &s->nodes->nodes[i];
         return NULL;
+}
+
+static uint64_t now(void) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U;
 }
 
 /* The process or its descriptor ended meanwhile. */
@@ -110,8 +115,8 @@ static int search_descriptors(Search *s, DIR *d, const HolderNode **ret) {
                         return errno == 0 || is_gone(errno) ? unknown : -errno;
                 if (e->d_name[0] == '.')
                         continue;
-                if (s->left-- == 0)
-                        return -E2BIG;
+                if (now() >= s->end)
+                        return -ETIMEDOUT;
                 n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
                 if (n < 0 && !is_gone(errno))
                         unknown = -errno;
@@ -176,17 +181,17 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
 }
 
 /* One that is known to hold it says more than one that may not be looked at. */
-int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, Holder *ret) {
-        Search s = { .nodes = nodes, .by_number = by_number, .left = DESCRIPTORS_MAX, .holder = ret };
+int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret) {
+        Search s = { .nodes = nodes, .by_number = by_number, .end = now() + usec, .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int unknown = 0;
         ssize_t n;
 
         *ret = (Holder){ 0 };
-        while (unknown != -E2BIG && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
+        while (unknown != -ETIMEDOUT && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
                 if (n < 0)
                         return ret->pid > 0 ? 1 : -errno;
-                for (ssize_t at = 0; unknown != -E2BIG && at < n;) {
+                for (ssize_t at = 0; unknown != -ETIMEDOUT && at < n;) {
                         const struct dirent64 *e = (const void *) (buf + at);
                         int r = search_entry(&s, proc_fd, e->d_name);
 

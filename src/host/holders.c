@@ -44,28 +44,8 @@ int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *
         if (r != 0 || nodes.n == 0)
                 return r;
         fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
-        r = fd < 0 ? fd : holder_search(fd, &nodes, sysfs_root(fs)[0] == '\0', ret);
+        r = fd < 0 ? fd : holder_search(fd, &nodes, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret);
         if (r > 0)
                 describe_process(ret, !queries[ret->device].driver);
         return r;
-}
-
-int holders_of_devices(const Sysfs *fs, const PciAddress *devices, const int *groups, size_t n, Holder *ret,
-                       size_t *ret_held) {
-        _cleanup_free_ HolderQuery *queries = calloc(n + 1, sizeof(*queries));
-        int r;
-
-        if (!queries)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                queries[i] = (HolderQuery){ .address = devices[i], .group = groups[i] };
-        r = holders_find(fs, queries, n, ret);
-        *ret_held = ret->device;
-        return r;
-}
-
-int holders_of_device(const Sysfs *fs, PciAddress address, int group, Holder *ret) {
-        size_t held;
-
-        return holders_of_devices(fs, &address, &group, 1, ret, &held);
 }

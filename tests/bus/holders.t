@@ -61,8 +61,24 @@ sub can_be_had {
 # ---- GPUs
 
 my %minor = ($gpu => 3, $spare => 5);
+sub information { my ($address) = @_; return "proc/driver/nvidia/gpus/$address/information" }
+
+# The children of the daemon that ask the driver.
+sub asking {
+        my $parent = pid();
+        return grep { (eval { slurp("/proc/$_/status") } // '') =~ /^Name:\s+passthroughd-nv\n.*^PPid:\s+$parent\n/ms } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
+}
+
+sub rescanned {
+        my ($what) = @_;
+        ok(!$bus->call('Rescan')->{error}, "$what: a rescan");
+        ok(wait_until(sub { !asking() }), "$what: the driver has answered");
+        return;
+}
+
 fault(map { "set proc/driver/nvidia/gpus/$_/information Model: \\t\\t NVIDIA H100\\nDevice Minor: \\t $minor{$_}" } sort keys %minor);
 process(812, 'nvidia-persiste', '0::/system.slice/nvidia-persistenced.service', '/dev/nvidiactl', '/dev/nvidia3');
+rescanned('numbers');
 refused('a daemon of the driver', 'gpu',
         "$gpu is in use by process 812 (nvidia-persiste, nvidia-persistenced.service). Stop the service first: systemctl stop nvidia-persistenced.service.");
 can_be_had('the GPU that it has not', 'spare');
@@ -78,12 +94,51 @@ process(90000, 'Xorg', '', '/dev/nvidia3');
 refused('two of them', 'gpu', "$gpu is in use by process 813 (python3, kubernetes container 0123456789ab) and 1 other. Stop the container first.");
 fault('remove proc/813', 'remove proc/90000');
 can_be_had('a GPU that was let go', 'gpu');
+process(813, 'python3', '', '/dev/nvidia5');
+rescanned('another number');
+can_be_had('a GPU whose number is another one', 'gpu');
+fault('remove ' . information($gpu));
+rescanned('a number that nobody tells');
+refused('a number that nobody tells', 'gpu', "$gpu is in use by process 813 (python3). End it first.");
+fault('remove proc/813', 'set ' . information($gpu) . " Device Minor: \\t $minor{$gpu}");
+rescanned('a number that is told again');
 
 fault("set $path{$gpu}/drm/card4/dev 226:4");
 process(813, 'Xorg', '', '/dev/dri/card4');
 refused('a display server', 'gpu', "$gpu is in use by process 813 (Xorg). End it first.");
 fault('remove proc/813');
 can_be_had('a GPU whose display server ended', 'gpu');
+
+# ---- a driver that never answers
+
+my $warning = qr/The driver does not answer for \Q$gpu\E: the number of its node, and of \d+ asked after it, stays unknown, ignoring\./;
+spew("$ENV{NODE_TMP}/passthroughd.conf", "[Daemon]\nJobTimeoutSec=3\n" . pools());
+fault('remove ' . information($gpu), 'fifo ' . information($gpu));
+my $before = log_since();
+restart();
+$bus = Bus->new->listen;
+like(log_since($before), $warning, 'hangs: the start does not wait for ever');
+process(813, 'python3', '', '/dev/nvidia5');
+ok(!$bus->call('Rescan')->{error}, 'hangs: a rescan');
+is(scalar asking(), 1, 'hangs: one process asks');
+ok(!$bus->ping()->{error}, 'hangs: the daemon answers');
+ok(!$bus->call('Rescan')->{error}, 'hangs: another rescan');
+is(scalar asking(), 1, 'hangs: no second one');
+is((allocate($bus, 'late', gpu => 1))[1], "$gpu is in use by process 813 (python3). End it first.", 'hangs: whoever has any GPU open counts');
+is((allocate($bus, 'late', pf => 1))[0], 'done', 'hangs: what is no GPU can be had');
+is((release($bus, 'late'))[0], 'done', 'hangs: and released');
+fault('remove proc/813');
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'hangs: when nobody has one the GPU can be had');
+is((release($bus, 'late'))[0], 'done', 'hangs: and released');
+fault('remove ' . information($gpu), 'set ' . information($gpu) . " Device Minor: \\t $minor{$gpu}");
+ok(wait_until(sub { !asking() }), 'hangs: it is given up');
+rescanned('answers again');
+process(813, 'python3', '', '/dev/nvidia5');
+can_be_had('a GPU whose driver answers again', 'gpu');
+fault('remove proc/813');
+configure(pools());
+$bus   = Bus->new->listen;
+$state = snapshot();
 
 # ---- RDMA, disks
 

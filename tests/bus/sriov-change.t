@@ -211,6 +211,9 @@ my ($group) = readlink("$ENV{NODE_ROOT}/" . path($vf, 'iommu_group')) =~ m{(\d+)
 fault("link proc/4711/fd/12 /dev/vfio/$group", 'set proc/4711/comm qemu-kvm');
 refused('held', qr/\Q$vf\E, a VF of \Q$pf\E, is in use by process 4711 \(qemu-kvm\)\. Stop the guest first\./);
 fault('remove proc/4711');
+fault(map { 'set ' . path($vf, "vfio-dev/vfio9$_/dev") . ' 511:9' } 0 .. 8);
+refused('untold', qr/It cannot be told who uses \Q$vf\E: there is too much in sysfs below it\. Find out what the host has made of it, and remove that\./);
+fault(map { 'remove ' . path($vf, "vfio-dev/vfio9$_") } 0 .. 8);
 is((set_vfs($pf, 8))[0], 'done', 'held: afterwards it is done');
 is((set_vfs($pf, 4))[0], 'done', 'held: and back');
 same_tree($four, 'held: the tree is as before');

@@ -132,6 +132,14 @@ static int command_set(Sim *sim, char *rest) {
         return r < 0 ? r : tree_value_set(file, rest);
 }
 
+/* The kernel's part, once it has met it: whoever opens it waits. */
+static int command_fifo(Sim *sim, char *rest) {
+        const char *path = next_word(&rest);
+        Node *fifo;
+
+        return path ? node_make_at(sim->root, path, NODE_FIFO, &fifo) : -EINVAL;
+}
+
 static int command_link(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
         Node *dev;
@@ -201,6 +209,7 @@ static const struct {
         { "event", command_event },
         { "flood", command_flood },
         { "delay-all", command_delay_all },
+        { "fifo", command_fifo },
 };
 
 static const struct {

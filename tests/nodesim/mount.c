@@ -98,7 +98,9 @@ static mode_t permissions(const Sim *sim, const Node *node) {
 }
 
 static struct stat node_stat(const Sim *sim, const Node *node) {
-        static const mode_t types[] = { [NODE_DIR] = S_IFDIR, [NODE_FILE] = S_IFREG, [NODE_LINK] = S_IFLNK };
+        static const mode_t types[] = {
+                [NODE_DIR] = S_IFDIR, [NODE_FILE] = S_IFREG, [NODE_LINK] = S_IFLNK, [NODE_FIFO] = S_IFIFO
+        };
 
         return (struct stat){
                 .st_ino = node->serial,

@@ -23,6 +23,7 @@ typedef enum NodeType {
         NODE_DIR,
         NODE_FILE,
         NODE_LINK,
+        NODE_FIFO, /* who opens it waits for ever */
 } NodeType;
 
 struct Node {

@@ -2,12 +2,14 @@
 
 /* Who uses a device that is with the host: by its nodes, its interfaces, its disks; and whose process it is. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -15,11 +17,14 @@
 #include <cmocka.h>
 
 #include "host/holders-internal.h"
+#include "host/nvidia.h"
 #include "treefixture.h"
 #include "util/strings.h"
 
-#define DEVICE "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
-#define NET    DEVICE "/net/eth1"
+#define DEVICE   "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+#define NET      DEVICE "/net/eth1"
+/* Microseconds. */
+#define PATIENCE 60000000U
 
 static int setup(void **state) {
         Fixture *f = fixture_new(state);
@@ -33,7 +38,11 @@ static int setup(void **state) {
 }
 
 static HolderQuery query(const char *driver, bool is_vf) {
-        return (HolderQuery){ .address = { .bus = 1 }, .group = 12, .driver = driver, .is_vf = is_vf };
+        return (HolderQuery){ .address = { .bus = 1 },
+                              .group = 12,
+                              .driver = driver,
+                              .is_vf = is_vf,
+                              .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
 }
 
 static void assert_use(const Fixture *f, HolderQuery q, const char *text, const char *remedy) {
@@ -49,8 +58,16 @@ static void assert_held(const Fixture *f, const char *driver, const char *node, 
         assert_use(f, query(driver, false), expected ? "process 7 (python3)" : NULL, expected ? "End it first." : NULL);
 }
 
+static void note_minor(size_t i, uint32_t minor, void *userdata) {
+        uint32_t *minors = userdata;
+
+        minors[i] = minor;
+}
+
 static void test_nvidia(void **state) {
         Fixture *f = *state;
+        uint32_t minors[2] = { 0 };
+        HolderQuery q;
 
         /* Nobody says which one it is. */
         assert_held(f, "nvidia", "/dev/nvidia0", true);
@@ -58,13 +75,27 @@ static void test_nvidia(void **state) {
         assert_held(f, "nouveau", "/dev/nvidia0", false);
         tree_file(f->root, "proc/driver/nvidia/gpus/0000:01:00.0/information",
                   "Model: \t\t NVIDIA H100\nIRQ:   \t\t 77\nDevice Minor: \t 3\nGPU Excluded:\t No");
-        assert_held(f, "nvidia", "/dev/nvidia0", false);
-        assert_held(f, "nvidia", "/dev/nvidia33", false);
-        assert_held(f, "nvidia", "/dev/nvidia-uvm", false);
-        assert_held(f, "nvidia", "/dev/nvidia-modeset", false);
-        assert_held(f, "nvidia", "/dev/nvidia3", true);
-        assert_held(f, "nvidia", "/var/lib/machines/x/dev/nvidia3 (deleted)", true);
-        assert_held(f, "nvidia", "/home/x/nvidia3", false);
+        /* What is said there is not read by a look. */
+        assert_held(f, "nvidia", "/dev/nvidia0", true);
+        assert_int_equal(nvidia_ask(f->fs, (PciAddress[]){ { .bus = 1 }, { .bus = 2 } }, 2, note_minor, minors), 0);
+        assert_int_equal(minors[0], 3);
+        assert_int_equal(minors[1], NVIDIA_MINOR_UNKNOWN);
+
+        q = query("nvidia", false);
+        q.nvidia_minor = 3;
+        static const struct {
+                const char *node;
+                bool held;
+        } cases[] = {
+                { "/dev/nvidia0", false },    { "/dev/nvidia33", false },
+                { "/dev/nvidia-uvm", false }, { "/dev/nvidia-modeset", false },
+                { "/dev/nvidia3", true },     { "/var/lib/machines/x/dev/nvidia3 (deleted)", true },
+                { "/home/x/nvidia3", false },
+        };
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                tree_link(f->root, "proc/7/fd/3", cases[i].node);
+                assert_use(f, q, cases[i].held ? "process 7 (python3)" : NULL, cases[i].held ? "End it first." : NULL);
+        }
 }
 
 static void test_nodes(void **state) {
@@ -306,7 +337,7 @@ static void test_number(void **state _unused_) {
         assert_int_equal(fstat(slave, &st), 0);
         node.major = major(st.st_rdev);
         node.minor = minor(st.st_rdev);
-        assert_int_equal(holder_search(proc, &nodes, true, &h), 1);
+        assert_int_equal(holder_search(proc, &nodes, true, PATIENCE, &h), 1);
         assert_int_equal(h.pid, getpid());
         assert_int_equal(h.device, 5);
         assert_int_equal(h.others, 0);
@@ -318,17 +349,65 @@ static void test_number(void **state _unused_) {
                 _exit(0);
         }
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_int_equal(holder_search(proc, &nodes, true, &h), 1);
+        assert_int_equal(holder_search(proc, &nodes, true, PATIENCE, &h), 1);
         assert_int_equal(h.others, 1);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &nodes, true, &h) <= 0);
+        assert_true(holder_search(proc, &nodes, true, PATIENCE, &h) <= 0);
         node.is_block = false;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &nodes, false, &h) <= 0);
+        assert_true(holder_search(proc, &nodes, false, PATIENCE, &h) <= 0);
+}
+
+/* Processes with so many descriptors together that anybody may have; 0 when this one may not. */
+static size_t hoard(pid_t *pids, size_t max, size_t wanted) {
+        struct rlimit limit, raised;
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        size_t n = 0, each = 1;
+
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        raised = limit;
+        raised.rlim_cur = MIN(limit.rlim_max, 200000U);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &raised), 0);
+        while (each < wanted && dup(null) >= 0)
+                each++;
+        for (; n < max && n * each < wanted && each * max >= wanted; n++) {
+                pids[n] = fork();
+                assert_true(pids[n] >= 0);
+                if (pids[n] == 0) {
+                        (void) pause();
+                        _exit(0);
+                }
+        }
+        (void) close_range((unsigned) null, ~0U, 0);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        return n;
+}
+
+/* However many are open: only the time that a look takes has a limit. */
+static void test_many_descriptors(void **state _unused_) {
+        HolderNode node = { .name = "no-such-node" };
+        const HolderNodes nodes = { .nodes = &node, .n = 1 };
+        pid_t pids[64];
+        size_t n = hoard(pids, ELEMENTSOF(pids), 510000);
+        int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), with_time, without;
+        Holder h;
+
+        with_time = holder_search(proc, &nodes, true, PATIENCE, &h);
+        assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
+        without = holder_search(proc, &nodes, true, 0, &h);
+        (void) close(proc);
+        for (size_t i = 0; i < n; i++) {
+                (void) kill(pids[i], SIGKILL);
+                (void) waitpid(pids[i], NULL, 0);
+        }
+        assert_int_equal(without, -ETIMEDOUT);
+        if (n == 0)
+                skip();
+        assert_true(with_time != -E2BIG && with_time != -ETIMEDOUT);
 }
 
 int main(void) {
@@ -348,6 +427,7 @@ int main(void) {
                 TEST(test_text),
                 TEST(test_unit),
                 TEST(test_number),
+                TEST(test_many_descriptors),
 #undef TEST
         };
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A child asks, for a driver may keep it waiting; one that is past its deadline is killed and given up. */
+
+#include "daemon/survey.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/child.h"
+
+/* What the child tells; smaller than PIPE_BUF. */
+typedef struct Told {
+        uint32_t asked; /* index */
+        uint32_t answer;
+} Told;
+
+struct Survey {
+        const SurveyKind *kind;
+        void *userdata;
+        Survey **slot; /* its owner's pointer */
+        pid_t pid;
+        int fd;
+        sd_event_source *io, *child, *timer;
+        PciAddress *asked;
+        size_t n_asked, n_told; /* they are told in their order */
+};
+
+static void tell(size_t i, uint32_t answer, void *userdata) {
+        const Told told = { .asked = (uint32_t) i, .answer = answer };
+
+        /* The parent is gone when this fails; so are we. */
+        (void) !write(CHILD_REPORT_FD, &told, sizeof(told));
+}
+
+_Noreturn static void run_child(const Survey *s, const Sysfs *inherited, pid_t parent, int report) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+
+        /* It waits for no word, so that descriptor is a double of the other. */
+        if (child_settle(parent, s->kind->process, report, report) < 0 ||
+            sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
+                _exit(EXIT_FAILURE);
+        _exit(s->kind->ask(fs, s->asked, s->n_asked, tell, NULL) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+bool survey_is_asking(const Survey *s) {
+        return s && s->n_told < s->n_asked;
+}
+
+static void answer(Survey *s, uint32_t value) {
+        s->kind->answered(s->userdata, s->asked[s->n_told++], value);
+        if (s->n_told == s->n_asked && s->kind->done)
+                s->kind->done(s->userdata);
+}
+
+static void drain(Survey *s) {
+        Told told;
+
+        while (read(s->fd, &told, sizeof(told)) == (ssize_t) sizeof(told))
+                if (told.asked == s->n_told && s->n_told < s->n_asked)
+                        answer(s, told.answer);
+}
+
+static void give_up(Survey *s) {
+        while (s->n_told < s->n_asked)
+                answer(s, s->kind->unknown);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Survey *s = userdata;
+
+        drain(s);
+        /* The end is told by the child's exit; a closed pipe would only wake us for ever. */
+        if (!(events & EPOLLIN))
+                s->io = sd_event_source_disable_unref(s->io);
+        return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Survey *s = userdata;
+
+        drain(s);
+        if (s->n_told < s->n_asked)
+                s->kind->late(s->asked[s->n_told], s->n_asked - s->n_told - 1);
+        (void) kill(s->pid, SIGKILL);
+        give_up(s);
+        return 0;
+}
+
+static Survey *survey_free(Survey *s) {
+        sd_event_source_disable_unref(s->io);
+        sd_event_source_disable_unref(s->child);
+        sd_event_source_disable_unref(s->timer);
+        cleanup_close(&s->fd);
+        free(s->asked);
+        free(s);
+        return NULL;
+}
+DEFINE_CLEANUP(Survey *, survey_free)
+
+static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        Survey *s = userdata;
+        const SurveyKind *kind = s->kind;
+        void *owner = s->userdata;
+
+        drain(s);
+        give_up(s);
+        *s->slot = NULL;
+        survey_free(s);
+        kind->ended(owner);
+        return 0;
+}
+
+static int watch(Survey *s, sd_event *event, unsigned timeout_sec) {
+        int r = sd_event_add_child(event, &s->child, s->pid, WEXITED, on_child, s);
+
+        if (r >= 0)
+                r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_io, s);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &s->timer, CLOCK_MONOTONIC, timeout_sec * 1000000ULL, 0,
+                                               on_timeout, s);
+        return r;
+}
+
+static int begin(Survey *s, sd_event *event, const Sysfs *fs, unsigned timeout_sec) {
+        _cleanup_close_ int report_read = -1, report_write = -1;
+        pid_t parent = getpid();
+        int fds[2], r;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        report_read = fds[0];
+        report_write = fds[1];
+        s->pid = fork();
+        if (s->pid < 0)
+                return -errno;
+        if (s->pid == 0)
+                run_child(s, fs, parent, report_write);
+        (void) fcntl(report_read, F_SETFL, O_NONBLOCK);
+        s->fd = TAKE_FD(report_read);
+        r = watch(s, event, timeout_sec);
+        if (r < 0)
+                (void) kill(s->pid, SIGKILL);
+        return r;
+}
+
+int survey_begin(const SurveyKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
+                 unsigned timeout_sec, void *userdata, Survey **ret) {
+        _cleanup_(cleanup_survey_free) Survey *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s) {
+                free(devices);
+                return -ENOMEM;
+        }
+        *s = (Survey){ .kind = kind, .userdata = userdata, .slot = ret, .fd = -1, .asked = devices, .n_asked = n };
+        r = begin(s, event, fs, timeout_sec);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+Survey *survey_close(Survey *s) {
+        if (!s)
+                return NULL;
+        (void) kill(s->pid, SIGKILL);
+        return survey_free(s);
+}
