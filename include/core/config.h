@@ -17,7 +17,10 @@
 #define CONFIG_MATCHES_MAX    256U /* Match= lines of a pool, or of [Exclude] */
 #define CONFIG_PROBLEMS_MAX   256U
 #define CONFIG_INTERFACES_MAX 256U /* of KeepInterfaces= */
-#define POOL_NAME_MAX         63U  /* [a-z0-9][a-z0-9-]* */
+#define CONFIG_SERVICES_MAX   16U  /* of StopServices= of a pool */
+#define CLEANER_WORDS_MAX     16U
+#define UNIT_NAME_MAX         255U
+#define POOL_NAME_MAX         63U /* [a-z0-9][a-z0-9-]* */
 
 typedef enum AfterRelease {
         AFTER_RELEASE_RESTORE, /* driver and override as they were before the allocation (the default) */
@@ -92,6 +95,10 @@ typedef struct Pool {
         PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards whose VFs it wants */
         size_t n_port_types;                 /* 0: not set */
         ConfigPlace port_types_place;
+        char *cleaner;        /* CleanerCommand=: a path and arguments, separated by spaces; NULL none */
+        char **stop_services; /* StopServices=: units that are stopped, in this order, while a device is taken from
+                                 the host */
+        size_t n_stop_services;
 } Pool;
 
 typedef struct ConfigProblem {
@@ -153,6 +160,8 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
 
 const Pool *config_find_pool(const Config *c, const char *name);
 bool pool_name_is_valid(const char *name);
+/* A unit that may be stopped: a service, socket, timer or path, none that the daemon itself cannot be without. */
+bool service_name_is_valid(const char *name);
 
 /*
  * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem is a sentence that the caller frees

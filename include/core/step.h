@@ -12,19 +12,23 @@
 #include "core/config.h"
 
 typedef enum StepKind {
-        STEP_OVERRIDE,   /* driver_override: from, to; NULL is "not set" */
-        STEP_UNBIND,     /* leave driver from; being on driver to already (may be NULL) is as good */
-        STEP_BIND,       /* drivers_probe until bound to driver to; its override is set */
-        STEP_AUTOPROBE,  /* sriov_drivers_autoprobe: from, to "0" or "1" */
-        STEP_NOTE,       /* changes nothing: what VF vf of the device has is what an undo gives it again */
-        STEP_REMOVE_VFS, /* sriov_numvfs: from the count to "0"; no VF has a driver */
-        STEP_NUMVFS,     /* sriov_numvfs: from "0" to the count */
-        STEP_RESET,      /* reset by the kernel's way, where it has one */
-        STEP_CHECK,      /* config space answers */
-        STEP_ATTRIBUTES, /* attributes of VF vf of the device, as text: from (NULL: what is found) to to */
-        STEP_OFFERED,    /* the same, without those that the PF does not offer */
-        STEP_IDENTITY,   /* the same, and a failure is told and costs the VF nothing else */
-        STEP_RESTORE,    /* as STEP_ATTRIBUTES; a VF that does not get back what it had is condemned */
+        STEP_OVERRIDE,      /* driver_override: from, to; NULL is "not set" */
+        STEP_UNBIND,        /* leave driver from; being on driver to already (may be NULL) is as good */
+        STEP_BIND,          /* drivers_probe until bound to driver to; its override is set */
+        STEP_AUTOPROBE,     /* sriov_drivers_autoprobe: from, to "0" or "1" */
+        STEP_NOTE,          /* changes nothing: what VF vf of the device has is what an undo gives it again */
+        STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; no VF has a driver */
+        STEP_NUMVFS,        /* sriov_numvfs: from "0" to the count */
+        STEP_RESET,         /* reset by the kernel's way, where it has one */
+        STEP_CHECK,         /* config space answers */
+        STEP_ATTRIBUTES,    /* attributes of VF vf of the device, as text: from (NULL: what is found) to to */
+        STEP_OFFERED,       /* the same, without those that the PF does not offer */
+        STEP_IDENTITY,      /* the same, and a failure is told and costs the VF nothing else */
+        STEP_RESTORE,       /* as STEP_ATTRIBUTES; a VF that does not get back what it had is condemned */
+        STEP_CLEAN,         /* the command to, once for all devices of the pool from in this list */
+        STEP_STOP_SERVICE,  /* the systemd unit to, when it is active; device is one that it may hold */
+        STEP_START_SERVICE, /* the same unit again, when this list or an earlier one stopped it */
+        STEP_UNUSED,        /* nobody uses the device, which is on the host's driver from */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -33,7 +37,7 @@ typedef struct Step {
         PciAddress device;
         char *from, *to;
         /* Of STEP_NOTE and those that give attributes device is the PF, vf the index of its VF, and target that VF, of
-         * STEP_RESTORE.
+         * STEP_RESTORE. Of STEP_UNUSED vf is 1 when device is a VF.
          */
         unsigned vf;
         PciAddress target;
@@ -53,13 +57,17 @@ typedef struct StepList {
         Step *steps;
         size_t n;
         bool gone_is_done; /* for a device that is not there any more nothing is left to do */
-        bool tells_found;  /* before the first write it is told what the VFs have, and waited until that is on disk */
+        bool tells_found;  /* before the first write it is told what the VFs have and which services are to be stopped,
+                              and waited until that is on disk */
+        unsigned timeout_sec; /* of its job: what stopping services and starting them may take is a part of it */
 } StepList;
 
 StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
+/* Copies of the steps first to end - 1 of from. */
+int step_list_append(StepList *l, const StepList *from, size_t first, size_t end);
 
 /* Those that give attributes: no step when there are none. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
@@ -84,6 +92,19 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
+ * The services that the configuration names for the pools of devices that *steps, of steps_prepare(), takes from the
+ * host are stopped first and started in reverse order at the end; in between it is looked whether the devices are free.
+ */
+int steps_around_services(const Allocation *a, const Config *config, StepList **steps);
+/*
+ * In *steps, of steps_release(): devices that were looked at and whose pool has a command for that are cleaned before
+ * anything else is done with them. One that cannot be is condemned.
+ */
+int steps_clean(const Allocation *a, const Config *config, StepList **steps);
+bool step_is_of_service(const Step *s);
+bool step_list_has_service(const StepList *l, const char *name);
+bool step_lists_share_service(const StepList *a, const StepList *b);
+/*
  * From the number of VFs that inv says pf has to count: autoprobe off, those that are there off their drivers and away,
  * then the others, each with its attributes as far as the PF offers them (count of them, or NULL). Where it
  * has just so many, only these. Undone, the VFs are made again with the drivers and overrides that they had; what the
@@ -97,6 +118,8 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
  * attributes, NULL for other steps. Caller frees; NULL when out of memory.
  */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
+/* The same of STEP_CLEAN, whose command ended with status: 128 and the number of a signal, or less. */
+char *step_failure_with_status(const Step *s, int status);
 /* The same of a step that gives attributes where the PF's eswitch is in switchdev mode. representor: the VF's interface
  * on it, NULL when not known. */
 char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor);

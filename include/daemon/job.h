@@ -34,6 +34,10 @@ typedef struct JobCallbacks {
          */
         void (*on_found)(Job *job, const Step *step, const VfAttributes *found, void *userdata);
         int (*on_all_found)(Job *job, void *userdata);
+        /* The service of a step is active and will be stopped; before on_all_found, which negative leaves out. */
+        int (*on_active)(Job *job, const Step *step, void *userdata);
+        /* It is started again, unless systemd could not be asked to; error: why it is not up. */
+        void (*on_started)(Job *job, const Step *step, bool asked, int error, void *userdata);
         /* A device cannot be handed on: message is the sentence why. */
         void (*on_condemned)(Job *job, const Step *step, const char *message, void *userdata);
         /* Whether the eswitch of a PF is in switchdev mode, as far as anybody knows. */
@@ -54,6 +58,11 @@ DEFINE_CLEANUP(Job *, job_free)
 int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
               void *userdata);
 
+/* It was started, and waits now until it is let begin. */
+int job_hold(Job *job);
+int job_let_begin(Job *job);
+bool job_is_held(const Job *job);
+
 uint32_t job_id(const Job *job);
 const char *job_verb(const Job *job);
 const char *job_subject(const Job *job);
@@ -66,6 +75,8 @@ unsigned job_steps_total(const Job *job);
 /* The step it is at, for a job that is past its deadline; NULL when it never began one. */
 const Step *job_current(const Job *job);
 const StepList *job_steps(const Job *job);
+/* The result is out. */
+bool job_has_result(const Job *job);
 /* The result is out but the child is still there. */
 bool job_is_stuck(const Job *job);
 /* The child is gone, or there never was one: no device is touched any more. */

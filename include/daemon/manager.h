@@ -90,7 +90,9 @@ typedef struct Manager {
         bool guests_found;       /* the directory of them is watched, not one above it */
         bool guests_unread;      /* which has been said */
         Mlx4 options;            /* of mlx4_core, as last written, with what was against it */
-        bool stopping;           /* SIGTERM came: no new work, the rest is brought to its end */
+        char **stopped;          /* services that jobs stop, or did: manager-services.c */
+        size_t n_stopped;
+        bool stopping; /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
 /*
@@ -255,6 +257,22 @@ void manager_check_vfs(Manager *m, const Inventory *old);
  * looked at even if nothing else is wanted than before.
  */
 void manager_write_options(Manager *m, bool told);
+
+/* manager-services.c */
+/* Those that an earlier run stopped and did not start again. */
+int manager_load_services(Manager *m);
+/* Those that are noted, on disk. */
+int manager_save_services(Manager *m);
+/* It is active and about to be stopped: noted, not yet on disk. */
+int manager_service_active(Manager *m, const char *name);
+/* asked: systemd has started it or will never, so that it is not noted any more. error: why it is not up. */
+void manager_service_started(Manager *m, const char *name, bool asked, int error);
+/* A job starts those that are noted and that no other job will start. */
+void manager_start_services(Manager *m);
+/* Another job, an earlier one, is to stop or start one of its services. */
+bool manager_job_must_wait(const Manager *m, const Job *job);
+/* The result of a job is out: what it left stopped is started, and jobs that waited for it begin. */
+void manager_services_job_ended(Manager *m, const ManagerJob *mj);
 
 /* manager-history.c */
 void manager_open_history(Manager *m, const char *state_dir);

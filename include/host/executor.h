@@ -7,6 +7,7 @@
 #include <net/if.h>
 
 #include "core/step.h"
+#include "host/holders.h"
 #include "util/sysfs.h"
 
 typedef enum ReportKind {
@@ -17,16 +18,21 @@ typedef enum ReportKind {
                              done for it, the run goes on */
         REPORT_LOOKING,   /* about to ask what the VF of step has, which may take for ever */
         REPORT_FOUND,     /* what the VF of step has, before the first write */
+        REPORT_ACTIVE,    /* the service of step is active and will be stopped, before the first write */
         REPORT_ALL_FOUND, /* the last of these; nothing is written before the reporter has returned 0 */
+        REPORT_STARTED,   /* the service of step is started again: 0, or why it did not come up */
+        REPORT_NOT_STARTED, /* systemd could not be asked to: error */
 } ReportKind;
 
 /* What the child tells its parent; smaller than PIPE_BUF, so records never mix. */
 typedef struct Report {
         uint32_t kind;
-        uint32_t step;                 /* index into the list */
-        int32_t error;                 /* negative errno */
-        VfAttributes found;            /* REPORT_FOUND; REPORT_FAILED, _CONDEMNED of a step that gives attributes */
-        char representor[IF_NAMESIZE]; /* REPORT_FAILED of such a step, where its VF has one; else "" */
+        uint32_t step;  /* index into the list */
+        int32_t error;  /* negative errno */
+        int32_t status; /* REPORT_CONDEMNED of STEP_CLEAN: what the command ended with, 0 when it did not get to that */
+        VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, _CONDEMNED of a step that gives attributes */
+        char holder[2 * HOLDER_TEXT_MAX + 64]; /* REPORT_FAILED of STEP_UNUSED: who uses it and what to do; else "" */
+        char representor[IF_NAMESIZE];         /* REPORT_FAILED of such a step, where its VF has one; else "" */
 } Report;
 
 /* Less than 0 only for REPORT_ALL_FOUND: then the run ends, with nothing written. */

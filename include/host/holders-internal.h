@@ -26,11 +26,13 @@ void holder_nodes_done(HolderNodes *nodes);
 int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret);
 
 /*
- * Processes with one of the nodes open, by the links in proc_fd's PID/fd. by_number: proc_fd is the proc of this very
+ * Processes with one of the nodes open, by the links in proc_fd's PID/fd. queries (NULL: none ignores any unit): what
+ * the nodes' device counts in. by_number: proc_fd is the proc of this very
  * machine, where a node is known by its number whatever its name; else links are only text. As holders_find(), but with
  * text and remedy left alone; -ETIMEDOUT when it is not done in usec microseconds.
  */
-int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret);
+int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
+                  Holder *ret);
 
 /* "nvidia-persistenced.service", "podman container 0123456789ab" of what proc/PID/cgroup says; "" when nothing. */
 void holder_unit(const char *cgroups, char *buf, size_t size);

@@ -19,6 +19,8 @@ typedef struct HolderQuery {
         const char *driver; /* of the host, which it is to be taken from; NULL: it is on a VFIO driver */
         bool is_vf;
         uint32_t nvidia_minor; /* on NVIDIA's driver: host/nvidia.h */
+        char *const *ignored;  /* processes of these units do not count */
+        size_t n_ignored;
 } HolderQuery;
 
 /* Anybody may have very many files open: a look ends after so long, for the daemon does nothing else meanwhile. */

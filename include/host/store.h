@@ -3,8 +3,9 @@
 
 /*
  * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename
- * commits a whole claim; STATE/quarantine/ADDRESS.json, the same for what is left of one; and STATE/generation, a
- * number no generation handed out so far exceeds. Formats are private (core/ledger-file.c).
+ * commits a whole claim; STATE/quarantine/ADDRESS.json, the same for what is left of one; STATE/generation, a number no
+ * generation handed out so far exceeds; and STATE/stopped-services, while there are any. Formats are private
+ * (core/ledger-file.c).
  */
 
 #include "core/ledger.h"
@@ -30,6 +31,10 @@ int store_remove(Store *s, const char *name);
 /* The same for a device in quarantine. */
 int store_save_quarantined(Store *s, const Allocation *a);
 int store_remove_quarantined(Store *s, PciAddress device);
+
+/* Services that are to be started again, each a line; NULL none. */
+int store_load_services(Store *s, char **ret);
+int store_save_services(Store *s, const char *text);
 
 /* A generation never handed out before. Writes once in GENERATION_BLOCK calls: a restart skips the rest of a block. */
 #define GENERATION_BLOCK 1024U

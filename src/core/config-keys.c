@@ -102,6 +102,54 @@ static int parse_one_time_use(ConfigParser *p, const char *value) {
         return 0;
 }
 
+static int add_service(Pool *pool, const char *name) {
+        if (!service_name_is_valid(name) || pool->n_stop_services >= CONFIG_SERVICES_MAX)
+                return -EINVAL;
+        if (ARRAY_RESERVE(pool->stop_services, pool->n_stop_services) < 0)
+                return -ENOMEM;
+        pool->stop_services[pool->n_stop_services] = NULL;
+        if (string_copy(&pool->stop_services[pool->n_stop_services], name) < 0)
+                return -ENOMEM;
+        pool->n_stop_services++;
+        return 0;
+}
+
+/* Replaces the list: its order counts. One with a name that is none is no list. */
+static int parse_stop_services(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy, *name;
+        int r = 0;
+
+        if (!copy)
+                return -ENOMEM;
+        while (pool->n_stop_services > 0)
+                free(pool->stop_services[--pool->n_stop_services]);
+        while (r == 0 && (name = string_next_word(&rest)))
+                r = add_service(pool, name);
+        while (r < 0 && pool->n_stop_services > 0)
+                free(pool->stop_services[--pool->n_stop_services]);
+        return r;
+}
+
+/* Words as they stand: no shell, no quotes, so that nothing means more than it says. */
+static int parse_cleaner(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy;
+        unsigned n = 0;
+
+        if (!copy)
+                return -ENOMEM;
+        if (*value && (value[0] != '/' || strpbrk(value, "\"'`$\\")))
+                return -EINVAL;
+        while (string_next_word(&rest))
+                n++;
+        if (n > CLEANER_WORDS_MAX)
+                return -EINVAL;
+        return string_copy(&pool->cleaner, *value ? value : NULL);
+}
+
 static int parse_virtual_functions(ConfigParser *p, const char *value) {
         bool external = streq(value, "external");
         uint64_t n = 0;
@@ -229,6 +277,10 @@ static const struct Key {
         { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
+        { SECTION_POOL, "StopServices", parse_stop_services, "",
+          "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },
+        { SECTION_POOL, "CleanerCommand", parse_cleaner, "",
+          "an absolute path and at most 15 arguments with spaces between, without quotes, backslashes or $" },
         { SECTION_POOL, "VfAttributes", parse_vf_attributes, "", "attributes" },
         { SECTION_POOL, "VfIdentity", parse_vf_identity, "fresh", "fresh or stable" },
         { SECTION_EXCLUDE, "Match", parse_exclude_match, "", "terms" },

@@ -63,6 +63,10 @@ Config *config_free(Config *c) {
         for (size_t i = 0; i < c->n_pools; i++) {
                 free(c->pools[i].name);
                 free_matches(c->pools[i].matches, c->pools[i].n_matches);
+                for (size_t j = 0; j < c->pools[i].n_stop_services; j++)
+                        free(c->pools[i].stop_services[j]);
+                free(c->pools[i].stop_services);
+                free(c->pools[i].cleaner);
         }
         for (size_t i = 0; i < c->n_problems; i++) {
                 free(c->problems[i].file);
@@ -203,4 +207,21 @@ bool pool_name_is_valid(const char *name) {
 
         return len > 0 && len <= POOL_NAME_MAX && name[0] != '-' &&
                strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+}
+
+bool service_name_is_valid(const char *name) {
+        static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@";
+        static const char *const types[] = { ".service", ".socket", ".timer", ".path" };
+        static const char *const needed[] = { "passthroughd", "dbus", "dbus-broker" };
+        const char *dot = strrchr(name, '.');
+        bool known = false;
+
+        if (!dot || dot == name || dot[-1] == '@' || name[strspn(name, allowed)] || strlen(name) > UNIT_NAME_MAX)
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(types); i++)
+                known = known || streq(dot, types[i]);
+        for (size_t i = 0; i < ELEMENTSOF(needed); i++)
+                if (strlen(needed[i]) == (size_t) (dot - name) && strncmp(name, needed[i], strlen(needed[i])) == 0)
+                        return false;
+        return known && !strchr(".-@", name[0]);
 }

@@ -157,7 +157,8 @@ static json_object *json_steps(const PlanContext *c, const Plan *p) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         json_object *array = json_object_new_array();
 
-        if (steps_prepare(p->allocation, c->inventory, &steps) < 0)
+        if (steps_prepare(p->allocation, c->inventory, &steps) < 0 ||
+            steps_around_services(p->allocation, c->config, &steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);

@@ -44,6 +44,12 @@ static const struct {
         { STEP_RESET, EIO, "it did not come back from its reset." },
         { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
         { STEP_CHECK, ENXIO, "another device answers there." },
+        { STEP_CLEAN, ETIMEDOUT, "the command of its pool had not ended when the time was up." },
+        { STEP_CLEAN, ENOSYS, "there is no systemd to run the command of its pool." },
+        { STEP_STOP_SERVICE, ETIMEDOUT, "it did not stop in time. See its log." },
+        { STEP_STOP_SERVICE, EIO, "systemd says that it failed to. See its log." },
+        { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
+        { STEP_UNUSED, E2BIG, "it cannot be told, too much is open on this node." },
         { STEP_ATTRIBUTES, EIO,
           "the kernel took it, but shows another value; the PF's firmware or another program set it." },
         { STEP_ATTRIBUTES, ENODEV, "the PF has no such VF any more." },
@@ -86,6 +92,15 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
                 (void) string_replace(&text, "Failed to %s: %s", what ?: "do a step", cause);
         else
                 (void) string_replace(&text, "Failed to %s: %s.", what ?: "do a step", strerror(-error));
+        return text;
+}
+
+char *step_failure_with_status(const Step *s, int status) {
+        _cleanup_free_ char *what = step_describe(s);
+        char *text = NULL;
+
+        (void) string_replace(&text, "Failed to %s: %s ended with %s %d. See its log.", what ?: "do a step", s->to,
+                              status > 128 ? "signal" : "status", status > 128 ? status - 128 : status);
         return text;
 }
 

@@ -32,6 +32,23 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
         return 0;
 }
 
+int step_list_append(StepList *l, const StepList *from, size_t first, size_t end) {
+        int r = 0;
+
+        for (size_t i = first; r == 0 && i < end; i++) {
+                const Step *s = &from->steps[i];
+                Step copy = *s;
+
+                r = step_list_add(l, s->kind, s->device, s->from, s->to);
+                if (r < 0)
+                        break;
+                copy.from = l->steps[l->n - 1].from;
+                copy.to = l->steps[l->n - 1].to;
+                l->steps[l->n - 1] = copy;
+        }
+        return r;
+}
+
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to) {
         _cleanup_free_ char *text = NULL;
         int r;
@@ -105,6 +122,18 @@ char *step_describe(const Step *s) {
                         (void) string_replace(&text, "give VF %u of %s %s", s->vf, address, s->to);
                 else
                         (void) string_replace(&text, "leave VF %u of %s as it is", s->vf, address);
+                break;
+        case STEP_CLEAN:
+                (void) string_replace(&text, "clean %s", address);
+                break;
+        case STEP_STOP_SERVICE:
+                (void) string_replace(&text, "stop %s", s->to);
+                break;
+        case STEP_START_SERVICE:
+                (void) string_replace(&text, "start %s", s->to);
+                break;
+        case STEP_UNUSED:
+                (void) string_replace(&text, "see that nobody uses %s", address);
                 break;
         case _STEP_KIND_MAX:
                 break;

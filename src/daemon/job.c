@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -30,8 +31,9 @@ struct Job {
         char *step, *message;
         size_t current; /* index of the step it is at; steps->n before the first */
         unsigned n_begun;
-        bool has_result;
-        pid_t pid; /* 0: none */
+        bool has_result, held;
+        bool unnoted; /* a service that is active could not be noted */
+        pid_t pid;    /* 0: none */
         int fd;
         int go; /* tells the child to go on; -1 when it has all it waits for */
         sd_event_source *io, *child, *timer, *defer;
@@ -126,6 +128,10 @@ const StepList *job_steps(const Job *job) {
         return job->steps;
 }
 
+bool job_has_result(const Job *job) {
+        return job->has_result;
+}
+
 bool job_is_stuck(const Job *job) {
         return job->has_result && job->pid > 0;
 }
@@ -150,13 +156,15 @@ static void close_go(Job *job) {
 /* Told to go on, or without its byte: then it ends, having written nothing. */
 static void let_go_on(Job *job, bool may) {
         if (!may || write(job->go, &(char){ 0 }, 1) != 1)
-                (void) string_replace(&job->message, "What its VFs had before could not be written to the ledger.");
+                (void) string_replace(&job->message, "What it is to put back afterwards could not be written to disk.");
         close_go(job);
 }
 
 static char *failure(Job *job, const Step *step, const Report *report) {
         const char *representor = report->representor[0] ? report->representor : NULL;
 
+        if (report->holder[0])
+                return strdup(report->holder);
         if (!step_gives_attributes(step))
                 return step_failure(step, report->error, NULL);
         if (representor || job->callbacks->is_switchdev(job, step->device, job->userdata))
@@ -165,8 +173,9 @@ static char *failure(Job *job, const Step *step, const Report *report) {
 }
 
 static void on_condemned(Job *job, const Step *step, const Report *report) {
-        _cleanup_free_ char *message =
-                step_failure(step, report->error, step_gives_attributes(step) ? &report->found : NULL);
+        const VfAttributes *found = step_gives_attributes(step) ? &report->found : NULL;
+        _cleanup_free_ char *message = report->status != 0 ? step_failure_with_status(step, report->status)
+                                                           : step_failure(step, report->error, found);
 
         job->callbacks->on_condemned(job, step, message ?: "Out of memory.", job->userdata);
 }
@@ -206,8 +215,15 @@ static void on_report(Job *job, const Report *report) {
                         (void) step_keep_offered(step, &report->found);
                 job->callbacks->on_found(job, step, &report->found, job->userdata);
                 break;
+        case REPORT_ACTIVE:
+                job->unnoted = job->callbacks->on_active(job, step, job->userdata) < 0 || job->unnoted;
+                break;
+        case REPORT_STARTED:
+        case REPORT_NOT_STARTED:
+                job->callbacks->on_started(job, step, report->kind == REPORT_STARTED, report->error, job->userdata);
+                break;
         case REPORT_ALL_FOUND:
-                let_go_on(job, job->callbacks->on_all_found(job, job->userdata) >= 0);
+                let_go_on(job, !job->unnoted && job->callbacks->on_all_found(job, job->userdata) >= 0);
                 break;
         case REPORT_UNDO_FAILED:
                 (void) string_replace(&job->message, "%s Undoing it failed too: %s is not as it was (%s).",
@@ -217,6 +233,8 @@ static void on_report(Job *job, const Report *report) {
                 break;
         }
 }
+
+_Static_assert(sizeof(Report) <= PIPE_BUF, "a record comes whole");
 
 /* Takes what is in the pipe. Records are smaller than PIPE_BUF, so they come whole. */
 static void drain(Job *job) {
@@ -377,4 +395,20 @@ int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, 
         job->userdata = userdata;
         r = sd_event_add_defer(event, &job->defer, on_begin, job);
         return r < 0 ? r : sd_event_source_set_priority(job->defer, SD_EVENT_PRIORITY_IMPORTANT);
+}
+
+int job_hold(Job *job) {
+        int r = sd_event_source_set_enabled(job->defer, SD_EVENT_OFF);
+
+        job->held = r >= 0;
+        return r;
+}
+
+int job_let_begin(Job *job) {
+        job->held = false;
+        return sd_event_source_set_enabled(job->defer, SD_EVENT_ONESHOT);
+}
+
+bool job_is_held(const Job *job) {
+        return job->held;
 }

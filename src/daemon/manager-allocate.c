@@ -219,11 +219,11 @@ bool manager_is_bound(const Manager *m, const Allocation *a) {
 }
 
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
-        StepList *steps;
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
 
-        if (steps_prepare(a, m->node.inventory, &steps) < 0)
+        if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-        return manager_start_job(m, &prepare_kind, a->name, steps, NULL, 0, ret_job, ret);
+        return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
@@ -307,21 +307,21 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
 
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
         AllocationState before = a->state;
-        StepList *steps;
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
         int r;
 
-        if (steps_release(a, m->node.inventory, manager_after_release(m, a), true, &steps) < 0)
+        if (steps_release(a, m->node.inventory, manager_after_release(m, a), true, &steps) < 0 ||
+            steps_clean(a, m->node.config, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
         r = store_save(m->store, a);
         if (r < 0) {
                 a->state = before;
-                step_list_free(steps);
                 return refuse_storage(ret, r);
         }
-        v = manager_start_job(m, &release_kind, a->name, steps, NULL, 0, ret_job, ret);
+        v = manager_start_job(m, &release_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
         if (v != VERDICT_NONE) {
                 manager_set_state(m, a, before, a->reason);
                 return v;

@@ -8,8 +8,10 @@
 #include "util/strings.h"
 
 /* How one device of an allocation could be in use against what is wanted: false when that does not matter. */
-static bool query_device(const Manager *m, const Allocation *a, const PciDevice *dev, UseCheck check,
+static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
+        const PciDevice *dev = inventory_find(m->node.inventory, d->address);
+        const Pool *pool = d->pool ? config_find_pool(m->node.config, d->pool) : NULL;
         const NvidiaGpu *gpu = nvidia_list_find(&m->gpus, dev);
         bool bound = streq_ptr(dev->driver, a->vfio_driver);
 
@@ -19,6 +21,11 @@ static bool query_device(const Manager *m, const Allocation *a, const PciDevice 
         /* With the host it is left there by a release. */
         ret->driver = dev->driver;
         ret->nvidia_minor = gpu ? gpu->minor : NVIDIA_MINOR_UNKNOWN;
+        /* They are stopped before it is taken, and then it is looked again. */
+        if (pool) {
+                ret->ignored = pool->stop_services;
+                ret->n_ignored = pool->n_stop_services;
+        }
         return dev->driver && check != USE_RELEASE;
 }
 
@@ -50,7 +57,7 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 
                 /* Another card at the address is not ours to ask about. */
                 if (dev && allocation_device_is(&a->devices[i], dev))
-                        n += query_device(m, a, dev, check, &queries[n]);
+                        n += query_device(m, a, &a->devices[i], check, &queries[n]);
         }
         r = holders_find(m->fs, queries, n, &holder);
         if (r < 0)

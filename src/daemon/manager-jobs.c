@@ -84,11 +84,20 @@ static void on_condemned(Job *job, const Step *step, const char *message, void *
         mj->kind->condemned(m, mj, step, message);
 }
 
+static int on_active(Job *job _unused_, const Step *step, void *userdata) {
+        return manager_service_active(userdata, step->to);
+}
+
+static void on_started(Job *job _unused_, const Step *step, bool asked, int error, void *userdata) {
+        manager_service_started(userdata, step->to, asked, error);
+}
+
 static int on_all_found(Job *job, void *userdata) {
         Manager *m = userdata;
         const ManagerJob *mj = find(m, job);
+        int r = mj->kind->all_found ? mj->kind->all_found(m, mj) : 0;
 
-        return mj->kind->all_found(m, mj);
+        return r < 0 ? r : manager_save_services(m);
 }
 
 static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) {
@@ -104,8 +113,9 @@ static void mark_stuck(Manager *m, const Job *job) {
         const char *also = step ? step_hang(step) : NULL;
         _cleanup_free_ char *message = NULL;
 
-        if (!step || string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
-                                    PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
+        if (!step || step_is_of_service(step) ||
+            string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
+                           PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
         manager_record(m, HISTORY_STUCK, step->device, ledger_holder(m->node.ledger, step->device), "%s", message);
         (void) ledger_withhold(m->node.ledger, step->device, VERDICT_STUCK, message);
@@ -149,6 +159,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         mj->timed_out = result == JOB_TIMEOUT;
         server_job_changed(m->server, job_id(job));
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
+        manager_services_job_ended(m, mj);
         manager_go_on_starting(m);
         exit_when_idle(m);
 }
@@ -160,7 +171,7 @@ static void release_stuck(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        if (!step)
+        if (!step || step_is_of_service(step))
                 return;
         ledger_unwithhold(m->node.ledger, step->device);
         manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->node.ledger, step->device),
@@ -191,6 +202,8 @@ static const JobCallbacks job_callbacks = {
         .on_step = on_step,
         .on_found = on_found,
         .on_all_found = on_all_found,
+        .on_active = on_active,
+        .on_started = on_started,
         .on_condemned = on_condemned,
         .is_switchdev = is_switchdev,
         .on_result = on_result,
@@ -218,6 +231,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         ManagerJob mj = { .kind = kind };
         int r;
 
+        steps->timeout_sec = m->node.config->job_timeout;
         if (m->n_jobs >= MANAGER_JOBS_MAX) {
                 step_list_free(steps);
                 return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
@@ -240,6 +254,8 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 r = withhold(m, &mj, subject, devices, n_devices);
         if (r >= 0)
                 r = job_start(mj.job, m->event, m->fs, m->node.config->job_timeout, &job_callbacks, m);
+        if (r >= 0 && manager_job_must_wait(m, mj.job))
+                r = job_hold(mj.job);
         if (r < 0) {
                 unwithhold(m, &mj);
                 free(mj.devices);

@@ -20,7 +20,7 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         PciAddress devices[REQUEST_DEVICES_MAX];
         PlanContext c = node_context(&m->node);
-        StepList *steps;
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
 
         if (plan_single(&c, dev, &a) < 0)
@@ -28,11 +28,11 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
         v = manager_check_use(m, a, USE_ALLOCATE, ret);
         if (v != VERDICT_NONE)
                 return v;
-        if (steps_prepare(a, m->node.inventory, &steps) < 0)
+        if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;
-        return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(dev->address), steps, devices,
+        return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(dev->address), TAKE_PTR(steps), devices,
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
@@ -227,8 +227,11 @@ void manager_go_on_starting(Manager *m) {
                 m->vfs_unread = false;
                 m->phase++;
                 if (m->phase == START_DONE) {
-                        if (!m->announced)
+                        /* Now, for what was resumed would have stopped them again. */
+                        if (!m->announced) {
                                 announce(m);
+                                manager_start_services(m);
+                        }
                         if (!begin_round(m))
                                 return;
                         continue;

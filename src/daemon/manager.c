@@ -32,6 +32,9 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
                 r = store_load(m->store, m->node.ledger);
         if (r < 0)
                 return r;
+        r = manager_load_services(m);
+        if (r < 0)
+                return r;
         manager_open_history(m, state_dir);
         r = node_read_identity(m->fs, &m->identity);
         if (r < 0)
@@ -60,6 +63,9 @@ Manager *manager_free(Manager *m) {
         for (size_t i = 0; i < m->n_queue; i++)
                 free(m->queue[i]);
         free(m->queue);
+        for (size_t i = 0; i < m->n_stopped; i++)
+                free(m->stopped[i]);
+        free(m->stopped);
         free(m->round);
         free(m->arrived);
         standing_list_free(m->shown);

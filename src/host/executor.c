@@ -10,6 +10,7 @@
 
 #include "host/driver.h"
 #include "host/eswitch.h"
+#include "host/executor-services.h"
 #include "host/pcipath.h"
 #include "host/reset.h"
 #include "host/sriov.h"
@@ -182,6 +183,11 @@ static const struct {
         [STEP_OFFERED] = { run_offered, undo_attributes, false },
         [STEP_IDENTITY] = { run_offered, undo_attributes, false, true },
         [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
+        /* See run_service(). */
+        [STEP_STOP_SERVICE] = { NULL, NULL, true },
+        [STEP_START_SERVICE] = { NULL, NULL, true },
+        [STEP_UNUSED] = { NULL, NULL, true },
+        [STEP_CLEAN] = { NULL, NULL, true, true },
 };
 
 /* Its device, or the VF of it that the step is about. */
@@ -196,6 +202,9 @@ typedef struct Done {
         bool changed;
         bool condemned;
         VfAttributes found;
+        ServiceDone service;
+        bool cleaned; /* with one before it, with this result and exit status */
+        int result, status;
 } Done;
 
 /* What was so before this run is left alone: it is not this run's to undo. */
@@ -207,6 +216,8 @@ static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const
                 const Step *s = &steps->steps[i];
                 int r;
 
+                if (s->kind == STEP_STOP_SERVICE && done[i].service.active)
+                        service_start(steps, i, report, userdata);
                 if (done[i].condemned || !step_table[s->kind].undo ||
                     (!done[i].changed && (i != failed || step_table[s->kind].undoes_itself)))
                         continue;
@@ -220,10 +231,31 @@ static int undo_all(const Sysfs *fs, const StepList *steps, size_t failed, const
         return result;
 }
 
-/* Before the first write, so that it is known for ever what a release has to go back to. 1: a step cannot be done. */
-static int tell_found(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
+/* Those that are active. 1: there are some. 0, or 2 when that cannot be told. */
+static int tell_services(const StepList *steps, Done *done, ReportFunction report, void *userdata) {
         bool any = false;
 
+        for (size_t i = 0; i < steps->n; i++) {
+                int r = steps->steps[i].kind == STEP_STOP_SERVICE
+                                ? service_tell(steps, i, &done[i].service, report, userdata)
+                                : 0;
+
+                any = any || r > 0;
+                if (r >= 0)
+                        continue;
+                (void) report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
+                return 2;
+        }
+        return any;
+}
+
+/* Before the first write, so that it is known for ever what has to be gone back to. 1: a step cannot be done. */
+static int tell_found(const Sysfs *fs, const StepList *steps, Done *done, ReportFunction report, void *userdata) {
+        int services = tell_services(steps, done, report, userdata);
+        bool any = services == 1;
+
+        if (services > 1)
+                return 1;
         for (size_t i = 0; i < steps->n; i++) {
                 Report found = { .kind = REPORT_FOUND, .step = (uint32_t) i };
                 int r;
@@ -240,6 +272,27 @@ static int tell_found(const Sysfs *fs, const StepList *steps, ReportFunction rep
                 any = true;
         }
         return any && report(&(Report){ .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
+}
+
+/* Its service was stopped: by this list, or by an earlier one, where this one stops none. */
+static bool was_stopped(const StepList *steps, size_t i, const Done *done) {
+        for (size_t j = 0; j < i; j++)
+                if (steps->steps[j].kind == STEP_STOP_SERVICE && streq(steps->steps[j].to, steps->steps[i].to))
+                        return done[j].service.active;
+        return true;
+}
+
+static int run_service(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
+                       void *userdata) {
+        const Step *s = &steps->steps[i];
+
+        if (s->kind == STEP_STOP_SERVICE)
+                return service_stop(s, &done[i].service);
+        if (s->kind == STEP_UNUSED)
+                return device_is_unused(fs, steps, i, report, userdata);
+        if (was_stopped(steps, i, done))
+                service_start(steps, i, report, userdata);
+        return 0;
 }
 
 static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done) {
@@ -261,11 +314,47 @@ static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
         return false;
 }
 
-/* Before the undo, in which a representor may go. */
+static int run_clean(const StepList *steps, size_t i, Done *done) {
+        _cleanup_free_ bool *left_out = calloc(steps->n, sizeof(*left_out));
+        int status = 0, r;
+
+        if (!left_out)
+                return -ENOMEM;
+        if (done[i].cleaned)
+                return done[i].result;
+        for (size_t j = i; j < steps->n; j++)
+                left_out[j] = is_condemned(steps, done, j);
+        r = devices_clean(steps, i, left_out, &status);
+        for (size_t j = i; j < steps->n; j++)
+                if (clean_together(steps, i, j)) {
+                        done[j].cleaned = true;
+                        done[j].result = r > 0 ? -EREMOTEIO : r;
+                        done[j].status = status;
+                }
+        return done[i].result;
+}
+
+/* All kinds. */
+static int do_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
+                   void *userdata) {
+        int r;
+
+        if (step_table[steps->steps[i].kind].run)
+                return run_step(fs, steps, i, &done[i]);
+        if (steps->steps[i].kind != STEP_CLEAN)
+                return run_service(fs, steps, i, done, report, userdata);
+        r = run_clean(steps, i, done);
+        done[i].condemned = r < 0;
+        return r;
+}
+
+/* Before the undo, in which a representor may go. Who uses a device was told when it was found. */
 static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const Done *done, ReportFunction report,
                         void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
 
+        if (s->kind == STEP_UNUSED)
+                return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP)
                 (void) eswitch_find_representor(fs, s->device, s->vf, failed.representor);
         (void) report(&failed, userdata);
@@ -276,19 +365,20 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         int r = done ? 0 : -ENOMEM;
 
         if (r == 0 && steps->tells_found)
-                r = tell_found(fs, steps, report, userdata);
+                r = tell_found(fs, steps, done, report, userdata);
         if (r != 0)
                 return r;
         for (size_t i = 0; i < steps->n; i++) {
                 (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (is_condemned(steps, done, i))
                         continue;
-                r = run_step(fs, steps, i, &done[i]);
+                r = do_step(fs, steps, i, done, report, userdata);
                 if (done[i].condemned) {
                         (void) report(&(Report){ .kind = REPORT_CONDEMNED,
                                                  .step = (uint32_t) i,
                                                  .error = r,
-                                                 .found = done[i].found },
+                                                 .found = done[i].found,
+                                                 .status = done[i].status },
                                       userdata);
                         continue;
                 }

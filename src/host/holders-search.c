@@ -19,6 +19,8 @@
 
 typedef struct Search {
         const HolderNodes *nodes;
+        const HolderQuery *queries;
+        const char *unit; /* of the process that is looked at, once it was found to have a node; NULL before */
         bool by_number;
         uint64_t end; /* microseconds */
         Holder *holder;
@@ -47,9 +49,19 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
         return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_MINOR_LAST : node->minor == st->stx_rdev_minor;
 }
 
+/* For the device of a node the unit does not count. */
+static bool is_ignored(const Search *s, const HolderNode *node, const char *unit) {
+        const HolderQuery *q = s->queries ? &s->queries[node->device] : NULL;
+
+        for (size_t i = 0; q && i < q->n_ignored; i++)
+                if (streq(q->ignored[i], unit))
+                        return true;
+        return false;
+}
+
 /* When somebody was found to have a device, all that is asked is who else has that one. */
 static bool is_asked(const Search *s, const HolderNode *node) {
-        return s->holder->pid == 0 || node->device == s->holder->device;
+        return (s->holder->pid == 0 || node->device == s->holder->device) && !(s->unit && is_ignored(s, node, s->unit));
 }
 
 static const HolderNode *find_by_name(const Search *s, const char *target, size_t length) {
@@ -149,15 +161,38 @@ static int search_process(Search *s, int proc_fd, const char *pid, const HolderN
         return r;
 }
 
+static void read_unit(int proc_fd, const char *pid, char buf[static HOLDER_UNIT_MAX]) {
+        char path[300], text[CGROUPS_MAX];
+
+        buf[0] = '\0';
+        (void) snprintf(path, sizeof(path), "%s/cgroup", pid);
+        if (sysfs_read_at(proc_fd, path, text, sizeof(text)) >= 0)
+                holder_unit(text, buf, HOLDER_UNIT_MAX);
+}
+
 static void fill_holder(int proc_fd, const char *pid, Holder *h) {
         char path[300], text[CGROUPS_MAX] = "";
 
         (void) snprintf(path, sizeof(path), "%s/comm", pid);
         (void) sysfs_read_at(proc_fd, path, text, sizeof(text));
         (void) snprintf(h->command, sizeof(h->command), "%.63s", QUOTABLE(text));
-        (void) snprintf(path, sizeof(path), "%s/cgroup", pid);
-        if (sysfs_read_at(proc_fd, path, text, sizeof(text)) >= 0)
-                holder_unit(text, h->unit, sizeof(h->unit));
+        read_unit(proc_fd, pid, h->unit);
+}
+
+/* One that has the device of a node for which its unit does not count may have another one too. */
+static int search_others(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
+        char unit[HOLDER_UNIT_MAX];
+        int r = 1;
+
+        if (!s->queries || s->queries[(*ret)->device].n_ignored == 0)
+                return 1;
+        read_unit(proc_fd, pid, unit);
+        if (is_ignored(s, *ret, unit)) {
+                s->unit = unit;
+                r = search_process(s, proc_fd, pid, ret);
+                s->unit = NULL;
+        }
+        return r;
 }
 
 static int search_entry(Search *s, int proc_fd, const char *name) {
@@ -168,6 +203,8 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
         if (parse_unsigned(name, INT32_MAX, &pid) < 0 || pid == 0)
                 return 0;
         r = search_process(s, proc_fd, name, &node);
+        if (r > 0)
+                r = search_others(s, proc_fd, name, &node);
         if (r <= 0)
                 return r;
         if (s->holder->pid > 0) {
@@ -181,8 +218,9 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
 }
 
 /* One that is known to hold it says more than one that may not be looked at. */
-int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret) {
-        Search s = { .nodes = nodes, .by_number = by_number, .end = now() + usec, .holder = ret };
+int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
+                  Holder *ret) {
+        Search s = { .nodes = nodes, .queries = queries, .by_number = by_number, .end = now() + usec, .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int unknown = 0;
         ssize_t n;

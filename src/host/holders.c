@@ -44,7 +44,7 @@ int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *
         if (r != 0 || nodes.n == 0)
                 return r;
         fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
-        r = fd < 0 ? fd : holder_search(fd, &nodes, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret);
+        r = fd < 0 ? fd : holder_search(fd, &nodes, queries, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret);
         if (r > 0)
                 describe_process(ret, !queries[ret->device].driver);
         return r;

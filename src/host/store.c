@@ -248,6 +248,22 @@ int store_remove(Store *s, const char *name) {
         return remove_file_at(s->allocations_fd, file);
 }
 
+#define SERVICES_FILE     "stopped-services"
+#define SERVICES_FILE_MAX (1024U * 1024U)
+
+int store_load_services(Store *s, char **ret) {
+        int r = read_file_at(s->state_fd, SERVICES_FILE, SERVICES_FILE_MAX, ret, NULL);
+
+        if (r == -ENOENT)
+                *ret = NULL;
+        return r == -ENOENT ? 0 : r;
+}
+
+int store_save_services(Store *s, const char *text) {
+        return text ? write_file_atomic_at(s->state_fd, SERVICES_FILE, text, strlen(text))
+                    : remove_file_at(s->state_fd, SERVICES_FILE);
+}
+
 int store_next_generation(Store *s, uint64_t *ret) {
         if (s->generation >= s->reserved) {
                 uint64_t reserved = s->generation + GENERATION_BLOCK;

@@ -143,6 +143,59 @@ static void test_problems(void **state _unused_) {
         }
 }
 
+/* What is handed to systemd. One name that is none leaves none of the others. */
+static void test_stop_services(void **state _unused_) {
+        static const char *const bad[] = { "a.service;rm", "nvidia-dcgm",
+                                           "a@.service",   "../a.service",
+                                           ".service",     "passthroughd.service",
+                                           "-.path",       "a.service dbus.socket",
+                                           "multi.target", "@x.service" };
+        _cleanup_config_ Config *c =
+                parse("[Pool a]\nMatch=type=vf\nStopServices=x.service\nStopServices= b@1.service  a-\\x2d.socket\n");
+
+        assert_int_equal(c->n_problems, 0);
+        assert_int_equal(c->pools[0].n_stop_services, 2);
+        assert_string_equal(c->pools[0].stop_services[0], "b@1.service");
+        assert_string_equal(c->pools[0].stop_services[1], "a-\\x2d.socket");
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                _cleanup_free_ char *text = NULL;
+                _cleanup_config_ Config *broken = NULL;
+
+                assert_int_equal(string_replace(&text, "[Pool a]\nMatch=type=vf\nStopServices=x.service %s\n", bad[i]),
+                                 0);
+                broken = parse(text);
+                assert_int_equal(broken->n_problems, 1);
+                assert_non_null(strstr(broken->problems[0].message, "names of systemd units"));
+                assert_int_equal(broken->problems[0].line, 3);
+                assert_int_equal(broken->pools[0].n_stop_services, 0);
+        }
+}
+
+static void test_cleaner(void **state _unused_) {
+        static const char *const bad[] = { "wipe",
+                                           "./wipe",
+                                           "/bin/sh -c 'rm x'",
+                                           "/bin/echo $HOME",
+                                           "/bin/echo a\\x20b",
+                                           "/x 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16" };
+        _cleanup_config_ Config *c = parse("[Pool a]\nMatch=type=vf\nCleanerCommand=/usr/bin/wipe --all\n"
+                                           "[Pool b]\nMatch=type=pf\nCleanerCommand=/x\nCleanerCommand=\n");
+
+        assert_int_equal(c->n_problems, 0);
+        assert_string_equal(c->pools[0].cleaner, "/usr/bin/wipe --all");
+        assert_null(c->pools[1].cleaner);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                _cleanup_free_ char *text = NULL;
+                _cleanup_config_ Config *broken = NULL;
+
+                assert_int_equal(string_replace(&text, "[Pool a]\nMatch=type=vf\nCleanerCommand=%s\n", bad[i]), 0);
+                broken = parse(text);
+                assert_int_equal(broken->n_problems, 1);
+                assert_non_null(strstr(broken->problems[0].message, "an absolute path and at most 15 arguments"));
+                assert_null(broken->pools[0].cleaner);
+        }
+}
+
 static void test_problem_lines(void **state _unused_) {
         static const unsigned lines[] = { 1, 2, 6, 7, 9, 11, 15, 13 };
         _cleanup_config_ Config *c = parse("Match=type=vf\n"       /* 1: no section yet */
@@ -473,6 +526,8 @@ int main(void) {
                 cmocka_unit_test(test_defaults),
                 cmocka_unit_test(test_full),
                 cmocka_unit_test(test_problems),
+                cmocka_unit_test(test_stop_services),
+                cmocka_unit_test(test_cleaner),
                 cmocka_unit_test(test_problem_lines),
                 cmocka_unit_test(test_limits),
                 cmocka_unit_test(test_held_back),

@@ -196,6 +196,54 @@ static void test_undone_after_any_step(void **state) {
         }
 }
 
+/* In order, each once; those of a pool of which nothing is taken from the host stay. */
+static void test_services_are_stopped_around(void **state) {
+        static const char text[] = "[Pool a]\nMatch=type=device\nStopServices=x.service y.service\n"
+                                   "[Pool b]\nMatch=type=vf\nStopServices=z.service\n";
+        static const struct {
+                StepKind kind;
+                const char *service;
+        } expected[] = {
+                { STEP_STOP_SERVICE, "x.service" },
+                { STEP_STOP_SERVICE, "y.service" },
+                { STEP_UNUSED, NULL },
+                { STEP_UNUSED, NULL },
+                { STEP_OVERRIDE, NULL },
+                { STEP_OVERRIDE, NULL },
+                { STEP_OVERRIDE, NULL },
+                { STEP_UNBIND, NULL },
+                { STEP_UNBIND, NULL },
+                { STEP_BIND, NULL },
+                { STEP_BIND, NULL },
+                { STEP_BIND, NULL },
+                { STEP_START_SERVICE, "y.service" },
+                { STEP_START_SERVICE, "x.service" },
+        };
+        static const Fact now[] = { { "nvidia", NULL }, { NULL, NULL }, { "nvidia", NULL } };
+        static const char *const pools[] = { "a", "b", "a" };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(now, 3);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL, *none = NULL;
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+
+        assert_int_equal(config_parse("f", text, strlen(text), &config), 0);
+        assert_int_equal(config->n_problems, 0);
+        for (size_t i = 0; i < 3; i++)
+                assert_int_equal(string_copy(&a->devices[i].pool, pools[i]), 0);
+        set_inventory(inv, now);
+        assert_int_equal(steps_prepare(a, inv, &l), 0);
+        assert_int_equal(steps_around_services(a, config, &l), 0);
+        assert_int_equal(l->n, ELEMENTSOF(expected));
+        for (size_t i = 0; i < l->n; i++) {
+                assert_int_equal(l->steps[i].kind, expected[i].kind);
+                assert_true(!expected[i].service || streq(l->steps[i].to, expected[i].service));
+        }
+        set_inventory(inv, (const Fact[]){ { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } });
+        assert_int_equal(steps_prepare(a, inv, &none), 0);
+        assert_int_equal(steps_around_services(a, config, &none), 0);
+        assert_int_equal(none->n, 0);
+}
+
 static void test_release_of_a_device_that_is_gone(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL } }, 2);
@@ -357,6 +405,7 @@ int main(void) {
                 cmocka_unit_test(test_there_and_back),
                 cmocka_unit_test(test_all_unbound_before_any_is_bound),
                 cmocka_unit_test(test_undone_after_any_step),
+                cmocka_unit_test(test_services_are_stopped_around),
                 cmocka_unit_test(test_release_of_a_device_that_is_gone),
                 cmocka_unit_test(test_release_of_what_is_not_on_vfio),
                 cmocka_unit_test(test_create_vfs),

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Commands that clean devices between two owners. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "host/executor-services.h"
+#include "host/units.h"
+#include "util/strings.h"
+
+bool clean_together(const StepList *steps, size_t i, size_t j) {
+        return steps->steps[j].kind == STEP_CLEAN && streq(steps->steps[i].from, steps->steps[j].from);
+}
+
+/* Of which pool no step comes before. */
+static bool is_first(const StepList *steps, size_t i) {
+        for (size_t j = 0; j < i; j++)
+                if (clean_together(steps, i, j))
+                        return false;
+        return true;
+}
+
+static unsigned count_commands(const StepList *steps) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < steps->n; i++)
+                n += steps->steps[i].kind == STEP_CLEAN && is_first(steps, i);
+        return n;
+}
+
+int devices_clean(const StepList *steps, size_t first, const bool *left_out, int *ret_status) {
+        _cleanup_free_ char *command = strdup(steps->steps[first].to), *description = NULL;
+        _cleanup_free_ const char **words = calloc(CLEANER_WORDS_MAX + steps->n + 1, sizeof(*words));
+        _cleanup_free_ char *addresses = calloc(steps->n, PCI_ADDRESS_STRING_MAX);
+        char *rest = command, *word, name[64];
+        size_t n = 0;
+
+        if (!command || !words || !addresses ||
+            string_replace(&description, "Cleaning devices of pool %s", steps->steps[first].from) < 0)
+                return -ENOMEM;
+        while (n < CLEANER_WORDS_MAX && (word = string_next_word(&rest)))
+                words[n++] = word;
+        for (size_t i = first; i < steps->n; i++) {
+                char *address = addresses + i * PCI_ADDRESS_STRING_MAX;
+
+                if (!clean_together(steps, first, i) || left_out[i])
+                        continue;
+                (void) snprintf(address, PCI_ADDRESS_STRING_MAX, "%s", PCI_ADDRESS_STR(steps->steps[i].device));
+                words[n++] = address;
+        }
+        (void) snprintf(name, sizeof(name), "passthroughd-clean-%d-%zu.service", (int) getpid(), first);
+        /* The addresses come after the words of the configuration. */
+        return unit_run(name, description, words, services_after(steps, 2 * count_commands(steps)), ret_status);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Services that are stopped while a device is taken from the host. */
+
+#include "host/executor-services.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "host/nvidia.h"
+#include "host/units.h"
+
+uint64_t services_after(const StepList *steps, unsigned part) {
+        struct timespec ts;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U + steps->timeout_sec * 1000000ULL / part;
+}
+
+static unsigned services_started(const StepList *steps) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < steps->n; i++)
+                n += steps->steps[i].kind == STEP_START_SERVICE;
+        return n;
+}
+
+int service_tell(const StepList *steps, size_t i, ServiceDone *done, ReportFunction report, void *userdata) {
+        int r;
+
+        /* All of them are told of at once, so half of the time is for all. */
+        done->stop_by = services_after(steps, 2);
+        r = unit_is_active(steps->steps[i].to, done->stop_by);
+        if (r <= 0)
+                return r;
+        done->active = true;
+        (void) report(&(Report){ .kind = REPORT_ACTIVE, .step = (uint32_t) i }, userdata);
+        return 1;
+}
+
+int service_stop(const Step *s, const ServiceDone *done) {
+        return done->active ? unit_stop(s->to, done->stop_by) : 0;
+}
+
+/* A quarter of the time is for all of them; then the job goes on, and systemd is still at it. */
+void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        bool asked;
+        int r = unit_start(steps->steps[i].to, services_after(steps, 4 * MAX(services_started(steps), 1U)), &asked);
+
+        (void) report(&(Report){ .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
+                                 .step = (uint32_t) i,
+                                 .error = asked && r == -ETIMEDOUT ? 0 : r },
+                      userdata);
+}
+
+static void note_minor(size_t i _unused_, uint32_t minor, void *userdata) {
+        HolderQuery *q = userdata;
+
+        q->nvidia_minor = minor;
+}
+
+/* 1, and the sentence that says so, when somebody uses one of them. */
+static int find_user(const Sysfs *fs, const StepList *steps, size_t i, char *buf, size_t size) {
+        _cleanup_free_ HolderQuery *queries = calloc(steps->n, sizeof(*queries));
+        const Step *s = steps->steps;
+        Holder holder;
+        size_t n = 0;
+        int r;
+
+        if (!queries)
+                return -ENOMEM;
+        for (size_t j = i; j < steps->n && s[j].kind == STEP_UNUSED; j++) {
+                queries[n] = (HolderQuery){ .address = s[j].device,
+                                            .group = -1,
+                                            .driver = s[j].from,
+                                            .is_vf = s[j].vf > 0,
+                                            .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
+                if (s[j].from && streq(s[j].from, NVIDIA_DRIVER))
+                        (void) nvidia_ask(fs, &s[j].device, 1, note_minor, &queries[n]);
+                n++;
+        }
+        r = holders_find(fs, queries, n, &holder);
+        if (r > 0)
+                (void) snprintf(buf, size, "%s is in use by %s. %s", PCI_ADDRESS_STR(queries[holder.device].address),
+                                holder.text, holder.remedy);
+        return r;
+}
+
+int device_is_unused(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
+        int r;
+
+        /* Looked at with the one before. */
+        if (i > 0 && steps->steps[i - 1].kind == STEP_UNUSED)
+                return 0;
+        r = find_user(fs, steps, i, failed.holder, sizeof(failed.holder));
+        if (r == 0)
+                return 0;
+        failed.error = r > 0 ? -EBUSY : r;
+        (void) report(&failed, userdata);
+        return failed.error;
+}

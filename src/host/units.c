@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Units of systemd by org.freedesktop.systemd1(5). */
+
+#include "host/units.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <systemd/sd-bus.h>
+#include <time.h>
+
+#include "util/strings.h"
+
+#define SERVICE    "org.freedesktop.systemd1"
+#define PATH       "/org/freedesktop/systemd1"
+#define MANAGER    SERVICE ".Manager"
+#define UNIT       SERVICE ".Unit"
+#define PATH_SIZE  256U
+/* What systemd may take to end a command whose time is up. */
+#define GRACE_USEC 1000000U
+
+/* What JobRemoved is waited for, and what it said. */
+typedef struct UnitJob {
+        char path[PATH_SIZE];
+        bool removed, done;
+} UnitJob;
+
+static uint64_t left_until(uint64_t end) {
+        struct timespec ts;
+        uint64_t now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
+        now = (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U;
+        return end > now ? end - now : 0;
+}
+
+static int open_bus(uint64_t end, sd_bus **ret) {
+        int r = sd_bus_open_system(ret);
+
+        return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, MAX(left_until(end), (uint64_t) 1));
+}
+
+/* Nothing is loaded where there is no systemd. */
+static bool is_absent(const sd_bus_error *error) {
+        return sd_bus_error_has_name(error, SERVICE ".NoSuchUnit") ||
+               sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
+               sd_bus_error_has_name(error, SD_BUS_ERROR_NAME_HAS_NO_OWNER) ||
+               (error->name && strncmp(error->name, "org.freedesktop.DBus.Error.Spawn.", 33) == 0);
+}
+
+int unit_is_active(const char *name, uint64_t end) {
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ char *state = NULL;
+        const char *path;
+        int r = open_bus(end, &bus);
+
+        if (r >= 0)
+                r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "GetUnit", &error, &reply, "s", name);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &path);
+        if (r >= 0)
+                r = sd_bus_get_property_string(bus, SERVICE, path, UNIT, "ActiveState", &error, &state);
+        if (r < 0)
+                return is_absent(&error) ? 0 : r;
+        return streq(state, "active") || streq(state, "reloading") || streq(state, "activating");
+}
+
+static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        UnitJob *job = userdata;
+        const char *path, *unit, *result;
+        uint32_t id;
+
+        if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) < 0 || !streq(path, job->path))
+                return 0;
+        job->removed = true;
+        job->done = streq(result, "done") || streq(result, "skipped");
+        return 0;
+}
+
+/* Signals that come before the reply wait until the bus is processed. */
+static int wait_for_job(sd_bus *bus, UnitJob *job, uint64_t end) {
+        while (!job->removed) {
+                int r = sd_bus_process(bus, NULL);
+
+                if (r == 0 && left_until(end) == 0)
+                        return -ETIMEDOUT;
+                if (r == 0)
+                        r = sd_bus_wait(bus, left_until(end));
+                if (r < 0)
+                        return r;
+        }
+        return job->done ? 0 : -EIO;
+}
+
+static int subscribe(sd_bus *bus, UnitJob *job, sd_bus_error *error) {
+        int r = sd_bus_match_signal(bus, NULL, SERVICE, PATH, MANAGER, "JobRemoved", on_job_removed, job);
+
+        /* systemd signals jobs only when somebody asked for it. */
+        return r < 0 ? r : sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "Subscribe", error, NULL, NULL);
+}
+
+static int change_unit(const char *method, const char *name, uint64_t end, bool *ret_asked) {
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        UnitJob job = { 0 };
+        const char *path;
+        int r = open_bus(end, &bus);
+
+        *ret_asked = false;
+        if (r >= 0)
+                r = subscribe(bus, &job, &error);
+        if (r < 0)
+                return r;
+        r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, method, &error, &reply, "ss", name, "replace");
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &path);
+        *ret_asked = r >= 0 || (error.name && strncmp(error.name, SERVICE, strlen(SERVICE)) == 0);
+        if (r < 0)
+                return r;
+        if (strlen(path) >= sizeof(job.path))
+                return -E2BIG;
+        strcpy(job.path, path);
+        return wait_for_job(bus, &job, end);
+}
+
+int unit_stop(const char *name, uint64_t end) {
+        bool asked;
+
+        return change_unit("StopUnit", name, end, &asked);
+}
+
+int unit_start(const char *name, uint64_t end, bool *ret_asked) {
+        return change_unit("StartUnit", name, end, ret_asked);
+}
+
+static int append_command(sd_bus_message *m, const char *const *words) {
+        int r = sd_bus_message_open_container(m, 'r', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", "ExecStart");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', "a(sasb)");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "(sasb)");
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'r', "sasb");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "s", words[0]);
+        if (r >= 0)
+                r = sd_bus_message_append_strv(m, (char **) words);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "b", false);
+        for (int i = 0; r >= 0 && i < 4; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+/* A oneshot, so that its job ends when the command does; for one of these its start has the time limit. */
+static int new_transient(sd_bus *bus, const char *name, const char *description, const char *const *words, uint64_t end,
+                         sd_bus_message **ret) {
+        int r = sd_bus_message_new_method_call(bus, ret, SERVICE, PATH, MANAGER, "StartTransientUnit");
+
+        if (r >= 0)
+                r = sd_bus_message_append(*ret, "ss", name, "fail");
+        if (r >= 0)
+                r = sd_bus_message_open_container(*ret, 'a', "(sv)");
+        if (r >= 0)
+                r = sd_bus_message_append(*ret, "(sv)(sv)(sv)", "Description", "s", description, "Type", "s", "oneshot",
+                                          "TimeoutStartUSec", "t", left_until(end));
+        if (r >= 0)
+                r = append_command(*ret, words);
+        if (r >= 0)
+                r = sd_bus_message_close_container(*ret);
+        return r < 0 ? r : sd_bus_message_append(*ret, "a(sa(sv))", 0);
+}
+
+/* A unit that failed stays until it is told not to, with what it ended with. */
+static int failed_status(sd_bus *bus, const char *name, int *ret_status) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_free_ char *result = NULL;
+        const char *path;
+        int32_t code = 0, status = 0;
+        int r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "GetUnit", NULL, &reply, "s", name);
+
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &path);
+        if (r >= 0)
+                r = sd_bus_get_property_string(bus, SERVICE, path, SERVICE ".Service", "Result", NULL, &result);
+        if (r >= 0)
+                r = sd_bus_get_property_trivial(bus, SERVICE, path, SERVICE ".Service", "ExecMainCode", NULL, 'i',
+                                                &code);
+        if (r >= 0)
+                r = sd_bus_get_property_trivial(bus, SERVICE, path, SERVICE ".Service", "ExecMainStatus", NULL, 'i',
+                                                &status);
+        (void) sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "ResetFailedUnit", NULL, NULL, "s", name);
+        if (r < 0)
+                return r;
+        if (streq(result, "timeout"))
+                return -ETIMEDOUT;
+        *ret_status = code == CLD_EXITED ? status : 128 + status;
+        return 1;
+}
+
+int unit_run(const char *name, const char *description, const char *const *words, uint64_t end, int *ret_status) {
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
+        UnitJob job = { 0 };
+        const char *path;
+        int r = open_bus(end, &bus);
+
+        if (r >= 0)
+                r = new_transient(bus, name, description, words, end, &call);
+        if (r < 0)
+                return r;
+        r = subscribe(bus, &job, &error);
+        if (r >= 0)
+                r = sd_bus_call(bus, call, 0, &error, &reply);
+        if (r >= 0)
+                r = sd_bus_message_read(reply, "o", &path);
+        if (r < 0)
+                return is_absent(&error) ? -ENOSYS : r;
+        if (strlen(path) >= sizeof(job.path))
+                return -E2BIG;
+        strcpy(job.path, path);
+        r = wait_for_job(bus, &job, end + GRACE_USEC);
+        if (r == -ETIMEDOUT)
+                (void) sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "StopUnit", NULL, NULL, "ss", name, "replace");
+        return r == -EIO ? failed_status(bus, name, ret_status) : r;
+}

@@ -1,0 +1,208 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Services that hold devices of the host are stopped while one is taken from it, and started again whatever comes between.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('hgx-h100', configure => 1);
+
+my ($gpu, $other) = qw(0000:13:00.0 0000:23:00.0);
+my $dir = "$ENV{NODE_TMP}/units";
+my ($daemon, $export, $idle) = qw(nvidia-persistenced.service dcgm-exporter.service nvidia-dcgm.service);
+my @services = ($export, $idle, $daemon);
+my @around = ("stop $export", "stop $daemon", "start $daemon", "start $export");
+
+mkdir $dir or die "$dir: $!";
+spew("$dir/log", '');
+my $systemd = fork // die "fork: $!";
+if (!$systemd) { exec 'fake-systemd', $dir or die "fake-systemd: $!" }
+END { my $status = $?; if ($systemd) { kill 'TERM', $systemd; waitpid $systemd, 0 } $? = $status }
+
+sub pools {
+        my ($names, $daemon_keys) = @_;
+        return ($daemon_keys ? "[Daemon]\n$daemon_keys\n" : '') . "[Pool gpu]\nMatch=address=$gpu\nStopServices=$names\n[Pool other]\nMatch=address=$other\n";
+}
+
+sub has_systemd { return Bus->new->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'NameHasOwner', 's', $_[0])->{body}[0] }
+
+# The unit is active and has files open; when it is stopped it has not.
+sub holder {
+        my ($unit, $pid, @nodes) = @_;
+        fault("set proc/$pid/comm holder", "set proc/$pid/cgroup 0::/system.slice/$unit", map { "link proc/$pid/fd/" . (3 + $_) . " $nodes[$_]" } 0 .. $#nodes);
+        spew("$dir/$unit.stop", "remove proc/$pid\n");
+        return;
+}
+
+sub begin {
+        my (@units) = @_;
+        spew("$dir/log", '');
+        unlink glob("$dir/*.hang $dir/*.fail");
+        spew("$dir/$_.state", "active\n") for $daemon, $export;
+        spew("$dir/$idle.state", "inactive\n");
+        holder($daemon, 812, '/dev/nvidia3', '/dev/nvidia5');
+        holder($export, 813, '/dev/nvidia3');
+        fault('reset');
+        return;
+}
+
+sub calls { return split /\n/, slurp("$dir/log") }
+sub is_up { my ($unit) = @_; return slurp("$dir/$unit.state") eq "active\n" }
+sub noted { return -e "$ENV{STATE_DIRECTORY}/stopped-services" ? slurp("$ENV{STATE_DIRECTORY}/stopped-services") : '' }
+
+my %minor = ($gpu => 3, $other => 5);
+fault(map { "set proc/driver/nvidia/gpus/$_/information Model: \\t\\t NVIDIA H100\\nDevice Minor: \\t $minor{$_}" } sort keys %minor);
+ok(wait_until(sub { has_systemd('org.freedesktop.systemd1') }), 'there is a systemd');
+configure(pools("@services"));
+my $bus    = Bus->new->listen;
+my $state  = snapshot();
+my $before = tree();
+
+sub nothing_done {
+        my ($what) = @_;
+        is(driver_of($gpu), 'nvidia', "$what: the device is where it was");
+        same_state($state, "$what: nothing is promised, nothing noted");
+        return;
+}
+
+# ---- done
+
+begin();
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'what only such services use is to be had');
+is_deeply([calls()], \@around, 'those that are active are stopped in order, and started in reverse order');
+ok(is_up($daemon) && is_up($export) && !is_up($idle), 'all is up that was');
+is(driver_of($gpu), 'vfio-pci', 'the device is bound');
+is(noted(), '', 'nothing is noted');
+spew("$dir/log", '');
+is((release($bus, 'late'))[0], 'done', 'released');
+is_deeply([calls()], [], 'a release stops none');
+nothing_done('released');
+begin();
+like((ctl('plan', '--json', 'gpu=1'))[1], qr/stop \Q$export\E.*see that nobody uses.*unbind.*start \Q$daemon\E/s, 'a plan tells it');
+is_deeply([calls()], [], 'and does nothing');
+
+# ---- not theirs
+
+like((allocate($bus, 'late', other => 1))[1], qr/^\Q$other\E is in use by process 812 .*systemctl stop \Q$daemon\E/, 'another pool does not stop them');
+fault("set proc/900/comm python3", "link proc/900/fd/3 /dev/nvidia3");
+like((allocate($bus, 'late', gpu => 1))[1], qr/^\Q$gpu\E is in use by process 900/, 'who else uses the device is in the way as ever');
+is_deeply([calls()], [], 'nothing is stopped for it');
+nothing_done('in use');
+fault('remove proc/900');
+
+# ---- it fails
+
+begin();
+fault('fail 2 EIO');
+is((allocate($bus, 'late', gpu => 1))[0], 'failed', 'failed: it cannot be unbound');
+is_deeply([calls()], \@around, 'failed: they are started again');
+nothing_done('failed');
+
+begin();
+spew("$dir/$daemon.stop", '');
+my ($signature, $entries) = request(gpu => 1);
+my $reply = $bus->call('Allocate', "s$signature", 'late', $entries);
+my $job = $reply->{body}[1];
+is($bus->result($job), 'failed', 'used after the stop: failed');
+is_deeply([calls()], \@around, 'used after the stop: they are started again');
+is(writes(), 0, 'used after the stop: nothing is written');
+like(log_since(0), qr/\Q$gpu\E is in use by process 812 \(holder, \Q$daemon\E\)\. /, 'used after the stop: it says by whom');
+nothing_done('used after the stop');
+
+begin();
+spew("$dir/$daemon.fail", '');
+is((allocate($bus, 'late', gpu => 1))[0], 'done', 'does not come up: the device is had all the same');
+is_deeply([calls()], \@around, 'does not come up: it was tried, and the other one is started');
+like(log_since(0), qr/\Q$daemon\E was stopped for a job and did not come up again/, 'does not come up: the journal says so');
+is(noted(), '', 'does not come up: it is not tried for ever');
+is((release($bus, 'late'))[0], 'done', 'does not come up: released');
+
+# ---- two at once
+
+configure(pools("@services") . "[Pool third]\nMatch=address=0000:33:00.0\nStopServices=$daemon\n");
+$bus = Bus->new->listen;
+begin();
+fault('hang 1');
+my @jobs = map { my ($s, $e) = request($_ => 1); $bus->call('Allocate', "s$s", $_, $e)->{body}[1] } qw(gpu third);
+ok(wait_until(sub { calls() == 2 }), 'two at once: the first has stopped them');
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'two at once: and is at work');
+is(writes(), 1, 'two at once: the other one waits');
+fault('release');
+is_deeply([map { $bus->result($_) } @jobs], ['done', 'done'], 'two at once: both are done');
+is_deeply([calls()], [@around, "stop $daemon", "start $daemon"], 'two at once: one after the other');
+is((release($bus, $_))[0], 'done', "two at once: $_ is released") for qw(gpu third);
+
+# ---- it takes too long
+
+configure(pools("@services", 'JobTimeoutSec=4'));
+$bus = Bus->new->listen;
+begin();
+spew("$dir/$daemon.hang", '');
+is((allocate($bus, 'late', gpu => 1))[0], 'failed', 'does not stop: failed');
+is_deeply([calls()], \@around, 'does not stop: both are started');
+is(writes(), 0, 'does not stop: nothing is unbound');
+like(log_since(0), qr/Failed to stop \Q$daemon\E: it did not stop in time/, 'does not stop: it says so');
+nothing_done('does not stop');
+
+begin();
+fault('unkillable 2');
+is((allocate($bus, 'late', gpu => 1))[0], 'timeout', 'timeout: the kernel hangs');
+ok(wait_until(sub { noted() eq '' }), 'timeout: they are started again all the same');
+is_deeply([calls()], \@around, 'timeout: in order');
+fault('release');
+ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), 'timeout: the write came back');
+release_all($bus);
+
+# ---- killed
+
+configure(pools("@services"));
+$bus = Bus->new->listen;
+begin();
+killed_in($bus, 2, 'daemon killed', 'Allocate', "s$signature", 'late', $entries);
+ok(wait_until(sub { noted() eq '' }), 'daemon killed: they are started');
+is_deeply([calls()], \@around, 'daemon killed: in order');
+is(allocation_state($bus, 'late'), 'ready', 'daemon killed: the allocation is taken up');
+is((release($bus, 'late'))[0], 'done', 'daemon killed: released');
+
+begin();
+fault('hang 2');
+$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+ok(wait_until(sub { grep { /^2 .*PENDING/ } write_log() }), 'child killed: it is at work');
+is(noted(), "$export\n$daemon\n", 'child killed: what is stopped is noted');
+my ($child) = grep { slurp("/proc/$_/comm") eq "passthroughd-jo\n" } split ' ', slurp('/proc/' . pid() . '/task/' . pid() . '/children');
+ok($child && kill('KILL', $child), 'child killed: it is');
+fault('release');
+is($bus->result($job), 'failed', 'child killed: failed');
+ok(wait_until(sub { noted() eq '' }), 'child killed: they are started');
+is_deeply([calls()], \@around, 'child killed: in order');
+release_all($bus);
+
+# ---- systemd is away when they are to be started
+
+begin();
+fault('hang 2');
+$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+ok(wait_until(sub { grep { /^2 .*PENDING/ } write_log() }), 'away: it is at work');
+kill 'TERM', $systemd;
+waitpid $systemd, 0;
+ok(wait_until(sub { !has_systemd('org.freedesktop.systemd1') }), 'away: systemd is not there');
+fault('release');
+is($bus->result($job), 'done', 'away: the job is done');
+like(log_since(0), qr/\Q$daemon\E was stopped for a job and is not started yet/, 'away: the journal says what is missing');
+$systemd = fork // die "fork: $!";
+if (!$systemd) { exec 'fake-systemd', $dir or die "fake-systemd: $!" }
+ok(wait_until(sub { has_systemd('org.freedesktop.systemd1') }), 'away: it is back');
+restart();
+$bus = Bus->new->listen;
+ok(wait_until(sub { noted() eq '' }), 'away: the next start of the daemon starts them');
+is_deeply([calls()], \@around, 'away: in order');
+is((release($bus, 'late'))[0], 'done', 'away: released');
+same_tree($before, 'all is as before');
+
+done_testing();
