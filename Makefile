@@ -4,6 +4,7 @@
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make demo                the main job on a simulated node
 # make check               all tests
+# make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench               speed, as ratios to a floor and to lspci (root, about two minutes)
 # make lint                static checks
@@ -62,21 +63,23 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
+DYING_SOURCES := tests/dying/dying.c
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
 PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
+DYING := $(BUILD)/tests/dying.so
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
-.PHONY: all deps demo check fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
+.PHONY: all deps demo check check-long fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
-tests: all $(NODESIM) $(SHIM) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+tests: all $(NODESIM) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -109,8 +112,10 @@ $(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^,$(FUSE_LIBS))
 # Preloaded into programs with and without sanitizers, so it has none itself.
-$(call object,$(SHIM_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
+$(call object,$(SHIM_SOURCES) $(DYING_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
 $(SHIM): $(call object,$(SHIM_SOURCES))
+$(DYING): $(call object,$(DYING_SOURCES))
+$(SHIM) $(DYING):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)
@@ -132,6 +137,9 @@ demo: $(PROGRAMS) $(NODESIM) | $(filter deps,$(MAKECMDGOALS))
 
 check: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) tests/run $(TESTS)
+
+check-long: tests | $(filter deps,$(MAKECMDGOALS))
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/long/soak.t)
 
 bench: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run

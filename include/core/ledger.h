@@ -130,7 +130,7 @@ Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret);
 /* Takes over a, which has one device; what was known of that device is replaced. */
 int ledger_quarantine(Ledger *l, Allocation *a);
 /* NULL when it is not. */
-const Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
+Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
 /* The caller owns it again. NULL when it was not. */
 Allocation *ledger_unquarantine(Ledger *l, PciAddress address);
 

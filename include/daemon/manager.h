@@ -214,6 +214,8 @@ void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const
  * of one. */
 int manager_quarantine_used(Manager *m, const Allocation *a);
 /* An admin has looked: it goes back to where it came from, and on the market. */
+/* Once more, where a crash came between: true when a job was started. */
+bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 
 /* manager-resume.c */

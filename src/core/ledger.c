@@ -291,7 +291,7 @@ static size_t find_quarantined(const Ledger *l, PciAddress address) {
         return i;
 }
 
-const Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address) {
+Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address) {
         size_t i = find_quarantined(l, address);
 
         return i < l->n_quarantined ? l->quarantined[i] : NULL;

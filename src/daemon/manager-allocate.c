@@ -305,6 +305,21 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
         return result;
 }
 
+/* One that was condemned before a restart stays where it is, as it does within one run. */
+static void leave_out_quarantined(const Ledger *l, StepList *steps) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < steps->n; i++) {
+                if (!ledger_find_quarantined(l, steps->steps[i].device)) {
+                        steps->steps[n++] = steps->steps[i];
+                        continue;
+                }
+                free(steps->steps[i].from);
+                free(steps->steps[i].to);
+        }
+        steps->n = n;
+}
+
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
         AllocationState before = a->state;
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
@@ -314,6 +329,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         if (steps_release(a, m->node.inventory, manager_after_release(m, a), true, &steps) < 0 ||
             steps_clean(a, m->node.config, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        leave_out_quarantined(m->node.ledger, steps);
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
         r = store_save(m->store, a);

@@ -63,11 +63,30 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
         return r;
 }
 
+/* Intent first: what a crash cuts short the next start brings to its end. */
+static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, Refusal *ret) {
+        PciAddress device = rest->devices[0].address;
+        StepList *steps;
+        Verdict v;
+
+        if (steps_release(rest, m->node.inventory, manager_after_release(m, rest), false, &steps) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        rest->state = ALLOCATION_RELEASING;
+        if (store_save_quarantined(m->store, rest) < 0) {
+                step_list_free(steps);
+                v = refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
+                           "The quarantine could not be written.");
+        } else
+                v = manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
+        if (v != VERDICT_NONE)
+                rest->state = ALLOCATION_FAILED;
+        return v;
+}
+
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret) {
-        const Allocation *rest = ledger_find_quarantined(m->node.ledger, device);
+        Allocation *rest = ledger_find_quarantined(m->node.ledger, device);
         const Allocation *holder = ledger_holder(m->node.ledger, device);
         Verdict v = manager_check_may_change(m, ret);
-        StepList *steps;
 
         if (v != VERDICT_NONE)
                 return v;
@@ -83,11 +102,23 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (manager_refresh(m, &device, 1, false) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         v = manager_check_use(m, rest, USE_RELEASE, ret);
+        return v != VERDICT_NONE ? v : start_clearing(m, rest, ret_job, ret);
+}
+
+bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
+        Allocation *rest = ledger_find_quarantined(m->node.ledger, device);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        Verdict v;
+
+        if (!rest || rest->state != ALLOCATION_RELEASING)
+                return false;
+        v = manager_check_use(m, rest, USE_RELEASE, &refusal);
+        if (v == VERDICT_NONE)
+                v = start_clearing(m, rest, ret_job, &refusal);
         if (v != VERDICT_NONE)
-                return v;
-        if (steps_release(rest, m->node.inventory, manager_after_release(m, rest), false, &steps) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-        return manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
+                log_full(LOG_WARNING, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(device) }),
+                         "%s stays in quarantine, ignoring: %s", PCI_ADDRESS_STR(device), refusal.message);
+        return v == VERDICT_NONE;
 }
 
 static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result) {
@@ -97,8 +128,15 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
 
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh(m, &device, 1, false);
-        if (result != JOB_DONE)
+        if (result != JOB_DONE) {
+                Allocation *still = ledger_find_quarantined(m->node.ledger, device);
+
+                still->state = ALLOCATION_FAILED;
+                /* Else the next start tries once more. */
+                if (result == JOB_FAILED)
+                        (void) store_save_quarantined(m->store, still);
                 return result;
+        }
         r = store_remove_quarantined(m->store, device);
         if (r < 0) {
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),

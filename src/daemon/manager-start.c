@@ -84,6 +84,9 @@ static void find_interrupted(Manager *m) {
                 if (may_be_interrupted(m, m->node.ledger->allocations[i]) &&
                     manager_needs_resume(m, m->node.ledger->allocations[i]))
                         enqueue(m, m->node.ledger->allocations[i]->name);
+        for (size_t i = 0; !m->announced && i < m->node.ledger->n_quarantined; i++)
+                if (m->node.ledger->quarantined[i]->state == ALLOCATION_RELEASING)
+                        enqueue(m, PCI_ADDRESS_STR(m->node.ledger->quarantined[i]->devices[0].address));
 }
 
 static bool wants_binding(const Manager *m, const PciDevice *dev) {
@@ -124,13 +127,17 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
                  "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
                  refusal.remedy ?: "");
-        return false;
+        /* Those that are there are used. */
+        return pf->n_vfs > 0 && pf->n_vfs == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
 }
 
 static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
         Allocation *a = ledger_find(m->node.ledger, subject);
+        PciAddress device;
 
-        return a && manager_resume(m, a, ret_job);
+        if (!a)
+                return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
+        return manager_resume(m, a, ret_job);
 }
 
 static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {

@@ -46,12 +46,17 @@ static int lock(const Store *s, const char *path) {
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, "generation", 64, &text, NULL);
+        char *end;
 
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
                 return r;
-        text[strcspn(text, "\n")] = '\0';
+        /* One that was cut short would read as a smaller number, and hand out again what is in use. */
+        end = strchr(text, '\n');
+        if (!end)
+                return -EINVAL;
+        *end = '\0';
         r = parse_unsigned(text, INT64_MAX, &s->reserved);
         s->generation = s->reserved;
         return r;

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# An instant at which the daemon, or the process that writes for it, is killed, and what must be true soon after the next start.
+package Crash;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use Test::More;
+use Time::HiRes qw(time);
+
+use Node;
+
+our @EXPORT = qw(chosen tried begin_start finish_start in_time crash_points memorize home_again %SEEN kill_daemon);
+
+use constant { SECONDS => 5, POINTS_MAX => 200 };
+
+# SWEEP_EVERY=1 tries all points; a larger number N every Nth, so that each kind of instant has its share.
+my $EVERY = $ENV{SWEEP_EVERY} || 41;
+my ($met, $tried) = (0, 0);
+
+sub chosen { return $met++ % $EVERY == 0 && ++$tried }
+sub tried  { return $tried }
+
+our %SEEN; # outcome => how often
+my %known; # what the sweep compares with
+
+# ---- a daemon whose start may not come to its end
+
+my $starter;
+
+sub begin_start {
+        $starter = fork // die "fork: $!";
+        return $starter if $starter;
+        open STDERR, '>>', "$ENV{NODE_TMP}/script.log" or die $!;
+        exec "$ENV{NODE_TMP}/start-daemon" or die "start-daemon: $!";
+}
+
+sub finish_start {
+        waitpid $starter, 0;
+        return $? >> 8;
+}
+
+# ---- what is true of the node
+
+# Called when all is in order: the bystander is there, nothing else. No VF of the PF is the bystander's.
+sub memorize {
+        my ($bus, $bystander, $pf) = @_;
+        %known = (
+                pf         => $pf,
+                home       => { map { $_->{address} => $_->{driver} // 'none' } @{ describe($bus)->{devices} } },
+                override   => { map { $_->{address} => slurp("$ENV{NODE_ROOT}/sys/bus/pci/devices/$_->{address}/driver_override") } @{ describe($bus)->{devices} } },
+                tree       => tree(),
+                state      => snapshot(),
+                bystander  => $bystander,
+                file       => slurp(ledger_file($bystander)),
+                driverless => { map { $_->{address} => 1 } grep { !defined $_->{driver} } @{ describe($bus)->{devices} } },
+        );
+        return;
+}
+
+# Each value that an allocation records is the one that the kernel has, as far as that tells it.
+sub attributes_differ {
+        my ($allocation, $of) = @_;
+        my @differ;
+        for my $d (grep { $_->{attributes} } @{ $allocation->{devices} }) {
+                my $pf = "$ENV{NODE_ROOT}/sys/bus/pci/devices/$d->{physical_function}";
+                my ($vf) = map { m{virtfn(\d+)$} } grep { readlink =~ m{/\Q$d->{address}\E$} } glob "$pf/virtfn*";
+                return "$d->{address} is no VF of $d->{physical_function}" if !defined $vf;
+                my %file = (mac => ['mac'], node_guid => [qw(node_guid node)], port_guid => [qw(port_guid port)]);
+                for my $name (grep { defined $d->{attributes}{$_} } sort keys %file) {
+                        my ($path) = grep { -e } map { ("$pf/vf-netlink/$vf/$_", "$pf/sriov/$vf/$_") } @{ $file{$name} };
+                        my $has = slurp($path) =~ s/\n//r;
+                        push @differ, "$d->{address} has $name $has, $d->{attributes}{$name} is recorded" if $has ne $d->{attributes}{$name};
+                }
+        }
+        return @differ;
+}
+
+sub difference {
+        my ($before, $now) = @_;
+        my %count;
+        $count{$_}++ for split /\n/, $now;
+        $count{$_}-- for split /\n/, $before;
+        return map { ($count{$_} > 0 ? '+' : '-') . " $_" } grep { $count{$_} } sort keys %count;
+}
+
+# The tree is one of those; else what differs from the first.
+sub tree_is_none_of {
+        my (@trees) = @_;
+        my $now = tree_without_identities();
+        my @known = map { tree_without_identities($_) } @trees;
+        return if grep { $_ eq $now } @known;
+        return ('the tree is none of those it may be', difference($known[0], $now));
+}
+
+sub bystander_was_touched {
+        my ($of) = @_;
+        my ($bystander) = grep { $_->{name} eq $known{bystander} } @{ $of->{allocations} };
+        return 'the bystander is gone' if !$bystander;
+        my @wrong = $bystander->{state} eq 'ready' ? () : "the bystander is $bystander->{state}: $bystander->{reason}";
+        push @wrong, "$_ of the bystander is on " . driver_of($_) for grep { driver_of($_) ne 'vfio-pci' } map { $_->{address} } @{ $bystander->{devices} };
+        push @wrong, attributes_differ($bystander);
+        push @wrong, 'the ledger file of the bystander changed' if slurp(ledger_file($known{bystander})) ne $known{file};
+        return @wrong;
+}
+
+sub driverless {
+        my ($of) = @_;
+        return map { "$_->{address} has no driver" } grep { !defined $_->{driver} && $_->{type} ne 'vf' && !$known{driverless}{ $_->{address} } } @{ $of->{devices} };
+}
+
+# The outcome, and what is wrong with it. %may: trees by outcome.
+sub look {
+        my ($bus, $name, %may) = @_;
+        my $of = describe($bus);
+        my ($guest) = grep { $_->{name} eq $name } @{ $of->{allocations} };
+        my $outcome = $guest ? $guest->{state} : @{ $of->{quarantine} } ? 'quarantined' : 'gone';
+        my @wrong;
+
+        push @wrong, "read-only: $of->{read_only}" if $of->{read_only};
+        push @wrong, bystander_was_touched($of);
+        push @wrong, "$outcome is no outcome" . ($guest && $guest->{reason} ? ": $guest->{reason}" : '') if !$may{$outcome};
+        push @wrong, driverless($of) if $outcome ne 'failed';
+        push @wrong, tree_is_none_of(@{ $may{$outcome} }) if $may{$outcome} && $outcome ne 'failed';
+        push @wrong, attributes_differ($guest) if $outcome eq 'ready';
+        push @wrong, 'a failed allocation gives no reason' if $outcome eq 'failed' && !$guest->{reason};
+        push @wrong, 'the ledger is not that of the start' if $outcome eq 'gone' && !is_same(snapshot(), $known{state});
+        return ($outcome, @wrong);
+}
+
+# Temporaries are not of the ledger: a write that a crash cut short leaves one, and the next of that name replaces it.
+sub is_same {
+        my ($a, $b) = map { my $of = $_; +{ map { $_ => $of->{$_} } grep { !m{/[.][^/]+[.]tmp$} } keys %$of } } @_;
+        return keys %$a == keys %$b && !grep { !defined $b->{$_} || $a->{$_} ne $b->{$_} } keys %$a;
+}
+
+# The daemon that was started at that time has all in order within the deadline: the outcome.
+sub in_time {
+        my ($bus, $began, $what, $name, %may) = @_;
+        my ($outcome, @wrong);
+        wait_until(sub { ($outcome, @wrong) = look($bus, $name, %may); return !@wrong }, SECONDS - (time - $began));
+        ok(!@wrong, "$what: all is in order within " . SECONDS . " s, $outcome") or diag(map { "$_\n" } @wrong);
+        $SEEN{$outcome}++;
+        return $outcome;
+}
+
+# Back to the start for the next point; that this is possible is part of what must be true.
+sub home_again {
+        my ($bus, $what, $name, $before) = @_;
+        $bus->forget_signals();
+        $before->() if $before;
+        if (my $guest = allocation($bus, $name)) {
+                my ($result, $why) = release($bus, $name);
+                is($result, 'done', "$what: it can be released") or diag($why);
+        }
+        eval { clear_quarantine($bus) };
+        is($@, '', "$what: nothing stays in quarantine");
+        my @wrong = tree_is_none_of($known{tree});
+        ok(!@wrong, "$what: then the tree is that of the start") or diag(map { "$_\n" } @wrong);
+        ok(is_same(snapshot(), $known{state}), "$what: and the ledger") or push @wrong, 'the ledger';
+        mend($name) if @wrong;
+        return;
+}
+
+# By force, so that an instant that failed leaves nothing to the next one: the ledger forgets, another hand brings devices home.
+sub mend {
+        my ($name) = @_;
+        daemon('stop', 'KILL');
+        unlink ledger_file($name), glob "$ENV{STATE_DIRECTORY}/quarantine/*.json";
+        for my $device (keys %{ $known{home} }) {
+                my $path = "sys/bus/pci/devices/$device";
+                next if driver_of($device) eq $known{home}{$device} && slurp("$ENV{NODE_ROOT}/$path/driver_override") eq $known{override}{$device};
+                fault("write $path/driver/unbind $device") if driver_of($device) ne 'none';
+                fault("write $path/driver_override \\n");
+                fault("write sys/bus/pci/drivers_probe $device") if $known{home}{$device} ne 'none';
+        }
+        fault("write sys/bus/pci/devices/$known{pf}/sriov_numvfs 0", 'reset');
+        daemon('start') == 0 or die 'the daemon does not start';
+        return;
+}
+
+# ---- the instants
+
+sub pending { return grep { /PENDING/ } write_log() }
+
+# A write that only waits for a signal ends with its process, without effect; another one is let go then.
+sub kill_daemon {
+        my ($what, $kind) = @_;
+        daemon('stop', 'KILL') == 0 or fail("$what: the daemon is killed");
+        wait_until(sub { !pending() }) if $kind eq 'hang';
+        fault('release');
+        wait_until(sub { !pending() }) or fail("$what: the write ends");
+        return;
+}
+
+# Each takes what begins the operation and N; false when the operation has no such instant.
+my %INSTANTS = (
+        'the daemon before write' => sub { my ($op, $n, $what) = @_; return in_write($op, $n, $what, 'hang') },
+        'the daemon after write'  => sub { my ($op, $n, $what) = @_; return in_write($op, $n, $what, 'unkillable') },
+        'the writer before write' => sub { my ($op, $n, $what) = @_; return at_writer($op, $n, $what, 'before') },
+        'the writer after write'  => sub { my ($op, $n, $what) = @_; return at_writer($op, $n, $what, 'after') },
+        'the daemon before call'  => \&at_call,
+);
+
+sub in_write {
+        my ($op, $n, $what, $kind) = @_;
+        fault('reset', "$kind $n", @{ $op->{faults} // [] });
+        my $finish = $op->{begin}->();
+        wait_until(sub { grep { /^$n .*PENDING/ } write_log() }) or fail("$what: write $n waits");
+        kill_daemon($what, $kind);
+        $finish->(1);
+        return 1;
+}
+
+sub at_writer {
+        my ($op, $n, $what, $when) = @_;
+        fault('reset', "kill $n $when", @{ $op->{faults} // [] });
+        $op->{begin}->()->(0);
+        kill_daemon($what, '');
+        return 1;
+}
+
+# Of those that make the ledger durable.
+sub at_call {
+        my ($op, $n, $what) = @_;
+        my $file = "$ENV{NODE_TMP}/die-at";
+        fault('reset', @{ $op->{faults} // [] });
+        spew($file, "$n\n");
+        my $finish = $op->{begin}->();
+        my $over = 0;
+        wait_until(sub { !-e $file || ($over = $op->{over}->()) }) or fail("$what: the call comes");
+        my $reached = !-e $file;
+        unlink $file;
+        kill_daemon($what, '');
+        $finish->(1);
+        return $reached;
+}
+
+# What an operation does undisturbed: its number of writes, and of calls that make the ledger durable.
+sub measure {
+        my ($op) = @_;
+        my $file = "$ENV{NODE_TMP}/die-at";
+        $op->{prepare}->();
+        fault('reset', @{ $op->{faults} // [] });
+        spew($file, POINTS_MAX * 10 . "\n");
+        $op->{begin}->()->(0);
+        my $calls = POINTS_MAX * 10 - slurp($file);
+        unlink $file;
+        return (writes(), $calls);
+}
+
+# crash_points(BUS, OPERATION): name, prepare, begin (returns what waits for its end, or with 1 only cleans up after a killed daemon), over, faults, skip, may.
+sub crash_points {
+        my ($bus, $op) = @_;
+        my ($writes, $calls) = measure($op);
+        fault('reset');
+        home_again($bus, "$op->{name}, undisturbed", 'guest', $op->{home});
+        cmp_ok($writes, '>', 0, "$op->{name}: $writes writes, $calls calls for the ledger");
+        for my $instant (sort keys %INSTANTS) {
+                for my $n (1 .. ($instant =~ /call$/ ? $calls : $writes)) {
+                        next if $op->{skip}{$n} && $instant !~ /call$/;
+                        next if !chosen();
+                        my $what = "$op->{name}, $instant $n";
+                        $op->{prepare}->();
+                        $INSTANTS{$instant}->($op, $n, $what);
+                        fault('reset');
+                        my $began = time;
+                        is(daemon('start'), 0, "$what: the daemon starts");
+                        in_time($bus, $began, $what, 'guest', %{ $op->{may} }, $instant =~ /writer/ ? %{ $op->{writer_may} // {} } : ());
+                        home_again($bus, $what, 'guest', $op->{home});
+                }
+        }
+        return;
+}
+
+1;

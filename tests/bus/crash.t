@@ -1,0 +1,127 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Killed at any instant, the daemon has all in order soon after its next start: each allocation is whole or gone, no other one is touched.
+# SWEEP_EVERY=1 tries every instant, which "make check-long" does.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Crash;
+use Node;
+
+node('../long/machine');
+
+my @request = (gpu => 1, ethernet => 1, infiniband => 1, cpus => 2, memory => 2**30, 'vf-attributes' => [['ethernet0', 'trust=on,vlan=100']]);
+my $pf      = '0000:11:00.0';
+my $bus     = Bus->new->listen;
+
+spew("$ENV{NODE_TMP}/daemon.preload", slurp("$ENV{NODE_TMP}/daemon.preload") =~ s/\n/:$ENV{BUILD}\/tests\/dying.so\n/r);
+restart();
+is(allocate($bus, 'bystander', gpu => 1, infiniband => 1, cpus => 2, memory => 2**30), 'done', 'there is another allocation');
+memorize($bus, 'bystander', $pf);
+my $start = tree();
+
+# ---- what begins an operation returns what waits for its end
+
+my $job;
+
+sub call {
+        my (@call) = @_;
+        $bus->forget_signals();
+        my $reply = $bus->call(@call);
+        $job = $reply->{error} ? undef : $reply->{body}[-1];
+        return sub {
+                my ($killed) = @_;
+                return 1 if $killed;
+                diag("$reply->{error}: $reply->{body}[0]") if $reply->{error};
+                return $bus->result($job // 'none');
+        };
+}
+
+sub job_is_over { return !$job || $bus->ping()->{error} || grep { $_->{member} eq 'JobRemoved' } @{ $bus->{signals} } }
+
+sub start {
+        begin_start();
+        return \&finish_start;
+}
+
+sub start_is_over { return -s "$ENV{NODE_TMP}/daemon.log" && !$bus->ping()->{error} }
+
+sub allocated { is(allocate($bus, 'guest', @request), 'done', 'there is an allocation') if !allocation($bus, 'guest'); return }
+
+sub set_vfs {
+        my ($count) = @_;
+        my $reply = $bus->call('SetVirtualFunctions', 'su', $pf, $count);
+        return is($reply->{error} ? $reply->{body}[0] : $bus->result($reply->{body}[0]), 'done', "there are $count VFs");
+}
+
+sub begin_allocate { my ($signature, $entries) = request(@request); return call('Allocate', "s$signature", 'guest', $entries) }
+sub begin_release  { return call('Release', 'st', 'guest', Node::generation($bus, 'guest')) }
+
+# The daemon is dead, and the writes up to N of an operation are done.
+sub interrupted {
+        my ($begin, $n) = @_;
+        fault('reset', "hang $n");
+        $begin->();
+        wait_until(sub { grep { /^$n .*PENDING/ } write_log() });
+        kill_daemon("at write $n", 'hang');
+        return;
+}
+
+allocated();
+my $ready = tree();
+my ($gpu) = map { $_->{address} } grep { ($_->{slot} // '') eq 'gpu0' } @{ allocation($bus, 'guest')->{devices} };
+my ($vf)  = map { $_->{address} } grep { ($_->{slot} // '') eq 'ethernet0' } @{ allocation($bus, 'guest')->{devices} };
+fault('reset', 'fail 1 ENOTTY');
+is(release($bus, 'guest'), 'done', 'released, though the GPU cannot be reset');
+my $quarantined = tree();
+fault('reset');
+home_again($bus, 'at the start', 'guest');
+
+my %whole_or_gone = (may => { ready => [$ready], gone => [$start] }, writer_may => { failed => 1 });
+my %call          = (over => \&job_is_over);
+my %start         = (begin => \&start, over => \&start_is_over);
+
+crash_points($bus, { %whole_or_gone, %call, name => 'allocate', prepare => sub { }, begin => \&begin_allocate });
+crash_points($bus, { %whole_or_gone, %call, name => 'release', prepare => \&allocated, begin => \&begin_release });
+crash_points($bus, { %whole_or_gone, %start, name => "start after allocate was killed at write $_",
+                prepare => do { my $n = $_; sub { interrupted(\&begin_allocate, $n) } } }) for 3, 9, 14;
+crash_points($bus, { %whole_or_gone, %start, name => "start after release was killed at write $_",
+                prepare => do { my $n = $_; sub { allocated(); interrupted(\&begin_release, $n) } } }) for 2, 9, 17;
+
+# A boot: what was bound is with the host again, and the VFs of a PF are gone.
+crash_points($bus, { %whole_or_gone, %start, name => 'start after a boot', prepare => sub {
+        allocated();
+        daemon('stop', 'TERM');
+        other_hand_binds($_, '') for $gpu, $gpu =~ s/0$/1/r;
+        fault("write sys/bus/pci/devices/$pf/sriov_numvfs 0");
+} });
+
+# One that cannot be reset goes to quarantine, and out of it.
+my %to_quarantine = (may => { ready => [$ready], gone => [$start], quarantined => [$quarantined] }, writer_may => { failed => 1 });
+crash_points($bus, { %to_quarantine, %call, name => 'release to quarantine', prepare => \&allocated, begin => \&begin_release,
+                faults => ['fail 1 ENOTTY'], skip => { 1 => 1 } });
+crash_points($bus, { %call, may => { gone => [$start], quarantined => [$quarantined] }, name => 'clear quarantine', begin => sub { call('ClearQuarantine', 's', $gpu) }, prepare => sub {
+        allocated();
+        fault('reset', 'fail 1 ENOTTY');
+        is(release($bus, 'guest'), 'done', 'released to quarantine');
+        fault('reset');
+} });
+
+# ---- the number of VFs
+
+my %trees = (2 => $start);
+for my $count (0, 4) { set_vfs($count); $trees{$count} = tree() }
+set_vfs(2);
+for my $change ([2, 0], [0, 4], [4, 2], [2, 4]) {
+        my ($from, $to) = @$change;
+        crash_points($bus, { %call, name => "set-vfs from $from to $to", begin => sub { call('SetVirtualFunctions', 'su', $pf, $to) },
+                        prepare => sub { set_vfs($from) }, may => { gone => [map { $trees{$_} } $to, $from, 2] }, home => sub { set_vfs(2) } });
+}
+
+diag(sprintf '%d instants were tried, all converged: %s', tried(), join ', ', map { "$SEEN{$_} $_" } sort keys %SEEN) if Test::More->builder->is_passing;
+done_testing();
