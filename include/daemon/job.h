@@ -58,6 +58,8 @@ DEFINE_CLEANUP(Job *, job_free)
 int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
               void *userdata);
 
+/* For the child to hold as long as it is there. At on_begin() only; takes over fd. */
+void job_set_lock(Job *job, int fd);
 /* It was started, and waits now until it is let begin. */
 int job_hold(Job *job);
 int job_let_begin(Job *job);

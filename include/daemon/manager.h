@@ -56,6 +56,7 @@ typedef struct ManagerJob {
 } ManagerJob;
 
 typedef struct Live Live;
+typedef struct Orphans Orphans;
 
 typedef struct Manager {
         Sysfs *fs;
@@ -86,6 +87,7 @@ typedef struct Manager {
         Survey *eswitch_survey;  /* manager-eswitch.c */
         Survey *gpu_survey;      /* manager-nvidia.c */
         NvidiaList gpus;         /* what has been asked so far */
+        Orphans *orphans;        /* manager-orphans.c */
         sd_event_source *guests; /* manager-guests.c */
         bool guests_found;       /* the directory of them is watched, not one above it */
         bool guests_unread;      /* which has been said */
@@ -168,11 +170,36 @@ typedef struct JobKind {
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
 ManagerJob *manager_find_job(Manager *m, uint32_t id);
+/* Whether a job is about the subject. */
+bool manager_has_job(const Manager *m, const char *subject);
 size_t manager_active_jobs(const Manager *m);
+
+/* manager-orphans.c */
+/* Devices that processes of an earlier daemon are at are stuck until these are gone. Before the first scan. */
+int manager_find_orphans(Manager *m, const char *state_dir);
+/* With the loop there: looks whether they are. */
+int manager_follow_orphans(Manager *m);
+void manager_forget_orphans(Manager *m);
+/* How many processes. */
+size_t manager_orphans(const Manager *m);
+/* Whether one of them is at this very device, or was until now. */
+bool manager_is_orphaned(const Manager *m, PciAddress address);
+/* Appends all devices that one is at. */
+int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n);
+/* The job of one that may have the kernel's lock for VFs that come and go; NULL when there is none. */
+const char *manager_find_orphan_at_vfs(const Manager *m);
+/* VERDICT_NONE when none is at a device of the allocation or at the PF of one. */
+Verdict manager_check_orphans(const Manager *m, const Allocation *a, Refusal *ret);
+/* A lock for the process of a job, which the next daemon would find it by; negative when there can be none. */
+int manager_lock_job(Manager *m, const Job *job);
+/* That process is gone. */
+void manager_unlock_job(Manager *m, const Job *job);
 
 /* manager-allocate.c */
 /* VERDICT_NONE unless the ledger is read-only or the daemon on its way out. */
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
+/* VERDICT_NONE when no device of it, nor the PF of one, is withheld. */
+Verdict manager_check_withheld(const Manager *m, const Allocation *a, Refusal *ret);
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 /* Of one that is ready or has failed, and that no domain runs with. */
@@ -242,6 +269,8 @@ void manager_find_moved(Manager *m);
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* manager-sriov.c */
+/* The verb of jobs that may change the number of VFs. */
+#define MANAGER_VERB_VFS "set-vfs"
 /* VFs that are there and that nobody has get who they are, where they lack it: a crash may have come before that. True
  * when a job was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);

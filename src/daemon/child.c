@@ -8,9 +8,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int child_settle(pid_t parent, const char *name, int report, int go) {
+int child_settle(pid_t parent, const char *name, int report, int go, int lock) {
         sigset_t none;
-        int high;
+        int high_go, high_lock = -1;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -20,11 +20,14 @@ int child_settle(pid_t parent, const char *name, int report, int go) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         /*
          * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for
-         * ever would keep the daemon's bus name from its successor.
+         * ever would keep the daemon's bus name from its successor. What is to be kept goes out of the way first.
          */
-        high = fcntl(go, F_DUPFD, CHILD_GO_FD + 1);
-        if (high < 0 || dup2(report, CHILD_REPORT_FD) < 0 || dup2(high, CHILD_GO_FD) < 0)
+        high_go = fcntl(go, F_DUPFD, CHILD_LOCK_FD + 1);
+        if (high_go >= 0 && lock >= 0)
+                high_lock = fcntl(lock, F_DUPFD, CHILD_LOCK_FD + 1);
+        if (high_go < 0 || (lock >= 0 && high_lock < 0) || dup2(report, CHILD_REPORT_FD) < 0 ||
+            dup2(high_go, CHILD_GO_FD) < 0 || (lock >= 0 && dup2(high_lock, CHILD_LOCK_FD) < 0))
                 return -errno;
-        (void) close_range(CHILD_GO_FD + 1, ~0U, 0);
+        (void) close_range(lock >= 0 ? CHILD_LOCK_FD + 1 : CHILD_GO_FD + 1, ~0U, 0);
         return 0;
 }

@@ -35,7 +35,8 @@ struct Job {
         bool unnoted; /* a service that is active could not be noted */
         pid_t pid;    /* 0: none */
         int fd;
-        int go; /* tells the child to go on; -1 when it has all it waits for */
+        int go;   /* tells the child to go on; -1 when it has all it waits for */
+        int lock; /* for the child; -1: it has it, or there is none */
         sd_event_source *io, *child, *timer, *defer;
         const Sysfs *fs;
         unsigned timeout_sec;
@@ -62,7 +63,7 @@ int job_new(uint32_t id, const char *verb, const char *subject, StepList *steps,
         job->verb = verb;
         job->steps = steps;
         job->current = steps->n;
-        job->fd = job->go = -1;
+        job->fd = job->go = job->lock = -1;
         if (string_copy(&job->subject, subject) < 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(job);
@@ -80,12 +81,17 @@ Job *job_free(Job *job) {
         sd_event_source_disable_unref(job->defer);
         cleanup_close(&job->fd);
         cleanup_close(&job->go);
+        cleanup_close(&job->lock);
         step_list_free(job->steps);
         free(job->subject);
         free(job->step);
         free(job->message);
         free(job);
         return NULL;
+}
+
+void job_set_lock(Job *job, int fd) {
+        job->lock = fd;
 }
 
 uint32_t job_id(const Job *job) {
@@ -302,7 +308,7 @@ _Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, 
         if (read(go, &(char){ 0 }, 1) != 1)
                 _exit(CHILD_FAILED_DIRTY);
         /* A restarted daemon takes the work up again; two writers must not meet. */
-        if (child_settle(parent, "passthroughd-job", fd, go) < 0)
+        if (child_settle(parent, "passthroughd-job", fd, go, job->lock) < 0)
                 _exit(CHILD_FAILED_DIRTY);
         r = sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs);
         if (r == 0)
@@ -356,6 +362,8 @@ static int fork_child(Job *job, const Sysfs *fs) {
 static int begin(Job *job, sd_event *event) {
         int r = fork_child(job, job->fs);
 
+        cleanup_close(&job->lock);
+        job->lock = -1;
         if (r < 0)
                 return r;
         r = watch(job, event, job->timeout_sec);

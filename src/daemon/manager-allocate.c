@@ -41,6 +41,18 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+/* What hangs may be about a VF and yet be the PF's. */
+Verdict manager_check_withheld(const Manager *m, const Allocation *a, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
+                v = ledger_check_withheld(m->node.ledger, a->devices[i].address, ret);
+                if (v == VERDICT_NONE && a->devices[i].is_vf)
+                        v = ledger_check_withheld(m->node.ledger, a->devices[i].physfn, ret);
+        }
+        return v;
+}
+
 /* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
 int manager_refresh_groups(Manager *m, const Allocation *a) {
         _cleanup_free_ PciAddress *devices = NULL;
@@ -238,7 +250,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE && ledger_find(m->node.ledger, name))
                 v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
                            "There is already an allocation '%s'.", name);
-        if (v == VERDICT_NONE && m->n_jobs >= MANAGER_JOBS_MAX)
+        if (v == VERDICT_NONE && m->n_jobs + manager_orphans(m) >= MANAGER_JOBS_MAX)
                 v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
                            "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
         if (v == VERDICT_NONE)
@@ -361,6 +373,10 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                               "'%s' has generation %" PRIu64 " now, not %" PRIu64
                               ": it is not what that generation was given.",
                               name, a->generation, generation);
+        /* One that was interrupted has no job while a process of an earlier daemon is at it. */
+        v = manager_check_orphans(m, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
@@ -368,18 +384,14 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
         if (a->domain && !m->guests_unread)
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut it down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
-        /* What hangs may be about a VF and yet be the PF's. */
-        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
-                v = ledger_check_withheld(m->node.ledger, a->devices[i].address, ret);
-                if (v == VERDICT_NONE && a->devices[i].is_vf)
-                        v = ledger_check_withheld(m->node.ledger, a->devices[i].physfn, ret);
-        }
-        return v;
+        return manager_check_withheld(m, a, ret);
 }
 
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
-        Verdict v;
+        Verdict v = manager_check_withheld(m, a, ret);
 
+        if (v != VERDICT_NONE)
+                return v;
         if (manager_refresh_groups(m, a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         manager_publish_allocation(m, a);

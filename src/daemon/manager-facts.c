@@ -11,23 +11,29 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+/* It, and its VFs. */
+static int add_family(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
+        const PciDevice *dev = m->node.inventory ? inventory_find(m->node.inventory, address) : NULL;
+        int r = pci_address_append(busy, n, address);
+
+        for (size_t i = 0; r == 0 && dev && i < dev->n_vfs; i++)
+                r = pci_address_append(busy, n, dev->vfs[i]);
+        return r;
+}
+
 /* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
 static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
-        _cleanup_free_ PciAddress *busy = NULL;
-        size_t n = 0;
-        int r = 0;
+        _cleanup_free_ PciAddress *busy = NULL, *orphaned = NULL;
+        size_t n = 0, n_orphaned = 0;
+        int r = manager_orphaned_devices(m, &orphaned, &n_orphaned);
 
+        for (size_t i = 0; r == 0 && i < n_orphaned; i++)
+                r = add_family(m, orphaned[i], &busy, &n);
         for (size_t i = 0; i < m->n_jobs; i++) {
                 const StepList *steps = job_steps(m->jobs[i].job);
 
-                for (size_t j = 0; r == 0 && !job_is_gone(m->jobs[i].job) && j < steps->n; j++) {
-                        const PciDevice *dev =
-                                m->node.inventory ? inventory_find(m->node.inventory, steps->steps[j].device) : NULL;
-
-                        r = pci_address_append(&busy, &n, steps->steps[j].device);
-                        for (size_t k = 0; r == 0 && dev && k < dev->n_vfs; k++)
-                                r = pci_address_append(&busy, &n, dev->vfs[k]);
-                }
+                for (size_t j = 0; r == 0 && !job_is_gone(m->jobs[i].job) && j < steps->n; j++)
+                        r = add_family(m, steps->steps[j].device, &busy, &n);
         }
         /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
         for (size_t i = 0; r == 0 && !m->node.inventory && i < m->node.ledger->n_allocations; i++) {
@@ -48,7 +54,7 @@ bool manager_is_busy(const Manager *m, PciAddress address) {
         size_t n = 0;
 
         /* Out of memory: leave it alone. */
-        if (m->n_jobs > 0 && busy_devices(m, &busy, &n) < 0)
+        if (m->n_jobs + manager_orphans(m) > 0 && busy_devices(m, &busy, &n) < 0)
                 return true;
         for (size_t i = 0; i < n; i++)
                 if (pci_address_equal(busy[i], address))

@@ -22,6 +22,13 @@ ManagerJob *manager_find_job(Manager *m, uint32_t id) {
         return NULL;
 }
 
+bool manager_has_job(const Manager *m, const char *subject) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (streq(job_subject(m->jobs[i].job), subject))
+                        return true;
+        return false;
+}
+
 size_t manager_active_jobs(const Manager *m) {
         size_t n = 0;
 
@@ -57,6 +64,8 @@ static void on_begin(Job *job, void *userdata) {
         Manager *m = userdata;
         const ManagerJob *mj = find(m, job);
 
+        if (job_steps_total(job) > 0)
+                job_set_lock(job, manager_lock_job(m, job));
         if (mj->kind->begun)
                 mj->kind->begun(m, mj);
         server_job_new(m->server, job_id(job));
@@ -144,6 +153,8 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         ManagerJob *mj = find(m, job);
 
         unwithhold(m, mj);
+        if (job_is_gone(job))
+                manager_unlock_job(m, job);
         if (result == JOB_TIMEOUT)
                 mark_stuck(m, job);
         result = finish(m, mj, result);
@@ -186,6 +197,7 @@ static void on_gone(Job *job, void *userdata) {
         Manager *m = userdata;
         ManagerJob *mj = find(m, job);
 
+        manager_unlock_job(m, job);
         if (mj->timed_out)
                 release_stuck(m, job);
         job_free(job);
@@ -232,7 +244,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         int r;
 
         steps->timeout_sec = m->node.config->job_timeout;
-        if (m->n_jobs >= MANAGER_JOBS_MAX) {
+        if (m->n_jobs + manager_orphans(m) >= MANAGER_JOBS_MAX) {
                 step_list_free(steps);
                 return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
                               "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);

@@ -96,9 +96,9 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (holder)
                 return refuse(ret, VERDICT_ALLOCATED, &device, "Release that one first.", "%s is held by '%s'.",
                               PCI_ADDRESS_STR(device), holder->name);
-        if (ledger_find_withheld(m->node.ledger, device))
-                return refuse(ret, VERDICT_BUSY, &device, "Wait for it to end.", "%s",
-                              ledger_find_withheld(m->node.ledger, device)->message);
+        v = manager_check_withheld(m, rest, ret);
+        if (v != VERDICT_NONE)
+                return v;
         if (manager_refresh(m, &device, 1, false) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         v = manager_check_use(m, rest, USE_RELEASE, ret);

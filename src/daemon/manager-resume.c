@@ -73,11 +73,27 @@ Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *r
                              "%s is not the card that was allocated.", PCI_ADDRESS_STR(d->address));
 }
 
+/* What a process of an earlier daemon may still write to is left as it is, until that is gone. */
+static bool has_to_wait(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (manager_check_orphans(m, a, &refusal) == VERDICT_NONE)
+                return false;
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+                 "'%s' cannot be brought in order yet: %s", a->name, refusal.message);
+        manager_set_state(m, a, a->state, refusal.message);
+        return true;
+}
+
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         AllocationState state = a->state;
         Verdict v = VERDICT_NONE;
 
+        if (has_to_wait(m, a))
+                return false;
+        if (state != ALLOCATION_READY && a->reason)
+                manager_set_state(m, a, state, NULL);
         /* What is gone is left out of a release, so that it can always be had. */
         if (state == ALLOCATION_RELEASING)
                 v = manager_check_use(m, a, USE_RELEASE, &refusal);

@@ -19,10 +19,18 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
 
 static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
 
-static const JobKind set_vfs_kind = { .verb = "set-vfs", .condemned = not_identified, .finished = vfs_finished };
+static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS, .condemned = not_identified, .finished = vfs_finished };
 
 /* One that hangs has the kernel's lock: the next one would only wait with it. */
 static Verdict check_hanging(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        const char *orphan = manager_find_orphan_at_vfs(m);
+
+        if (orphan)
+                return refuse(ret, VERDICT_STUCK, &pf->address,
+                              "The journal says what it hangs in; a reboot ends it for sure.",
+                              "The number of VFs of %s cannot be changed while the kernel has not come back from a "
+                              "job of the daemon before, '%s'.",
+                              PCI_ADDRESS_STR(pf->address), QUOTABLE(orphan));
         for (size_t i = 0; i < m->n_jobs; i++) {
                 const Step *step = job_is_stuck(m->jobs[i].job) ? job_current(m->jobs[i].job) : NULL;
 
@@ -207,7 +215,8 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
                 return false;
         for (size_t i = 0; i < pf->n_virtfns; i++)
                 any |= attributes[i].set != 0;
-        return any && check_hanging(m, pf, &ignored) == VERDICT_NONE &&
+        return any && ledger_check_withheld(m->node.ledger, pf->address, &ignored) == VERDICT_NONE &&
+               check_hanging(m, pf, &ignored) == VERDICT_NONE &&
                start_vfs(m, pf, (unsigned) pf->n_virtfns, ret_job, &ignored) == VERDICT_NONE;
 }
 
@@ -363,7 +372,8 @@ static bool has_job(const Manager *m, PciAddress pf) {
  */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
-               !mlx4_is_pf(now) && policy_vf_pool(m->node.policy, now) && !has_job(m, now->address);
+               !mlx4_is_pf(now) && policy_vf_pool(m->node.policy, now) && !has_job(m, now->address) &&
+               !manager_is_orphaned(m, now->address);
 }
 
 static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {

@@ -68,9 +68,10 @@ static void find_pfs(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->node.inventory->devices[i].address));
 }
 
-/* Once announced, those that are not ready have a job at work or wait to be released. */
+/* Once announced, those that are not ready have a job at work, wait to be released, or waited for a device that was
+ * stuck since before. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
-        for (size_t i = 0; m->announced && a->state == ALLOCATION_READY && i < a->n_devices; i++)
+        for (size_t i = 0; m->announced && !manager_has_job(m, a->name) && i < a->n_devices; i++)
                 if (is_new(m, a->devices[i].address))
                         return true;
         return !m->announced;

@@ -36,6 +36,9 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         if (r < 0)
                 return r;
         manager_open_history(m, state_dir);
+        r = manager_find_orphans(m, state_dir);
+        if (r < 0)
+                return r;
         r = node_read_identity(m->fs, &m->identity);
         if (r < 0)
                 return r;
@@ -70,6 +73,7 @@ Manager *manager_free(Manager *m) {
         free(m->arrived);
         standing_list_free(m->shown);
         free(m->identity);
+        manager_forget_orphans(m);
         manager_live_close(m);
         m->eswitch_survey = survey_close(m->eswitch_survey);
         m->gpu_survey = survey_close(m->gpu_survey);
@@ -233,6 +237,9 @@ int manager_run(Manager *m) {
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = server_new(m->event, &server_callbacks, m, &m->server);
+        if (r < 0)
+                return r;
+        r = manager_follow_orphans(m);
         if (r < 0)
                 return r;
         manager_follow_guests(m);

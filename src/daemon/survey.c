@@ -39,7 +39,7 @@ _Noreturn static void run_child(const Survey *s, const Sysfs *inherited, pid_t p
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
 
         /* It waits for no word, so that descriptor is a double of the other. */
-        if (child_settle(parent, s->kind->process, report, report) < 0 ||
+        if (child_settle(parent, s->kind->process, report, report, -1) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
         _exit(s->kind->ask(fs, s->asked, s->n_asked, tell, NULL) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);

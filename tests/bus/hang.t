@@ -138,6 +138,7 @@ is($bus->result($job), 'timeout', 'restart: the job ends as timeout');
 is(daemon('restart'), 0, 'restart: the daemon ends and starts although a child cannot be killed');
 is(state_of('hanging'), 'failed', 'restart: the allocation is failed as before');
 fault('release');
+ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), 'restart: the device is stuck until it comes back');
 ok(wait_until(sub { !grep { /PENDING/ } write_log() }), 'restart: the write comes to its end');
 $bus->forget_signals();
 is((release($bus, 'hanging'))[0], 'done', 'restart: and the allocation can be released');
