@@ -39,7 +39,6 @@ static const struct {
         { STEP_NUMVFS, EBUSY, "it has another number of VFs already; their users must let go of them first." },
         { STEP_NUMVFS, EIO,
           "the kernel made fewer VFs than it was asked for; they were removed again. See the kernel log." },
-        { STEP_RESET, ENOTTY, "the kernel lists ways to reset it, but none of them is possible now." },
         { STEP_RESET, EAGAIN, "somebody else is at it." },
         { STEP_RESET, EIO, "it did not come back from its reset." },
         { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },

@@ -6,7 +6,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib $FindBin::Bin;
+use lib "$FindBin::Bin/../bus";
 
 use Test::More;
 
@@ -76,7 +76,7 @@ allocated();
 my $ready = tree();
 my ($gpu) = map { $_->{address} } grep { ($_->{slot} // '') eq 'gpu0' } @{ allocation($bus, 'guest')->{devices} };
 my ($vf)  = map { $_->{address} } grep { ($_->{slot} // '') eq 'ethernet0' } @{ allocation($bus, 'guest')->{devices} };
-fault('reset', 'fail 1 ENOTTY');
+fault('reset', 'fail 1 EIO');
 is(release($bus, 'guest'), 'done', 'released, though the GPU cannot be reset');
 my $quarantined = tree();
 fault('reset');
@@ -104,10 +104,10 @@ crash_points($bus, { %whole_or_gone, %start, name => 'start after a boot', prepa
 # One that cannot be reset goes to quarantine, and out of it.
 my %to_quarantine = (may => { ready => [$ready], gone => [$start], quarantined => [$quarantined] }, writer_may => { failed => 1 });
 crash_points($bus, { %to_quarantine, %call, name => 'release to quarantine', prepare => \&allocated, begin => \&begin_release,
-                faults => ['fail 1 ENOTTY'], skip => { 1 => 1 } });
+                faults => ['fail 1 EIO'], skip => { 1 => 1 } });
 crash_points($bus, { %call, may => { gone => [$start], quarantined => [$quarantined] }, name => 'clear quarantine', begin => sub { call('ClearQuarantine', 's', $gpu) }, prepare => sub {
         allocated();
-        fault('reset', 'fail 1 ENOTTY');
+        fault('reset', 'fail 1 EIO');
         is(release($bus, 'guest'), 'done', 'released to quarantine');
         fault('reset');
 } });
