@@ -12,7 +12,8 @@
 int reset_device(const Sysfs *fs, PciAddress address) {
         int r = sysfs_write(fs, PCI_PATH(address, "reset"), "1");
 
-        /* The file is there where there is a way, or was when the kernel looked: with a sibling there is none any more. */
+        /* The file is there where there is a way, or was when the kernel looked: with a sibling there is none any more.
+         */
         if (r == -ENOENT || r == -ENOTTY)
                 return 0;
         return r < 0 ? r : 1;
