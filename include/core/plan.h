@@ -62,7 +62,7 @@ typedef struct PlanContext {
         const Config *config;
         const Policy *policy;
         const Ledger *ledger;
-        const EswitchList *eswitches; /* NULL: nothing is known of them */
+        const AnswerList *eswitches; /* NULL: nothing is known of them */
 } PlanContext;
 
 /* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */

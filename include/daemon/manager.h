@@ -86,7 +86,7 @@ typedef struct Manager {
         Live *live;              /* manager-live.c */
         Survey *eswitch_survey;  /* manager-eswitch.c */
         Survey *gpu_survey;      /* manager-nvidia.c */
-        NvidiaList gpus;         /* what has been asked so far */
+        AnswerList gpus;         /* what has been asked so far */
         Orphans *orphans;        /* manager-orphans.c */
         sd_event_source *guests; /* manager-guests.c */
         bool guests_found;       /* the directory of them is watched, not one above it */

@@ -16,7 +16,7 @@ typedef struct Node {
         Locality *locality;
         Policy *policy;
         Ledger *ledger;
-        EswitchList eswitches; /* what has been asked so far */
+        AnswerList eswitches; /* what has been asked so far */
 } Node;
 
 void node_done(Node *n);

@@ -109,7 +109,7 @@ static json_object *json_bars(const PciDevice *dev) {
 }
 
 static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev) {
-        EswitchMode mode = eswitch_list_mode(c->eswitches, dev);
+        EswitchMode mode = eswitch_mode_of(c->eswitches, dev);
         json_object *vfs = json_object_new_array();
 
         for (size_t i = 0; i < dev->n_vfs; i++)

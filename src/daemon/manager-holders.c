@@ -12,7 +12,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->node.inventory, d->address);
         const Pool *pool = d->pool ? config_find_pool(m->node.config, d->pool) : NULL;
-        const NvidiaGpu *gpu = nvidia_list_find(&m->gpus, dev);
+        const Answer *gpu = answer_list_find(&m->gpus, dev);
         bool bound = streq_ptr(dev->driver, a->vfio_driver);
 
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
@@ -20,7 +20,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                 return !bound || check != USE_RESUME;
         /* With the host it is left there by a release. */
         ret->driver = dev->driver;
-        ret->nvidia_minor = gpu ? gpu->minor : NVIDIA_MINOR_UNKNOWN;
+        ret->nvidia_minor = gpu ? gpu->value : NVIDIA_MINOR_UNKNOWN;
         /* They are stopped before it is taken, and then it is looked again. */
         if (pool) {
                 ret->ignored = pool->stop_services;

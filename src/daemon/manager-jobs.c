@@ -113,7 +113,7 @@ static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) 
         const Manager *m = userdata;
         const PciDevice *pf = inventory_find(m->node.inventory, address);
 
-        return pf && eswitch_list_mode(&m->node.eswitches, pf) == ESWITCH_SWITCHDEV;
+        return pf && eswitch_mode_of(&m->node.eswitches, pf) == ESWITCH_SWITCHDEV;
 }
 
 /* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */

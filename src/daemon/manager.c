@@ -77,7 +77,7 @@ Manager *manager_free(Manager *m) {
         manager_live_close(m);
         m->eswitch_survey = survey_close(m->eswitch_survey);
         m->gpu_survey = survey_close(m->gpu_survey);
-        nvidia_list_done(&m->gpus);
+        answer_list_done(&m->gpus);
         sd_event_source_disable_unref(m->guests);
         server_free(m->server);
         sd_event_unref(m->event);

@@ -21,6 +21,7 @@ struct Survey {
         const SurveyKind *kind;
         void *userdata;
         Survey **slot; /* its owner's pointer */
+        AnswerList *answers;
         pid_t pid;
         int fd;
         sd_event_source *io, *child, *timer;
@@ -49,8 +50,15 @@ bool survey_is_asking(const Survey *s) {
         return s && s->n_told < s->n_asked;
 }
 
+/* Whose driver began anew since the question is still to be asked. */
+static void keep(AnswerList *l, PciAddress device, uint32_t value) {
+        for (size_t i = 0; i < l->n; i++)
+                if (pci_address_equal(l->answers[i].address, device) && l->answers[i].asked)
+                        l->answers[i].value = value;
+}
+
 static void answer(Survey *s, uint32_t value) {
-        s->kind->answered(s->userdata, s->asked[s->n_told++], value);
+        keep(s->answers, s->asked[s->n_told++], value);
         if (s->n_told == s->n_asked && s->kind->done)
                 s->kind->done(s->userdata);
 }
@@ -146,16 +154,32 @@ static int begin(Survey *s, sd_event *event, const Sysfs *fs, unsigned timeout_s
         return r;
 }
 
-int survey_begin(const SurveyKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
+static int gather(Survey *s, const Inventory *inv) {
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+                Answer *a = answer_list_find(s->answers, dev);
+
+                if ((a && a->asked) || !s->kind->wanted(s->userdata, dev))
+                        continue;
+                a = answer_list_add(s->answers, dev, s->kind->unknown);
+                if (!a || pci_address_append(&s->asked, &s->n_asked, dev->address) < 0)
+                        return -ENOMEM;
+                a->asked = true;
+        }
+        return 0;
+}
+
+int survey_begin(const SurveyKind *kind, sd_event *event, const Sysfs *fs, const Inventory *inv, AnswerList *answers,
                  unsigned timeout_sec, void *userdata, Survey **ret) {
         _cleanup_(cleanup_survey_free) Survey *s = calloc(1, sizeof(*s));
         int r;
 
-        if (!s) {
-                free(devices);
+        if (!s)
                 return -ENOMEM;
-        }
-        *s = (Survey){ .kind = kind, .userdata = userdata, .slot = ret, .fd = -1, .asked = devices, .n_asked = n };
+        *s = (Survey){ .kind = kind, .userdata = userdata, .slot = ret, .answers = answers, .fd = -1 };
+        r = gather(s, inv);
+        if (r < 0 || s->n_asked == 0)
+                return r;
         r = begin(s, event, fs, timeout_sec);
         if (r < 0)
                 return r;

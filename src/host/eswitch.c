@@ -77,37 +77,37 @@ static int find_family(struct nl_sock *sk, uint16_t *ret) {
         return netlink_ask(sk, request, on_family, ret);
 }
 
-typedef struct Answer {
+typedef struct ModeQuestion {
         uint16_t family;
         PciAddress pf;
         EswitchMode mode;
-} Answer;
+} ModeQuestion;
 
 static int on_eswitch(struct nlmsghdr *header, void *userdata) {
         struct nlattr *tb[DEVLINK_ATTR_ESWITCH_MODE + 1];
-        Answer *a = userdata;
+        ModeQuestion *q = userdata;
         uint16_t mode;
 
-        if (header->nlmsg_type != a->family ||
+        if (header->nlmsg_type != q->family ||
             nlmsg_parse(header, GENL_HDRLEN, tb, DEVLINK_ATTR_ESWITCH_MODE, eswitch_policy) < 0 ||
-            !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(a->pf)) != 0)
+            !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(q->pf)) != 0)
                 return -EPROTO;
         /* Not there when the driver can only tell other things of its switch. */
         if (!tb[DEVLINK_ATTR_ESWITCH_MODE])
                 return 0;
         mode = nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]);
-        a->mode = mode < ELEMENTSOF(modes) ? modes[mode] : ESWITCH_UNKNOWN;
+        q->mode = mode < ELEMENTSOF(modes) ? modes[mode] : ESWITCH_UNKNOWN;
         return 0;
 }
 
-static int ask(struct nl_sock *sk, Answer *a) {
+static int ask(struct nl_sock *sk, ModeQuestion *q) {
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *request =
-                new_request(a->family, DEVLINK_CMD_ESWITCH_GET, DEVLINK_GENL_VERSION);
+                new_request(q->family, DEVLINK_CMD_ESWITCH_GET, DEVLINK_GENL_VERSION);
 
         if (!request || nla_put_string(request, DEVLINK_ATTR_BUS_NAME, "pci") < 0 ||
-            nla_put_string(request, DEVLINK_ATTR_DEV_NAME, PCI_ADDRESS_STR(a->pf)) < 0)
+            nla_put_string(request, DEVLINK_ATTR_DEV_NAME, PCI_ADDRESS_STR(q->pf)) < 0)
                 return -ENOMEM;
-        return netlink_ask(sk, request, on_eswitch, a);
+        return netlink_ask(sk, request, on_eswitch, q);
 }
 
 int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchMode mode, void *userdata),
@@ -119,13 +119,13 @@ int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchM
         if (r >= 0)
                 r = find_family(sk, &family);
         for (size_t i = 0; r >= 0 && i < n; i++) {
-                Answer a = { .family = family, .pf = pfs[i] };
+                ModeQuestion q = { .family = family, .pf = pfs[i] };
 
-                r = ask(sk, &a);
+                r = ask(sk, &q);
                 if (r != -EPROTO && r != -ENOMEM)
                         r = 0; /* it has no devlink or no such switch, or its driver does not tell */
                 if (r == 0)
-                        tell(i, a.mode, userdata);
+                        tell(i, q.mode, userdata);
         }
         return r;
 }

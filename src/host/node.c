@@ -8,7 +8,7 @@
 #include "util/strings.h"
 
 void node_done(Node *n) {
-        eswitch_list_done(&n->eswitches);
+        answer_list_done(&n->eswitches);
         ledger_free(n->ledger);
         policy_free(n->policy);
         locality_free(n->locality);

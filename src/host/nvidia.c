@@ -7,39 +7,6 @@
 
 #include "util/strings.h"
 
-void nvidia_list_done(NvidiaList *l) {
-        free(l->gpus);
-        *l = (NvidiaList){ 0 };
-}
-
-NvidiaGpu *nvidia_list_find(const NvidiaList *l, const PciDevice *dev) {
-        for (size_t i = 0; i < l->n; i++)
-                if (pci_address_equal(l->gpus[i].address, dev->address) && l->gpus[i].instance == dev->instance)
-                        return &l->gpus[i];
-        return NULL;
-}
-
-NvidiaGpu *nvidia_list_add(NvidiaList *l, const PciDevice *dev) {
-        NvidiaGpu *known = nvidia_list_find(l, dev);
-
-        if (known)
-                return known;
-        nvidia_list_remove(l, dev->address);
-        if (ARRAY_RESERVE(l->gpus, l->n) < 0)
-                return NULL;
-        l->gpus[l->n] =
-                (NvidiaGpu){ .address = dev->address, .instance = dev->instance, .minor = NVIDIA_MINOR_UNKNOWN };
-        return &l->gpus[l->n++];
-}
-
-void nvidia_list_remove(NvidiaList *l, PciAddress address) {
-        for (size_t i = 0; i < l->n; i++)
-                if (pci_address_equal(l->gpus[i].address, address)) {
-                        l->gpus[i] = l->gpus[--l->n];
-                        return;
-                }
-}
-
 /* "Device Minor: \t 3" among others. */
 static uint32_t read_minor(const Sysfs *fs, PciAddress gpu) {
         static const char key[] = "Device Minor:";

@@ -361,30 +361,30 @@ static void test_list(void **state) {
         char driver[] = "mlx5_core";
         PciDevice one = { .address = pf, .instance = 5, .driver = driver };
         PciDevice two = { .address = { .bus = 2 }, .instance = 6, .driver = driver };
-        EswitchList l = { 0 };
+        AnswerList l = { 0 };
 
-        assert_int_equal(eswitch_list_mode(NULL, &one), ESWITCH_UNKNOWN);
-        eswitch_list_add(&l, &one)->mode = ESWITCH_SWITCHDEV;
-        eswitch_list_add(&l, &two)->mode = ESWITCH_LEGACY;
-        assert_int_equal(eswitch_list_add(&l, &one)->mode, ESWITCH_SWITCHDEV);
+        assert_int_equal(eswitch_mode_of(NULL, &one), ESWITCH_UNKNOWN);
+        answer_list_add(&l, &one, ESWITCH_UNKNOWN)->value = ESWITCH_SWITCHDEV;
+        answer_list_add(&l, &two, ESWITCH_UNKNOWN)->value = ESWITCH_LEGACY;
+        assert_int_equal(answer_list_add(&l, &one, ESWITCH_UNKNOWN)->value, ESWITCH_SWITCHDEV);
         assert_int_equal(l.n, 2);
-        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_SWITCHDEV);
+        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_SWITCHDEV);
         /* Whoever has it now has not set it up. */
         one.vfio = true;
-        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_UNKNOWN);
+        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
         one.vfio = false;
         one.driver = NULL;
-        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_UNKNOWN);
+        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
         one.driver = driver;
         /* Another card at that address. */
         one.instance = 7;
-        assert_int_equal(eswitch_list_mode(&l, &one), ESWITCH_UNKNOWN);
-        assert_false(eswitch_list_add(&l, &one)->asked);
+        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
+        assert_false(answer_list_add(&l, &one, ESWITCH_UNKNOWN)->asked);
         assert_int_equal(l.n, 2);
-        eswitch_list_remove(&l, one.address);
-        assert_null(eswitch_list_find(&l, &one));
-        assert_int_equal(eswitch_list_mode(&l, &two), ESWITCH_LEGACY);
-        eswitch_list_done(&l);
+        answer_list_remove(&l, one.address);
+        assert_null(answer_list_find(&l, &one));
+        assert_int_equal(eswitch_mode_of(&l, &two), ESWITCH_LEGACY);
+        answer_list_done(&l);
 }
 
 static void assert_failure(int error, const char *found, const char *representor, const char *want) {
