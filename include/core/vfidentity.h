@@ -8,6 +8,16 @@
 
 #include "core/plan.h"
 
+/* What each VF of a node has that is in no allocation, vf_identity_stable(), but for those of a PF that is left to
+ * others (VirtualFunctions=external). */
+typedef struct VfIdentities VfIdentities;
+
+/* node: what tells this machine from all others, and stays; a copy is taken. True as long as inv and policy are the
+ * same. 0 or -ENOMEM. */
+int vf_identities_new(const Inventory *inv, const Policy *policy, const char *node, VfIdentities **ret);
+VfIdentities *vf_identities_free(VfIdentities *l);
+DEFINE_CLEANUP(VfIdentities *, vf_identities_free)
+
 /*
  * For each assigned VF: those of its pool, those that the request has for all slots of the pool, those for its slot,
  * the later ones before the earlier ones; a VLAN always with the priority and protocol said beside it.
@@ -21,10 +31,9 @@ Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r,
  * and goes back to, vf_identity_stable(). Makes up what its VFs lack of MAC, node GUID and port GUIDs, and the link
  * policy "auto" that goes with a GUID; tells so in AllocationDevice.generated. What a VF can have hangs on its class
  * and card;
- * one whose PF is left to others (VirtualFunctions=external) gets nothing. node: what tells this machine from all
- * others, and stays. a is not in the ledger yet. VERDICT_LIMIT: out of memory.
+ * one whose PF is left to others gets nothing. a is not in the ledger yet. VERDICT_LIMIT: out of memory.
  */
-Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const char *node, Refusal *ret);
+Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const VfIdentities *l, Refusal *ret);
 
 /* What a VF of pf has that is in no allocation: always the same for this node, PF and index. None when pf is no network
  * device. -ENOMEM. */

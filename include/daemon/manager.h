@@ -63,7 +63,6 @@ typedef struct Manager {
         const char *config_path;
         const char *modprobe_dir;
         Node node;
-        char *identity; /* of this machine, node_read_identity() */
         Store *store;
         History *history;       /* NULL: none can be kept */
         bool history_unwritten; /* which has been said */
@@ -134,7 +133,9 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n);
  * inventory are not good any more when it did. Publishes nothing unless the whole node was read.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* The same for CPUs, memory, hugepages, mounts and routes. */
+/* The same for CPUs, memory and hugepages. */
+int manager_refresh_nodes(Manager *m);
+/* The same for what the host uses: mounts, routes, consoles. */
 int manager_refresh_host(Manager *m);
 
 /* Whether a job's child may hold the lock of the device. */

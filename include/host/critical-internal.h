@@ -21,9 +21,8 @@ typedef struct Critical {
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
 /* The next component of *path that is the address of a PCI function; *path goes on after it. */
 bool critical_next_function(const char **path, PciAddress *ret);
-/* Calls take() for each line of dir/name. optional: not there is no news. */
-int critical_lines(const Critical *c, const char *dir, const char *name, bool optional,
-                   int (*take)(const Critical *, char *));
+/* Calls take() for each line of the file. optional: not there is no news. */
+int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
 /* path could not be read: no news where that means that there is no such thing, else critical_unknown says so. The
  * first reason stays. */
 int critical_unreadable(const Critical *c, const char *path, int error);

@@ -7,6 +7,7 @@
  */
 
 #include "core/plan.h"
+#include "core/vfidentity.h"
 #include "util/sysfs.h"
 
 /* All owned, NULL until known. policy and locality speak of inventory, policy of config too. */
@@ -16,7 +17,9 @@ typedef struct Node {
         Locality *locality;
         Policy *policy;
         Ledger *ledger;
-        AnswerList eswitches; /* what has been asked so far */
+        AnswerList eswitches;     /* what has been asked so far */
+        char *identity;           /* node_read_identity() */
+        VfIdentities *identities; /* of this inventory and policy, once somebody has asked */
 } Node;
 
 void node_done(Node *n);
@@ -38,6 +41,9 @@ int node_remake_policy(Node *n);
 
 /*
  * What tells this machine from others, for identities that are always the same: the firmware's UUID and the machine id,
- * as far as they are known. Caller frees. 0 or -ENOMEM.
+ * as far as they are known. 0 or -ENOMEM.
  */
-int node_read_identity(const Sysfs *fs, char **ret);
+int node_read_identity(Node *n, const Sysfs *fs);
+
+/* As vf_identity_assign(), whose verdicts it has. */
+Verdict node_assign_identities(Node *n, Allocation *a, Refusal *ret);

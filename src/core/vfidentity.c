@@ -73,122 +73,115 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         return 0;
 }
 
-/* A MAC or GUID that an allocation has, or a VF whenever no allocation gives it another. */
-typedef struct Taken {
-        bool guid;
-        uint64_t value;
-        const Allocation *allocation; /* NULL: vf has it */
-        const PciDevice *vf;
-} Taken;
-
-typedef struct TakenList {
-        Taken *items; /* ascending */
-        size_t n;
-} TakenList;
-
-static void taken_done(TakenList *l) {
-        free(l->items);
+static bool has_between(const VfAttributes *v, bool guid, uint64_t first, uint64_t last) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
+                if (v->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) && guid == (i != VF_MAC) && v->value[i] >= first &&
+                    v->value[i] <= last)
+                        return true;
+        return false;
 }
 
-static int compare_taken(const void *a, const void *b) {
-        const Taken *x = a, *y = b;
+/* An allocation with a MAC or GUID from first to last, or NULL. */
+static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first, uint64_t last) {
+        for (size_t i = 0; i < l->n_allocations; i++) {
+                const Allocation *a = l->allocations[i];
+
+                for (size_t j = 0; j < a->n_devices; j++)
+                        if (has_between(&a->devices[j].attributes, guid, first, last))
+                                return a;
+        }
+        return NULL;
+}
+
+/* A MAC or GUID that a VF has whenever no allocation gives it another. */
+typedef struct Stable {
+        bool guid;
+        uint64_t value;
+        PciAddress vf;
+} Stable;
+
+struct VfIdentities {
+        char *node;    /* what tells this machine from others */
+        Stable *items; /* ascending */
+        size_t n;
+};
+
+VfIdentities *vf_identities_free(VfIdentities *l) {
+        if (!l)
+                return NULL;
+        free(l->node);
+        free(l->items);
+        free(l);
+        return NULL;
+}
+
+static int compare_stable(const void *a, const void *b) {
+        const Stable *x = a, *y = b;
 
         if (x->guid != y->guid)
                 return x->guid ? 1 : -1;
         return x->value < y->value ? -1 : x->value > y->value;
 }
 
-static int add_taken(TakenList *l, const Allocation *a, const PciDevice *vf, const VfAttributes *v) {
+static int add_stable(VfIdentities *l, PciAddress vf, const VfAttributes *v) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
                 if (!(v->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
                         continue;
                 if (ARRAY_RESERVE(l->items, l->n) < 0)
                         return -ENOMEM;
-                l->items[l->n++] = (Taken){ .guid = i != VF_MAC, .value = v->value[i], .allocation = a, .vf = vf };
+                l->items[l->n++] = (Stable){ .guid = i != VF_MAC, .value = v->value[i], .vf = vf };
         }
         return 0;
 }
 
-static int find_taken(const Ledger *ledger, TakenList *l) {
-        for (size_t i = 0; i < ledger->n_allocations; i++) {
-                const Allocation *a = ledger->allocations[i];
-
-                for (size_t j = 0; j < a->n_devices; j++)
-                        if (add_taken(l, a, NULL, &a->devices[j].attributes) < 0)
-                                return -ENOMEM;
-        }
-        if (l->n > 0)
-                qsort(l->items, l->n, sizeof(*l->items), compare_taken);
-        return 0;
-}
-
-static bool has_device(const Allocation *a, PciAddress address) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (pci_address_equal(a->devices[i].address, address))
-                        return true;
-        return false;
-}
-
-/* What VFs were made with, and go back to: those of other allocations too, but for VFs that others make. */
-static int find_stable(const Allocation *a, const PlanContext *c, const char *node, TakenList *l) {
-        for (size_t i = 0; i < c->inventory->n_devices; i++) {
-                const PciDevice *vf = &c->inventory->devices[i], *pf;
+static int add_vfs_of(VfIdentities *l, const Inventory *inv, const PciDevice *pf) {
+        for (size_t i = 0; i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(inv, pf->vfs[i]);
                 VfAttributes v;
 
-                if (vf->type != PCI_TYPE_VF || vf->vf_index < 0 || has_device(a, vf->address))
-                        continue;
-                pf = inventory_find(c->inventory, vf->physfn);
-                if (!pf || policy_external_pool(c->policy, pf))
-                        continue;
-                if (vf_identity_stable(node, pf, (unsigned) vf->vf_index, &v) < 0 || add_taken(l, NULL, vf, &v) < 0)
+                if (vf && vf->vf_index >= 0 &&
+                    (vf_identity_stable(l->node, pf, (unsigned) vf->vf_index, &v) < 0 ||
+                     add_stable(l, vf->address, &v) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int vf_identities_new(const Inventory *inv, const Policy *policy, const char *node, VfIdentities **ret) {
+        _cleanup_(cleanup_vf_identities_free) VfIdentities *l = calloc(1, sizeof(*l));
+
+        if (!l || string_copy(&l->node, node) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *pf = &inv->devices[i];
+
+                if (pf->n_vfs > 0 && !policy_external_pool(policy, pf) && add_vfs_of(l, inv, pf) < 0)
                         return -ENOMEM;
         }
         if (l->n > 0)
-                qsort(l->items, l->n, sizeof(*l->items), compare_taken);
+                qsort(l->items, l->n, sizeof(*l->items), compare_stable);
+        *ret = TAKE_PTR(l);
         return 0;
 }
 
-/* One with a value from first to last, or NULL. */
-static const Taken *taken_between(const TakenList *l, bool guid, uint64_t first, uint64_t last) {
-        const Taken from = { .guid = guid, .value = first };
+/* One from first to last that is of no VF of a, which has what a gives it; or NULL. */
+static const Stable *stable_between(const VfIdentities *l, const Allocation *a, bool guid, uint64_t first,
+                                    uint64_t last) {
+        const Stable from = { .guid = guid, .value = first };
         size_t low = 0, high = l->n;
 
         while (low < high) {
                 size_t middle = low + (high - low) / 2;
 
-                if (compare_taken(&l->items[middle], &from) < 0)
+                if (compare_stable(&l->items[middle], &from) < 0)
                         low = middle + 1;
                 else
                         high = middle;
         }
-        return low < l->n && l->items[low].guid == guid && l->items[low].value <= last ? &l->items[low] : NULL;
-}
-
-static bool is_free(const TakenList *l, const VfAttributes *made) {
-        return !(vf_attributes_have(made, VF_MAC) &&
-                 taken_between(l, false, made->value[VF_MAC], made->value[VF_MAC])) &&
-               !(made->set & VF_GUID_BITS && taken_between(l, true, made->value[VF_NODE_GUID] & ~GUID_PORTS,
-                                                           made->value[VF_NODE_GUID] | GUID_PORTS));
-}
-
-/* Whether v has a GUID of the eight that guid and its ports have. */
-static bool has_guid_near(const VfAttributes *v, uint64_t guid) {
-        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
-                if (v->set & VF_GUID_BITS & VF_ATTRIBUTE_BIT(i) && (v->value[i] | GUID_PORTS) == (guid | GUID_PORTS))
-                        return true;
-        return false;
-}
-
-/* Nor has another VF of the same allocation one of these. */
-static bool is_free_within(const Allocation *a, const VfAttributes *made) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const VfAttributes *v = &a->devices[i].attributes;
-
-                if ((vf_attributes_have(v, VF_MAC) && v->value[VF_MAC] == made->value[VF_MAC]) ||
-                    has_guid_near(v, made->value[VF_NODE_GUID]))
-                        return false;
-        }
-        return true;
+        for (; low < l->n && l->items[low].guid == guid && l->items[low].value <= last; low++)
+                if (!allocation_find_device(a, l->items[low].vf))
+                        return &l->items[low];
+        return NULL;
 }
 
 static Verdict refuse_memory(Refusal *ret) {
@@ -235,47 +228,59 @@ static Verdict merge_device(AllocationDevice *d, const PlanContext *c, const Req
         return check_together(d, ret);
 }
 
-static Verdict refuse_taken(const Taken *by, VfAttribute attribute, const AllocationDevice *d, Refusal *ret) {
+/* Why d cannot have its MAC or GUID i: who has it. */
+static Verdict refuse_held(const Allocation *by, VfAttribute i, const AllocationDevice *d, Refusal *ret) {
         char text[VF_VALUE_MAX];
 
-        (void) vf_value_format(attribute, d->attributes.value[attribute], text);
-        if (by->vf)
-                return refuse(ret, VERDICT_ALLOCATED, &by->vf->address, "Give the slot another.",
-                              "The %s %s that is wanted for '%s' is what %s has when nobody gives it another.",
-                              vf_attribute_to_string(attribute), text, d->slot, PCI_ADDRESS_STR(by->vf->address));
+        (void) vf_value_format(i, d->attributes.value[i], text);
         return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another, or release that one first.",
-                      "The %s %s that is wanted for '%s' is that of a VF that '%s' holds.",
-                      vf_attribute_to_string(attribute), text, d->slot, by->allocation->name);
+                      "The %s %s that is wanted for '%s' is that of a VF that '%s' holds.", vf_attribute_to_string(i),
+                      text, d->slot, by->name);
 }
 
-static Verdict check_not_taken(const TakenList *taken, const AllocationDevice *d, Refusal *ret) {
+static Verdict refuse_stable(const Stable *by, VfAttribute i, const AllocationDevice *d, Refusal *ret) {
+        char text[VF_VALUE_MAX];
+
+        (void) vf_value_format(i, d->attributes.value[i], text);
+        return refuse(ret, VERDICT_ALLOCATED, &by->vf, "Give the slot another.",
+                      "The %s %s that is wanted for '%s' is what %s has when nobody gives it another.",
+                      vf_attribute_to_string(i), text, d->slot, PCI_ADDRESS_STR(by->vf));
+}
+
+static Verdict check_not_held(const Ledger *l, const AllocationDevice *d, Refusal *ret) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
                 const uint64_t value = d->attributes.value[i];
-                const Taken *by;
+                const Allocation *by = d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)
+                                               ? held_between(l, i != VF_MAC, value, value)
+                                               : NULL;
 
-                if (!(d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
-                        continue;
-                by = taken_between(taken, i != VF_MAC, value, value);
                 if (by)
-                        return refuse_taken(by, i, d, ret);
+                        return refuse_held(by, i, d, ret);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_not_stable(const VfIdentities *l, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
+                const uint64_t value = d->attributes.value[i];
+                const Stable *by = d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)
+                                           ? stable_between(l, a, i != VF_MAC, value, value)
+                                           : NULL;
+
+                if (by)
+                        return refuse_stable(by, i, d, ret);
         }
         return VERDICT_NONE;
 }
 
 Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r, Refusal *ret) {
-        _cleanup_(taken_done) TakenList taken = { 0 };
-        unsigned identities = 0;
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED) {
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED)
                         v = merge_device(&a->devices[i], c, r, ret);
-                        identities |= a->devices[i].attributes.set & VF_IDENTITY_BITS;
-                }
-        if (v == VERDICT_NONE && identities && find_taken(c->ledger, &taken) < 0)
-                v = refuse_memory(ret);
-        for (size_t i = 0; v == VERDICT_NONE && identities && i < a->n_devices; i++)
-                v = check_not_taken(&taken, &a->devices[i], ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+                v = check_not_held(c->ledger, &a->devices[i], ret);
         return v;
 }
 
@@ -301,44 +306,47 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const PlanC
         return stable_seed(node, pf, dev->vf_index, ret);
 }
 
-static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const PlanContext *c, const char *node,
-                  const TakenList *taken, const TakenList *stable) {
+/* Whether anybody has one from first to last: an allocation, another VF of a, a VF that nobody gives another. */
+static bool is_taken(const Allocation *a, const PlanContext *c, const VfIdentities *l, bool guid, uint64_t first,
+                     uint64_t last) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (has_between(&a->devices[i].attributes, guid, first, last))
+                        return true;
+        return held_between(c->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
+}
+
+/* A GUID is free when the numbers of its ports are as well. */
+static bool is_free(const VfAttributes *made, const Allocation *a, const PlanContext *c, const VfIdentities *l) {
+        uint64_t mac = made->value[VF_MAC], guid = made->value[VF_NODE_GUID];
+
+        return !is_taken(a, c, l, false, mac, mac) && !is_taken(a, c, l, true, guid & ~GUID_PORTS, guid | GUID_PORTS);
+}
+
+static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const PlanContext *c, const VfIdentities *l) {
         _cleanup_free_ char *seed = NULL;
         VfAttributes made;
         unsigned attempt = 0;
 
-        if (make_seed(a, d, c, node, &seed) < 0)
+        if (make_seed(a, d, c, l->node, &seed) < 0)
                 return -ENOMEM;
         do
                 vf_identity_make(seed, attempt++, &made);
-        while (!is_free(taken, &made) || !is_free(stable, &made) || !is_free_within(a, &made));
+        while (!is_free(&made, a, c, l));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
         d->generated = made.set;
         return 0;
 }
 
-static bool needs_identity(const Allocation *a, const PlanContext *c) {
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].attributes.set & VF_IDENTITY_BITS || missing_identity(c, &a->devices[i]))
-                        return true;
-        return false;
-}
-
-Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const char *node, Refusal *ret) {
-        _cleanup_(taken_done) TakenList taken = { 0 }, stable = { 0 };
+Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const VfIdentities *l, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
-        if (!needs_identity(a, c))
-                return VERDICT_NONE;
-        if (find_taken(c->ledger, &taken) < 0 || find_stable(a, c, node, &stable) < 0)
-                return refuse_memory(ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = check_not_taken(&stable, &a->devices[i], ret);
+                v = check_not_stable(l, a, &a->devices[i], ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
                 unsigned missing = missing_identity(c, &a->devices[i]);
 
-                if (missing && assign(a, &a->devices[i], missing, c, node, &taken, &stable) < 0)
+                if (missing && assign(a, &a->devices[i], missing, c, l) < 0)
                         v = refuse_memory(ret);
         }
         return v;

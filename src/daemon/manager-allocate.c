@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <systemd/sd-id128.h>
 
-#include "core/vfidentity.h"
 #include "daemon/manager.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -73,7 +72,7 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
 
 /* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
 static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
-        if (manager_refresh_host(m) < 0)
+        if ((request->cpus > 0 && manager_refresh_nodes(m) < 0) || manager_refresh_host(m) < 0)
                 return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -153,7 +152,6 @@ static void log_forced(const Manager *m, const Allocation *a) {
  * then. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
-        PlanContext c = node_context(&m->node);
         sd_id128_t id;
         Verdict v;
         int r = string_copy(&claimed->name, name);
@@ -168,7 +166,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         claimed->owner = owner;
         claimed->state = ALLOCATION_PREPARING;
         manager_note_serials(m, claimed);
-        v = vf_identity_assign(claimed, &c, m->identity, ret);
+        v = node_assign_identities(&m->node, claimed, ret);
         if (v == VERDICT_NONE)
                 v = ledger_claim(m->node.ledger, m->node.inventory, m->node.config, claimed, ret);
         if (v != VERDICT_NONE)

@@ -201,14 +201,18 @@ static uint64_t critical_digest(const Inventory *inv) {
         return digest;
 }
 
-int manager_refresh_host(Manager *m) {
-        uint64_t before = critical_digest(m->node.inventory);
+int manager_refresh_nodes(Manager *m) {
         int r = numa_refresh(m->fs, m->node.inventory);
 
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
-        if (r == 0)
-                r = critical_mark(m->fs, m->node.config, m->node.inventory);
+        return r;
+}
+
+int manager_refresh_host(Manager *m) {
+        uint64_t before = critical_digest(m->node.inventory);
+        int r = critical_mark(m->fs, m->node.config, m->node.inventory);
+
         if (r < 0 || critical_digest(m->node.inventory) == before)
                 return r;
         r = node_remake_policy(&m->node);

@@ -187,7 +187,7 @@ static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned cou
         for (unsigned i = 0; r == 0 && i < count; i++) {
                 if (pf->n_virtfns == count && (mlx4_is_pf(pf) || !may_identify(m, pf, i)))
                         continue;
-                r = vf_identity_stable(m->identity, pf, i, &attributes[i]);
+                r = vf_identity_stable(m->node.identity, pf, i, &attributes[i]);
                 if (r == 0 && pool)
                         vf_attributes_merge(&attributes[i], &pool->attributes);
         }

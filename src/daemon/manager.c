@@ -39,7 +39,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_find_orphans(m, state_dir);
         if (r < 0)
                 return r;
-        r = node_read_identity(m->fs, &m->identity);
+        r = node_read_identity(&m->node, m->fs);
         if (r < 0)
                 return r;
         manager_live_open(m);
@@ -72,7 +72,6 @@ Manager *manager_free(Manager *m) {
         free(m->round);
         free(m->arrived);
         standing_list_free(m->shown);
-        free(m->identity);
         manager_forget_orphans(m);
         manager_live_close(m);
         m->eswitch_survey = survey_close(m->eswitch_survey);

@@ -109,9 +109,9 @@ static int mark_kept(const Critical *c) {
 }
 
 int critical_mark_network(const Critical *c) {
-        int r = critical_lines(c, "proc/net", "route", true, mark_route);
+        int r = critical_lines(c, "proc/net/route", true, mark_route);
 
         if (r >= 0)
-                r = critical_lines(c, "proc/net", "ipv6_route", true, mark_route6);
+                r = critical_lines(c, "proc/net/ipv6_route", true, mark_route6);
         return r < 0 ? r : mark_kept(c);
 }

@@ -195,10 +195,10 @@ static int mark_assembled(const Critical *c) {
 }
 
 int critical_mark_storage(const Critical *c) {
-        int r = critical_lines(c, "proc/1", "mountinfo", false, mark_mount);
+        int r = critical_lines(c, "proc/1/mountinfo", false, mark_mount);
 
         if (r >= 0)
-                r = critical_lines(c, "proc", "swaps", true, mark_swap);
+                r = critical_lines(c, "proc/swaps", true, mark_swap);
         for (size_t i = 0; critical_mounted_dirs[i] && r >= 0; i++)
                 r = mark_elsewhere(c, critical_mounted_dirs[i]);
         if (r >= 0)

@@ -65,21 +65,21 @@ int critical_mark_function(const Critical *c, const char *path, PciAddress addre
         return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark(c->inv, dev->physfn, dev->critical) : MIN(r, 0);
 }
 
-int critical_lines(const Critical *c, const char *dir, const char *name, bool optional,
-                   int (*take)(const Critical *, char *)) {
-        _cleanup_close_ int fd = sysfs_open(c->fs, dir, O_RDONLY | O_DIRECTORY);
+int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
+        /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+        _cleanup_close_ int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         _cleanup_free_ char *text = NULL;
         char *line, *rest;
         int r;
 
-        r = fd < 0 ? fd : read_file_at(fd, name, PROC_FILE_MAX, &text, NULL);
+        r = fd < 0 ? fd : read_file_fd(fd, PROC_FILE_MAX, &text, NULL);
         if (r == -ENOENT && optional)
                 return 0;
         if (r == -ENOMEM)
                 return r;
         /* Even when it is not there. */
         if (r < 0)
-                return string_replace(&c->inv->critical_unknown, "%s/%s cannot be read (%s).", dir, name, strerror(-r));
+                return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).", path, strerror(-r));
         rest = text;
         while ((line = strsep(&rest, "\n"))) {
                 r = take(c, line);

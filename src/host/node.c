@@ -10,10 +10,19 @@
 void node_done(Node *n) {
         answer_list_done(&n->eswitches);
         ledger_free(n->ledger);
+        vf_identities_free(n->identities);
         policy_free(n->policy);
         locality_free(n->locality);
         inventory_free(n->inventory);
         config_free(n->config);
+        free(n->identity);
+}
+
+/* What was found by the one before is void. */
+static void take_policy(Node *n, Policy *policy) {
+        policy_free(n->policy);
+        n->policy = policy;
+        n->identities = vf_identities_free(n->identities);
 }
 
 PlanContext node_context(const Node *n) {
@@ -39,19 +48,17 @@ int node_take_inventory(Node *n, const Sysfs *fs, Inventory *inv, Inventory **re
                 r = policy_new(n->config, inv, &policy);
         if (r < 0)
                 return r;
-        policy_free(n->policy);
+        take_policy(n, policy);
         locality_free(n->locality);
         *ret_old = n->inventory;
-        n->policy = policy;
         n->locality = TAKE_PTR(locality);
         n->inventory = TAKE_PTR(fresh);
         return 0;
 }
 
 void node_take_config(Node *n, Config *config, Policy *policy) {
-        policy_free(n->policy);
+        take_policy(n, policy);
         config_free(n->config);
-        n->policy = policy;
         n->config = config;
 }
 
@@ -61,12 +68,11 @@ int node_remake_policy(Node *n) {
 
         if (r < 0)
                 return r;
-        policy_free(n->policy);
-        n->policy = policy;
+        take_policy(n, policy);
         return 0;
 }
 
-int node_read_identity(const Sysfs *fs, char **ret) {
+int node_read_identity(Node *n, const Sysfs *fs) {
         /* Firmware that gives all its boards one UUID exists, and so do cloned images with one machine id. */
         static const char *const sources[] = { "sys/class/dmi/id/product_uuid", "etc/machine-id" };
         _cleanup_free_ char *identity = NULL;
@@ -81,6 +87,15 @@ int node_read_identity(const Sysfs *fs, char **ret) {
         }
         if (!identity && string_copy(&identity, "") < 0)
                 return -ENOMEM;
-        *ret = TAKE_PTR(identity);
+        free(n->identity);
+        n->identity = TAKE_PTR(identity);
         return 0;
+}
+
+Verdict node_assign_identities(Node *n, Allocation *a, Refusal *ret) {
+        PlanContext c = node_context(n);
+
+        if (!n->identities && vf_identities_new(n->inventory, n->policy, n->identity, &n->identities) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return vf_identity_assign(a, &c, n->identities, ret);
 }

@@ -154,9 +154,8 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
         int group = now->iommu_group;
 
-        if (now->instance != before->instance || n_virtfns != before->n_virtfns || now->vendor != before->vendor ||
-            now->device != before->device || now->subsystem_vendor != before->subsystem_vendor ||
-            now->subsystem_device != before->subsystem_device)
+        /* Its ids are those of the instance. */
+        if (now->instance != before->instance || n_virtfns != before->n_virtfns)
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
                 group = -1;
@@ -187,9 +186,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
                 device_dir_set_locked(d);
         now.instance = device_dir_instance(d);
         (void) device_dir_virtfns(d, &n_virtfns);
-        r = device_facts_read_ids(d, &now);
-        if (r >= 0)
-                r = device_facts_read_group(d, &now);
+        r = device_facts_read_group(d, &now);
         if (r >= 0)
                 r = check_same(fs, &now, n_virtfns, dev);
         if (r >= 0)

@@ -18,7 +18,6 @@
 
 struct ReplayNode {
         Node node;
-        char *identity;      /* node_read_identity() */
         uint64_t generation; /* the last */
         uint32_t job;        /* the last; each is over as soon as it is there */
 };
@@ -53,7 +52,7 @@ static int read_facts(ReplayNode *n, const char *node, const char *root, char **
         int r = sysfs_new(root, &fs);
 
         if (r >= 0)
-                r = node_read_identity(fs, &n->identity);
+                r = node_read_identity(&n->node, fs);
         if (r >= 0)
                 r = scan_inventory(fs, &inv);
         if (r >= 0)
@@ -127,7 +126,6 @@ ReplayNode *replay_node_free(ReplayNode *n) {
         if (!n)
                 return NULL;
         node_done(&n->node);
-        free(n->identity);
         free(n);
         return NULL;
 }
@@ -157,7 +155,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
         plan->allocation->owner = owner;
         plan->allocation->generation = n->generation + 1;
         plan->allocation->state = ALLOCATION_READY;
-        v = vf_identity_assign(plan->allocation, &c, n->identity, ret);
+        v = node_assign_identities(&n->node, plan->allocation, ret);
         if (v == VERDICT_NONE)
                 v = ledger_claim(n->node.ledger, n->node.inventory, n->node.config, plan->allocation, ret);
         if (v != VERDICT_NONE)

@@ -76,6 +76,13 @@ static Verdict plan(TestNode *t, const char *pools, const char *slots, Plan **re
         return plan_make(&t->context, &r, ret, ret_refusal);
 }
 
+static Verdict assign(TestNode *t, Allocation *a, Refusal *ret) {
+        _cleanup_(cleanup_vf_identities_free) VfIdentities *l = NULL;
+
+        assert_int_equal(vf_identities_new(t->inventory, t->policy, NODE, &l), 0);
+        return vf_identity_assign(a, &t->context, l, ret);
+}
+
 /* The allocation as the daemon makes it; the ledger's from then on. */
 static Allocation *allocate(TestNode *t, const char *name, const char *id, const char *pools, const char *slots) {
         _cleanup_(cleanup_plan_free) Plan *p = NULL;
@@ -85,7 +92,7 @@ static Allocation *allocate(TestNode *t, const char *name, const char *id, const
         a = p->allocation;
         assert_int_equal(string_copy(&a->name, name), 0);
         (void) snprintf(a->id, sizeof(a->id), "%s", id);
-        assert_int_equal(vf_identity_assign(a, &t->context, NODE, NULL), VERDICT_NONE);
+        assert_int_equal(assign(t, a, NULL), VERDICT_NONE);
         assert_int_equal(ledger_claim(t->ledger, t->inventory, t->config, a, NULL), VERDICT_NONE);
         p->allocation = NULL;
         return a;
@@ -330,7 +337,7 @@ static void test_what_another_vf_has_is_refused(void **state) {
                 _cleanup_refusal_ Refusal refusal = { 0 };
 
                 assert_int_equal(plan(t, "eth=1 ib=1", slots[i], &p, NULL), VERDICT_NONE);
-                assert_int_equal(vf_identity_assign(p->allocation, &t->context, NODE, &refusal), VERDICT_ALLOCATED);
+                assert_int_equal(assign(t, p->allocation, &refusal), VERDICT_ALLOCATED);
                 assert_says(&refusal, i == 0 ? "is what 0000:01:00.2 has when nobody gives it another"
                                              : "is what 0000:02:00.2 has when nobody gives it another");
         }
