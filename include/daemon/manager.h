@@ -74,8 +74,9 @@ typedef struct Manager {
         uint32_t last_job;
         StartPhase phase;
         bool announced;
-        bool vfs_unread; /* made at start; they are read when all of them are */
-        char **queue;    /* addresses or names that this phase still has to begin with */
+        PciAddress *unread; /* PFs whose VFs were made at start; those are read when all of them are */
+        size_t n_unread;
+        char **queue; /* addresses or names that this phase still has to begin with */
         size_t n_queue;
         PciAddress *round; /* new devices that the present round is about; at start it is about all */
         size_t n_round;
@@ -275,6 +276,8 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
 /* VFs that are there and that nobody has get who they are, where they lack it: a crash may have come before that. True
  * when a job was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
+/* The VFs that these have now, and their drivers. As manager_refresh(). */
+int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
 /* VFs on a PF that has none, as VirtualFunctions= wants them. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* From any number to any other, where nobody uses those that are there. */

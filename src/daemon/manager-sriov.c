@@ -146,23 +146,31 @@ static Verdict check_users(const Manager *m, const PciDevice *pf, Refusal *ret) 
         return v != VERDICT_NONE ? v : check_open(m, pf, ret);
 }
 
-/* Which VFs there are, and then who has them. */
-static int read_again(Manager *m, PciAddress address) {
+int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
         _cleanup_free_ PciAddress *vfs = NULL;
-        const PciDevice *pf;
         size_t n = 0;
-        int r = manager_scan_devices(m, &address, 1);
+        int r = manager_scan_devices(m, pfs, n_pfs);
 
-        manager_look_for_guests(m);
         if (r < 0)
                 r = manager_scan(m);
-        pf = inventory_find(m->node.inventory, address);
-        for (size_t i = 0; r >= 0 && pf && i < pf->n_vfs; i++)
-                r = pci_address_append(&vfs, &n, pf->vfs[i]);
+        for (size_t i = 0; r >= 0 && i < n_pfs; i++) {
+                const PciDevice *pf = inventory_find(m->node.inventory, pfs[i]);
+
+                for (size_t j = 0; r >= 0 && pf && j < pf->n_vfs; j++)
+                        r = pci_address_append(&vfs, &n, pf->vfs[j]);
+        }
         if (r >= 0)
                 r = manager_refresh(m, vfs, n, false);
         if (r > 0)
                 manager_publish_devices(m, vfs, n);
+        return r;
+}
+
+/* Which VFs there are, and then who has them. */
+static int read_again(Manager *m, PciAddress address) {
+        int r = manager_read_vfs(m, &address, 1);
+
+        manager_look_for_guests(m);
         return r;
 }
 
@@ -351,7 +359,7 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
         if (!changes_number(mj->job))
                 return result;
         if (!m->announced)
-                m->vfs_unread = true;
+                (void) pci_address_append(&m->unread, &m->n_unread, address);
         else
                 (void) manager_scan(m);
         if (job_steps_total(mj->job) > 0)

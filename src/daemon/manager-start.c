@@ -230,9 +230,9 @@ void manager_go_on_starting(Manager *m) {
         if (m->phase == START_DONE && !begin_round(m))
                 return;
         while (m->phase == START_CONNECTED || work_off(m)) {
-                if (m->vfs_unread)
-                        (void) manager_scan(m);
-                m->vfs_unread = false;
+                if (m->n_unread > 0)
+                        (void) manager_read_vfs(m, m->unread, m->n_unread);
+                m->n_unread = 0;
                 m->phase++;
                 if (m->phase == START_DONE) {
                         /* Now, for what was resumed would have stopped them again. */

@@ -70,6 +70,7 @@ Manager *manager_free(Manager *m) {
                 free(m->stopped[i]);
         free(m->stopped);
         free(m->round);
+        free(m->unread);
         free(m->arrived);
         standing_list_free(m->shown);
         manager_forget_orphans(m);

@@ -104,7 +104,7 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
 }
 
 /* VFs are counted by their links: sriov_numvfs can block. */
-static int read_virtfns(const DeviceDir *d, PciDevice *dev) {
+int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         size_t n;
         const unsigned *indices = device_dir_virtfns(d, &n);
 
@@ -148,7 +148,7 @@ static int read_sriov(const DeviceDir *d, PciDevice *dev) {
                 return r;
         if (r > 0)
                 dev->vf_device = (uint16_t) value;
-        return read_virtfns(d, dev);
+        return device_facts_read_vfs(d, dev);
 }
 
 /* Lines of "start end flags"; all zero when the BAR is not there. */

@@ -41,6 +41,22 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
         return r;
 }
 
+/* VFs that it has by now. */
+static int append_vfs(Scan *s, PciAddress pf) {
+        _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
+        PciDevice now = { 0 };
+        int r = device_dir_open(s->fs, PCI_ADDRESS_STR(pf), &d);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        r = device_facts_read_vfs(d, &now);
+        for (size_t i = 0; r >= 0 && i < now.n_vfs; i++)
+                r = append_slot(s->old, now.vfs[i], &s->reread, &s->n_reread);
+        free(now.fault); /* said when it is read for the inventory */
+        free(now.vfs);
+        return r;
+}
+
 /* Those of the addresses that are there. */
 static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         char **names = calloc(n + 1, sizeof(*names));
@@ -109,8 +125,11 @@ static int take_over_node(const Inventory *old, Inventory *inv) {
 static int update(Scan *s, const PciAddress *devices, size_t n) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < n; i++)
+        for (size_t i = 0; r >= 0 && i < n; i++) {
                 r = append_family(s->old, devices[i], &s->reread, &s->n_reread);
+                if (r >= 0)
+                        r = append_vfs(s, devices[i]);
+        }
         pci_addresses_sort(s->reread, &s->n_reread);
         if (r >= 0)
                 r = read_devices(s, s->reread, s->n_reread);

@@ -273,12 +273,39 @@ static void test_locked(void **state) {
         assert_string_equal(inventory_find(some, pf)->driver_override, "nouveau");
 }
 
+/* Only the PF is named; one of the VFs has its slot. */
+static void test_vfs_that_were_made(void **state) {
+        static const char *const vfs[] = { "0000:01:00.1", "0000:01:10.0" };
+        _cleanup_(cleanup_inventory_free) Inventory *some = NULL, *all = NULL;
+        Fixture *f = *state;
+        const PciAddress pf = { .bus = 1 };
+
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../g/5");
+        scan(f);
+        for (size_t i = 0; i < ELEMENTSOF(vfs); i++) {
+                _cleanup_free_ char *path = NULL, *virtfn = NULL;
+
+                assert_int_equal(string_replace(&path, "pci0000:00/0000:00:01.0/%s", vfs[i]), 0);
+                tree_device(f->root, path, "0x8086", "0x10ca", "0x020000");
+                tree_attribute_link(f->root, vfs[i], "physfn", "../0000:01:00.0");
+                tree_attribute(f->root, vfs[i], "driver_override", "(null)");
+                assert_int_equal(string_replace(&virtfn, "virtfn%zu", i), 0);
+                assert_int_equal(string_replace(&path, "../%s", vfs[i]), 0);
+                tree_attribute_link(f->root, "0000:01:00.0", virtfn, path);
+        }
+        assert_int_equal(scan_update(f->fs, f->inv, &pf, 1, NULL, 0, &some), 0);
+        assert_int_equal(inventory_find(some, pf)->n_vfs, 2);
+        assert_int_equal(scan_inventory(f->fs, &all), 0);
+        assert_same_inventory(some, all);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_same_as_scan),
                 TEST(test_only_the_named_are_read),
                 TEST(test_locked),
+                TEST(test_vfs_that_were_made),
 #undef TEST
         };
 
