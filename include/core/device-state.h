@@ -13,6 +13,7 @@ typedef enum DeviceState {
         DEVICE_STATE_HARDWARE_CHANGED, /* where a device of an allocation was, and another card */
         DEVICE_STATE_STUCK,            /* a job never came back from it, its PF or a member of its group */
         DEVICE_STATE_QUARANTINED,      /* it, its PF or a member of its group was not handed back in order */
+        DEVICE_STATE_UNHEALTHY,        /* it, its PF or a member of its group does not answer, or had errors */
         DEVICE_STATE_CONTESTED, /* somebody else's guest has it, or somebody took it off the driver that its allocation
                                    wants; or a PF whose number of VFs somebody else changed */
         _DEVICE_STATE_MAX,

@@ -30,6 +30,8 @@ typedef enum HistoryEvent {
         HISTORY_ACCEPTED,
         HISTORY_QUARANTINED,
         HISTORY_CLEARED,
+        HISTORY_UNHEALTHY,
+        HISTORY_HEALTHY,
         _HISTORY_EVENT_MAX,
         _HISTORY_EVENT_INVALID = -22,
 } HistoryEvent;

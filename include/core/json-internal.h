@@ -11,3 +11,6 @@ json_object *json_known_or_null(int n);
 json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
 json_object *json_hex(unsigned value, int digits);
+/* NULL where nothing is known. */
+json_object *json_link(const HealthLink *l);
+json_object *json_errors(const HealthErrors *e);

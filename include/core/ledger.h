@@ -22,18 +22,12 @@ typedef struct Withheld {
         char *message;
 } Withheld;
 
-/* A PF whose number of VFs somebody else changed while this daemon runs. */
-typedef struct Contested {
-        PciAddress address;
-        size_t count; /* VFs it had before */
-        char *message;
-} Contested;
-
-/* A device that a guest has to which we did not give it. */
-typedef struct Foreign {
+/* What was found out about a device while this daemon runs. */
+typedef struct Finding {
         PciAddress address;
         char *message;
-} Foreign;
+        size_t count; /* of a contested one: VFs it had before */
+} Finding;
 
 typedef struct Claim {
         PciAddress address;
@@ -63,10 +57,12 @@ typedef struct Ledger {
         CpuSet cpus;
         Withheld *withheld;
         size_t n_withheld;
-        Contested *contested;
+        Finding *contested; /* PFs whose number of VFs somebody else changed */
         size_t n_contested;
-        Foreign *foreign;
+        Finding *foreign; /* guests have them to which we did not give them */
         size_t n_foreign;
+        Finding *unhealthy; /* nobody gets them before a later look finds them well */
+        size_t n_unhealthy;
         /*
          * Devices that were not handed back in order: nobody gets them, nor their groups, before an admin has looked.
          * Each is what is left of the allocation that had it: its name, that device, the evidence as reason. On disk.
@@ -109,7 +105,7 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
 
 /*
  * VERDICT_NONE when nothing in the ledger keeps dev from a new allocation: it, its group, its PF or its VFs are not
- * claimed, nor withheld. except: an allocation whose own claims do not count, or NULL.
+ * claimed, nor withheld, nor unhealthy. except: an allocation whose own claims do not count, or NULL.
  */
 Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
                             Refusal *ret);
@@ -121,8 +117,15 @@ const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
 /* Somebody else's guest has it, with this sentence; NULL: not any more. */
 int ledger_set_foreign(Ledger *l, PciAddress address, const char *message);
 /* NULL when none has. */
-const Foreign *ledger_find_foreign(const Ledger *l, PciAddress address);
-/* VERDICT_NONE when it is not. */
+const Finding *ledger_find_foreign(const Ledger *l, PciAddress address);
+/* It is not well, with this sentence; NULL: it is. Who has it may keep it and give it back. */
+int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message);
+/* What to do about one that is not. */
+#define LEDGER_UNHEALTHY_REMEDY                                                                                        \
+        "See the kernel log; 'passthroughctl rescan' looks again, after a reset, power cycle or another card."
+/* NULL when it is well. */
+const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address);
+/* VERDICT_NONE when it is not withheld. */
 Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
 /* The same, and it is neither in quarantine, nor has somebody else's guest it. */
 Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret);
@@ -137,7 +140,7 @@ Allocation *ledger_unquarantine(Ledger *l, PciAddress address);
 /* It is contested, with this sentence; NULL: not any more. Nobody gets less for it: it is only told. */
 int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message);
 /* NULL when it is not. */
-const Contested *ledger_find_contested(const Ledger *l, PciAddress pf);
+const Finding *ledger_find_contested(const Ledger *l, PciAddress pf);
 
 /* Recomputes everything from the allocations and compares: 0, or -EBADMSG. For tests. */
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

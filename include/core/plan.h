@@ -8,6 +8,7 @@
  */
 
 #include "core/eswitch.h"
+#include "core/health.h"
 #include "core/ledger.h"
 #include "core/locality.h"
 #include "core/policy.h"
@@ -63,6 +64,7 @@ typedef struct PlanContext {
         const Policy *policy;
         const Ledger *ledger;
         const AnswerList *eswitches; /* NULL: nothing is known of them */
+        const HealthList *health;    /* the same */
 } PlanContext;
 
 /* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */

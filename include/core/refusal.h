@@ -28,6 +28,7 @@ typedef enum Verdict {
         VERDICT_ALLOCATED,
         VERDICT_STUCK,
         VERDICT_QUARANTINED,
+        VERDICT_UNHEALTHY, /* it does not answer, or had errors */
         VERDICT_CONTESTED, /* somebody has it to whom we did not give it */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,

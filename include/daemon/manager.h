@@ -28,6 +28,9 @@
 #define MANAGER_QUIET_USEC     (100U * 1000U)
 #define MANAGER_PATIENCE_USEC  (500U * 1000U)
 
+/* Looks whether devices are well: when so many do not come back, there is no other before one of them did. */
+#define MANAGER_CHECKUPS_MAX 8U
+
 /* Exit status for a configuration that is refused, EX_CONFIG of sysexits.h: systemd must not try again. */
 #define EXIT_CONFIG 78
 
@@ -58,6 +61,14 @@ typedef struct ManagerJob {
 typedef struct Live Live;
 typedef struct Orphans Orphans;
 
+/* A look whether devices are well. */
+typedef struct Checkup {
+        struct Manager *manager;
+        Survey *survey;  /* NULL: there is none */
+        PciAddress late; /* what it waits for for ever */
+        bool is_late;
+} Checkup;
+
 typedef struct Manager {
         Sysfs *fs;
         const char *config_path;
@@ -82,17 +93,18 @@ typedef struct Manager {
         size_t n_round;
         PciAddress *arrived; /* those of the next */
         size_t n_arrived;
-        StandingList *shown;     /* what the bus was told of each device; NULL before the announcement */
-        Live *live;              /* manager-live.c */
-        Survey *eswitch_survey;  /* manager-eswitch.c */
-        Survey *gpu_survey;      /* manager-nvidia.c */
-        AnswerList gpus;         /* what has been asked so far */
-        Orphans *orphans;        /* manager-orphans.c */
-        sd_event_source *guests; /* manager-guests.c */
-        bool guests_found;       /* the directory of them is watched, not one above it */
-        bool guests_unread;      /* which has been said */
-        Mlx4 options;            /* of mlx4_core, as last written, with what was against it */
-        char **stopped;          /* services that jobs stop, or did: manager-services.c */
+        StandingList *shown;                    /* what the bus was told of each device; NULL before the announcement */
+        Live *live;                             /* manager-live.c */
+        Survey *eswitch_survey;                 /* manager-eswitch.c */
+        Survey *gpu_survey;                     /* manager-nvidia.c */
+        AnswerList gpus;                        /* what has been asked so far */
+        Checkup checkups[MANAGER_CHECKUPS_MAX]; /* manager-health.c */
+        Orphans *orphans;                       /* manager-orphans.c */
+        sd_event_source *guests;                /* manager-guests.c */
+        bool guests_found;                      /* the directory of them is watched, not one above it */
+        bool guests_unread;                     /* which has been said */
+        Mlx4 options;                           /* of mlx4_core, as last written, with what was against it */
+        char **stopped;                         /* services that jobs stop, or did: manager-services.c */
         size_t n_stopped;
         bool stopping; /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
@@ -353,6 +365,15 @@ void manager_forget_nvidia(Manager *m, PciAddress gpu);
 /* Its driver began anew: to be asked again; what is known stands until then. */
 void manager_doubt_nvidia(Manager *m, PciAddress gpu);
 void manager_survey_nvidia_again(Manager *m);
+
+/* manager-health.c */
+/* Looks at all devices that nobody uses and no driver of the host looks after: whether they are well. */
+void manager_check_health(Manager *m, HealthDue why);
+/* At these, as far as they are such. */
+void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
+/* What is not there any more, or is another card, is not unhealthy. */
+void manager_forget_health(Manager *m);
+void manager_health_close(Manager *m);
 
 /* manager-guests.c */
 /* Looks which guests run (Allocation.domain), now and whenever that changes. */

@@ -20,6 +20,7 @@ typedef struct Node {
         AnswerList eswitches;     /* what has been asked so far */
         char *identity;           /* node_read_identity() */
         VfIdentities *identities; /* of this inventory and policy, once somebody has asked */
+        HealthList health;        /* of devices that were looked at */
 } Node;
 
 void node_done(Node *n);

@@ -34,3 +34,6 @@
 #define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin lets another card take its place */
 #define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* it was not handed back in order */
 #define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin has looked at it */
+#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* it does not answer, or had errors */
+#define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* it does again, and has no more */
+#define MESSAGE_LINK_BELOW         "13d84f74815d44e096e00c5d64c88b47" /* its link is slower or narrower than it can be */

@@ -15,13 +15,14 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
         [DEVICE_STATE_STUCK] = "stuck",
         [DEVICE_STATE_CONTESTED] = "contested",
         [DEVICE_STATE_QUARANTINED] = "quarantined",
+        [DEVICE_STATE_UNHEALTHY] = "unhealthy",
         [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
 /* The PF is the host's as before, and its VFs are on offer: it is only told. */
 static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
-        const Contested *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
+        const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
 
         if (!contested || !policy_vf_pool(c->policy, dev))
                 return false;
@@ -56,6 +57,15 @@ static bool was_taken(const Allocation *holder, const PciDevice *dev, Refusal *r
         return true;
 }
 
+/* Its allocation keeps it, but a guest had better not. */
+static bool is_unhealthy(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+        const Finding *unhealthy = ledger_find_unhealthy(c->ledger, dev->address);
+
+        if (unhealthy)
+                (void) refuse(ret, VERDICT_UNHEALTHY, &dev->address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
+        return unhealthy;
+}
+
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
@@ -76,12 +86,16 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_HARDWARE_CHANGED;
         if (holder && !withheld && was_taken(holder, dev, ret))
                 return DEVICE_STATE_CONTESTED;
+        if (holder && is_unhealthy(c, dev, ret))
+                return DEVICE_STATE_UNHEALTHY;
         if (holder)
                 return DEVICE_STATE_ALLOCATED;
         if (held == VERDICT_STUCK)
                 return DEVICE_STATE_STUCK;
         if (held == VERDICT_QUARANTINED)
                 return DEVICE_STATE_QUARANTINED;
+        if (held == VERDICT_UNHEALTHY)
+                return DEVICE_STATE_UNHEALTHY;
         if (held == VERDICT_CONTESTED || is_contested(c, dev, ret))
                 return DEVICE_STATE_CONTESTED;
         if (policy_verdict(c->policy, dev) != VERDICT_NONE) {

@@ -34,6 +34,8 @@ static const char *const history_event_table[_HISTORY_EVENT_MAX] = {
         [HISTORY_ACCEPTED] = "accepted",
         [HISTORY_QUARANTINED] = "quarantined",
         [HISTORY_CLEARED] = "cleared",
+        [HISTORY_UNHEALTHY] = "unhealthy",
+        [HISTORY_HEALTHY] = "healthy",
 };
 
 DEFINE_STRING_TABLE(history_event, HistoryEvent, _HISTORY_EVENT_MAX)

@@ -110,6 +110,7 @@ static json_object *json_bars(const PciDevice *dev) {
 
 static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev) {
         EswitchMode mode = eswitch_mode_of(c->eswitches, dev);
+        const Health *health = health_list_find(c->health, dev);
         json_object *vfs = json_object_new_array();
 
         for (size_t i = 0; i < dev->n_vfs; i++)
@@ -124,6 +125,8 @@ static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev
         json_object_object_add(o, "eswitch_mode", json_string_or_null(eswitch_mode_to_string(mode)));
         json_object_object_add(o, "reset_methods", json_words(dev->reset_methods));
         json_object_object_add(o, "power_state", json_string_or_null(dev->power_state));
+        json_object_object_add(o, "link", health ? json_link(&health->last.link) : NULL);
+        json_object_object_add(o, "aer", health ? json_errors(&health->last.errors) : NULL);
         json_object_object_add(o, "bars", json_bars(dev));
         json_object_object_add(o, "acs", json_string_or_null(pci_acs_to_string(dev->acs)));
         json_object_object_add(o, "isolated",

@@ -24,7 +24,7 @@ Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret)
 }
 
 Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
-        const Foreign *foreign = l->n_foreign > 0 ? ledger_find_foreign(l, address) : NULL;
+        const Finding *foreign = l->n_foreign > 0 ? ledger_find_foreign(l, address) : NULL;
         const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
 
         if (foreign)
@@ -34,6 +34,16 @@ Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
                 return refuse(ret, VERDICT_QUARANTINED, &address,
                               "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
         return ledger_check_withheld(l, address, ret);
+}
+
+/* What keeps it from a new allocation, whoever may have it now. */
+static Verdict check_condition(const Ledger *l, PciAddress address, Refusal *ret) {
+        const Finding *unhealthy = l->n_unhealthy > 0 ? ledger_find_unhealthy(l, address) : NULL;
+        Verdict v = ledger_check_kept(l, address, ret);
+
+        if (v != VERDICT_NONE || !unhealthy)
+                return v;
+        return refuse(ret, VERDICT_UNHEALTHY, &address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
 }
 
 /*
@@ -56,7 +66,7 @@ static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevic
                                       "%s shares IOMMU group %d with %s, which '%s' holds.",
                                       PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
                                       holder->name);
-                v = ledger_check_kept(l, member->address, ret);
+                v = check_condition(l, member->address, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }
@@ -71,7 +81,7 @@ static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, Pci
                 return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that one first.",
                               "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
-                return ledger_check_kept(l, physfn, ret);
+                return check_condition(l, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
                 return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release those first.",
                               "%u of its VFs are in allocations.", ledger_pf_use(l, address));
@@ -85,10 +95,11 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
 
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
-        v = ledger_check_kept(l, dev->address, ret);
-        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined + l->n_foreign > 0 && i < dev->n_vfs;
+        v = check_condition(l, dev->address, ret);
+        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined + l->n_foreign + l->n_unhealthy > 0 &&
+                           i < dev->n_vfs;
              i++)
-                v = ledger_check_kept(l, dev->vfs[i], ret);
+                v = check_condition(l, dev->vfs[i], ret);
         if (v != VERDICT_NONE)
                 return v;
         v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);

@@ -12,6 +12,12 @@ Ledger *ledger_new(void) {
         return calloc(1, sizeof(Ledger));
 }
 
+static void free_findings(Finding *array, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(array[i].message);
+        free(array);
+}
+
 Ledger *ledger_free(Ledger *l) {
         if (!l)
                 return NULL;
@@ -19,11 +25,9 @@ Ledger *ledger_free(Ledger *l) {
                 allocation_free(l->allocations[i]);
         for (size_t i = 0; i < l->n_withheld; i++)
                 free(l->withheld[i].message);
-        for (size_t i = 0; i < l->n_contested; i++)
-                free(l->contested[i].message);
-        for (size_t i = 0; i < l->n_foreign; i++)
-                free(l->foreign[i].message);
-        free(l->foreign);
+        free_findings(l->contested, l->n_contested);
+        free_findings(l->foreign, l->n_foreign);
+        free_findings(l->unhealthy, l->n_unhealthy);
         for (size_t i = 0; i < l->n_quarantined; i++)
                 allocation_free(l->quarantined[i]);
         free(l->quarantined);
@@ -32,7 +36,6 @@ Ledger *ledger_free(Ledger *l) {
         free(l->pf_uses);
         free(l->memory);
         free(l->withheld);
-        free(l->contested);
         free(l->read_only);
         free(l);
         return NULL;
@@ -236,51 +239,52 @@ void ledger_unwithhold(Ledger *l, PciAddress address) {
                 }
 }
 
-const Contested *ledger_find_contested(const Ledger *l, PciAddress pf) {
-        for (size_t i = 0; i < l->n_contested; i++)
-                if (pci_address_equal(l->contested[i].address, pf))
-                        return &l->contested[i];
+static const Finding *find_finding(const Finding *array, size_t n, PciAddress address) {
+        for (size_t i = 0; i < n; i++)
+                if (pci_address_equal(array[i].address, address))
+                        return &array[i];
         return NULL;
+}
+
+/* No message: not any more. */
+static int set_finding(Finding **array, size_t *n, PciAddress address, size_t count, const char *message) {
+        _cleanup_free_ char *copy = NULL;
+        const Finding *known;
+
+        if (string_copy(&copy, message) < 0 || (copy && ARRAY_RESERVE(*array, *n) < 0))
+                return -ENOMEM;
+        known = find_finding(*array, *n, address);
+        if (known) {
+                free(known->message);
+                CLOSE_GAP(*array, *n, (size_t) (known - *array));
+        }
+        if (copy)
+                (*array)[(*n)++] = (Finding){ .address = address, .message = TAKE_PTR(copy), .count = count };
+        return 0;
+}
+
+const Finding *ledger_find_contested(const Ledger *l, PciAddress pf) {
+        return find_finding(l->contested, l->n_contested, pf);
 }
 
 int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message) {
-        _cleanup_free_ char *copy = NULL;
-
-        if (string_copy(&copy, message) < 0 || ARRAY_RESERVE(l->contested, l->n_contested) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < l->n_contested; i++)
-                if (pci_address_equal(l->contested[i].address, pf)) {
-                        free(l->contested[i].message);
-                        CLOSE_GAP(l->contested, l->n_contested, i);
-                        break;
-                }
-        if (copy)
-                l->contested[l->n_contested++] =
-                        (Contested){ .address = pf, .count = count, .message = TAKE_PTR(copy) };
-        return 0;
+        return set_finding(&l->contested, &l->n_contested, pf, count, message);
 }
 
-const Foreign *ledger_find_foreign(const Ledger *l, PciAddress address) {
-        for (size_t i = 0; i < l->n_foreign; i++)
-                if (pci_address_equal(l->foreign[i].address, address))
-                        return &l->foreign[i];
-        return NULL;
+const Finding *ledger_find_foreign(const Ledger *l, PciAddress address) {
+        return find_finding(l->foreign, l->n_foreign, address);
 }
 
 int ledger_set_foreign(Ledger *l, PciAddress address, const char *message) {
-        _cleanup_free_ char *copy = NULL;
+        return set_finding(&l->foreign, &l->n_foreign, address, 0, message);
+}
 
-        if (string_copy(&copy, message) < 0 || ARRAY_RESERVE(l->foreign, l->n_foreign) < 0)
-                return -ENOMEM;
-        for (size_t i = 0; i < l->n_foreign; i++)
-                if (pci_address_equal(l->foreign[i].address, address)) {
-                        free(l->foreign[i].message);
-                        CLOSE_GAP(l->foreign, l->n_foreign, i);
-                        break;
-                }
-        if (copy)
-                l->foreign[l->n_foreign++] = (Foreign){ .address = address, .message = TAKE_PTR(copy) };
-        return 0;
+const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address) {
+        return find_finding(l->unhealthy, l->n_unhealthy, address);
+}
+
+int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message) {
+        return set_finding(&l->unhealthy, &l->n_unhealthy, address, 0, message);
 }
 
 static size_t find_quarantined(const Ledger *l, PciAddress address) {

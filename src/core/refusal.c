@@ -24,6 +24,7 @@ static const char *const verdict_table[_VERDICT_MAX] = {
         [VERDICT_ALLOCATED] = "allocated",
         [VERDICT_STUCK] = "stuck",
         [VERDICT_QUARANTINED] = "quarantined",
+        [VERDICT_UNHEALTHY] = "unhealthy",
         [VERDICT_CONTESTED] = "contested",
         [VERDICT_MISSING] = "missing",
         [VERDICT_HARDWARE_CHANGED] = "hardware-changed",

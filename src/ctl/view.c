@@ -140,6 +140,22 @@ void view_read_only(json_object *node) {
                 fprintf(stderr, "%s\n", why);
 }
 
+static void view_link(json_object *device) {
+        json_object *link;
+
+        if (json_object_object_get_ex(device, "link", &link) && link)
+                view_field("Link", "%s x%s of %s x%s", reply_cell(link, "speed"), reply_cell(link, "width"),
+                           reply_cell(link, "max_speed"), reply_cell(link, "max_width"));
+}
+
+static void view_errors(json_object *device) {
+        json_object *aer;
+
+        if (json_object_object_get_ex(device, "aer", &aer) && aer)
+                view_field("Errors", "%s fatal, %s nonfatal, %s correctable", reply_cell(aer, "fatal"),
+                           reply_cell(aer, "nonfatal"), reply_cell(aer, "correctable"));
+}
+
 void view_device(json_object *d) {
         view_field("Address", "%s", reply_cell(d, "address"));
         view_member("Name", d, "name");
@@ -162,6 +178,8 @@ void view_device(json_object *d) {
         view_member("Eswitch mode", d, "eswitch_mode");
         view_list("Reset", d, "reset_methods");
         view_member("Power", d, "power_state");
+        view_link(d);
+        view_errors(d);
         view_bars(d);
         view_field("ACS", "%s, %s", reply_cell(d, "acs"),
                    streq_ptr(reply_text(d, "isolated"), "true") ? "isolated from its peers" : "peers can reach it");

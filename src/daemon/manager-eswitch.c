@@ -25,10 +25,10 @@ static int ask(const Sysfs *fs _unused_, const PciAddress *pfs, size_t n,
         return eswitch_ask(pfs, n, tell_mode, &(Telling){ tell, userdata });
 }
 
-static void on_late(PciAddress pf, size_t others) {
+static void on_late(const PciAddress *pfs, size_t n, void *userdata _unused_) {
         log_warning("devlink does not answer for %s: the mode of its eswitch, and of %zu asked after it, stays "
                     "unknown, ignoring.",
-                    PCI_ADDRESS_STR(pf), others);
+                    PCI_ADDRESS_STR(pfs[0]), n - 1);
 }
 
 static void on_ended(void *userdata) {

@@ -119,6 +119,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
         manager_write_options(m, false);
         check_claims(m, old);
         manager_check_vfs(m, old);
+        manager_forget_health(m);
         find_arrived(m, old);
         manager_publish(m);
         return 0;

@@ -52,7 +52,7 @@ static void release_abandoned(Manager *m, Allocation *a) {
 }
 
 static void set_foreign(Manager *m, PciAddress address, const char *domain) {
-        const Foreign *known = ledger_find_foreign(m->node.ledger, address);
+        const Finding *known = ledger_find_foreign(m->node.ledger, address);
         _cleanup_free_ char *message = NULL;
 
         if (domain && string_replace(&message, "The domain '%s' runs with %s, which is in no allocation.",

@@ -35,6 +35,8 @@ static const struct {
         [HISTORY_ACCEPTED] = { LOG_NOTICE, MESSAGE_DEVICE_ACCEPTED },
         [HISTORY_QUARANTINED] = { LOG_ERR, MESSAGE_DEVICE_QUARANTINED },
         [HISTORY_CLEARED] = { LOG_NOTICE, MESSAGE_DEVICE_CLEARED },
+        [HISTORY_UNHEALTHY] = { LOG_ERR, MESSAGE_DEVICE_UNHEALTHY },
+        [HISTORY_HEALTHY] = { LOG_NOTICE, MESSAGE_DEVICE_HEALTHY },
 };
 
 void manager_open_history(Manager *m, const char *state_dir) {

@@ -179,6 +179,15 @@ static void survey_bound(Manager *m, const Event *events, size_t n) {
         manager_survey_nvidia(m);
 }
 
+/* The kernel tells of a device also when it got it out of an error, or did not. */
+static void check_health(Manager *m, const Event *events, size_t n) {
+        PciAddress devices[MANAGER_EVENTS_MAX];
+
+        for (size_t i = 0; i < n; i++)
+                devices[i] = events[i].address;
+        manager_check_health_of(m, devices, n);
+}
+
 /* A PF whose driver comes late: now VFs can be made. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
@@ -208,6 +217,10 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         }
         find_late_pfs(m, events, n);
         survey_bound(m, events, n);
+        if (everything)
+                manager_check_health(m, HEALTH_DUE_EVENT);
+        else
+                check_health(m, events, n);
         manager_go_on_starting(m);
         return 0;
 }

@@ -12,10 +12,10 @@
 /* The daemon's start waits for so long at most: what else is to be bound does not depend on one GPU. */
 #define PATIENCE_SEC 20U
 
-static void on_late(PciAddress gpu, size_t others) {
+static void on_late(const PciAddress *gpus, size_t n, void *userdata _unused_) {
         log_warning("The driver does not answer for %s: the number of its node, and of %zu asked after it, stays "
                     "unknown, ignoring.",
-                    PCI_ADDRESS_STR(gpu), others);
+                    PCI_ADDRESS_STR(gpus[0]), n - 1);
 }
 
 static void on_done(void *userdata) {

@@ -146,5 +146,6 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
         }
         rest = ledger_unquarantine(m->node.ledger, device);
         manager_record(m, HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
+        manager_check_health_of(m, &device, 1);
         return result;
 }

@@ -385,7 +385,7 @@ static bool was_changed(const Manager *m, const PciDevice *before, const PciDevi
 }
 
 static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
-        const Contested *known = ledger_find_contested(m->node.ledger, now->address);
+        const Finding *known = ledger_find_contested(m->node.ledger, now->address);
         size_t ours = known ? known->count : before->n_virtfns;
         const char *address = PCI_ADDRESS_STR(now->address);
         _cleanup_free_ char *message = NULL;

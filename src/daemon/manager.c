@@ -78,6 +78,7 @@ Manager *manager_free(Manager *m) {
         m->eswitch_survey = survey_close(m->eswitch_survey);
         m->gpu_survey = survey_close(m->gpu_survey);
         answer_list_done(&m->gpus);
+        manager_health_close(m);
         sd_event_source_disable_unref(m->guests);
         server_free(m->server);
         sd_event_unref(m->event);
@@ -132,6 +133,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         manager_look_for_guests(userdata);
         manager_survey_again(userdata);
         manager_survey_nvidia_again(userdata);
+        manager_check_health(userdata, HEALTH_DUE_RESCAN);
         manager_go_on_starting(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;

@@ -10,18 +10,20 @@
 #include <unistd.h>
 
 #include "daemon/child.h"
+#include "util/cleanup.h"
 
-/* What the child tells; smaller than PIPE_BUF. */
+/* What the child tells; smaller than PIPE_BUF, and written as far as the answer goes. */
 typedef struct Told {
-        uint32_t asked; /* index */
-        uint32_t answer;
+        uint64_t asked; /* index */
+        uint8_t answer[SURVEY_ANSWER_MAX];
 } Told;
 
 struct Survey {
         const SurveyKind *kind;
         void *userdata;
-        Survey **slot; /* its owner's pointer */
-        AnswerList *answers;
+        Survey **slot;       /* its owner's pointer */
+        AnswerList *answers; /* of numbers, or NULL */
+        uint64_t each;       /* usec that each answer may take; 0: there is one deadline for all */
         pid_t pid;
         int fd;
         sd_event_source *io, *child, *timer;
@@ -29,21 +31,33 @@ struct Survey {
         size_t n_asked, n_told; /* they are told in their order */
 };
 
-static void tell(size_t i, uint32_t answer, void *userdata) {
-        const Told told = { .asked = (uint32_t) i, .answer = answer };
-
-        /* The parent is gone when this fails; so are we. */
-        (void) !write(CHILD_REPORT_FD, &told, sizeof(told));
+static size_t size_of_answer(const Survey *s) {
+        return s->answers ? sizeof(uint32_t) : s->kind->size;
 }
 
-_Noreturn static void run_child(const Survey *s, const Sysfs *inherited, pid_t parent, int report) {
+void survey_tell(const Survey *s, size_t i, const void *answer) {
+        Told told = { .asked = i };
+
+        memcpy(told.answer, answer, size_of_answer(s));
+        /* The parent is gone when this fails; so are we. */
+        (void) !write(CHILD_REPORT_FD, &told, offsetof(Told, answer) + size_of_answer(s));
+}
+
+static void tell_number(size_t i, uint32_t answer, void *userdata) {
+        survey_tell(userdata, i, &answer);
+}
+
+_Noreturn static void run_child(Survey *s, const Sysfs *inherited, pid_t parent, int report) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r;
 
         /* It waits for no word, so that descriptor is a double of the other. */
         if (child_settle(parent, s->kind->process, report, report, -1) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
-        _exit(s->kind->ask(fs, s->asked, s->n_asked, tell, NULL) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        r = s->answers ? s->kind->ask(fs, s->asked, s->n_asked, tell_number, s)
+                       : s->kind->look(fs, s, s->asked, s->n_asked, s->userdata);
+        _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 bool survey_is_asking(const Survey *s) {
@@ -57,29 +71,41 @@ static void keep(AnswerList *l, PciAddress device, uint32_t value) {
                         l->answers[i].value = value;
 }
 
-static void answer(Survey *s, uint32_t value) {
-        keep(s->answers, s->asked[s->n_told++], value);
+/* NULL: there is none. */
+static void take(Survey *s, const void *answer) {
+        PciAddress device = s->asked[s->n_told++];
+        uint32_t number = s->kind->unknown;
+
+        if (s->answers && answer)
+                memcpy(&number, answer, sizeof(number));
+        if (s->answers)
+                keep(s->answers, device, number);
+        else if (answer)
+                s->kind->told(device, answer, s->userdata);
         if (s->n_told == s->n_asked && s->kind->done)
                 s->kind->done(s->userdata);
 }
 
 static void drain(Survey *s) {
+        const ssize_t size = (ssize_t) (offsetof(Told, answer) + size_of_answer(s));
         Told told;
 
-        while (read(s->fd, &told, sizeof(told)) == (ssize_t) sizeof(told))
+        while (read(s->fd, &told, (size_t) size) == size)
                 if (told.asked == s->n_told && s->n_told < s->n_asked)
-                        answer(s, told.answer);
+                        take(s, told.answer);
 }
 
 static void give_up(Survey *s) {
         while (s->n_told < s->n_asked)
-                answer(s, s->kind->unknown);
+                take(s, NULL);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Survey *s = userdata;
 
         drain(s);
+        if (s->each > 0)
+                (void) sd_event_source_set_time_relative(s->timer, s->each);
         /* The end is told by the child's exit; a closed pipe would only wake us for ever. */
         if (!(events & EPOLLIN))
                 s->io = sd_event_source_disable_unref(s->io);
@@ -88,10 +114,16 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Survey *s = userdata;
+        size_t told = s->n_told;
 
         drain(s);
+        /* It was only the last moment. */
+        if (s->each > 0 && s->n_told > told && s->n_told < s->n_asked) {
+                (void) sd_event_source_set_time_relative(source, s->each);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
         if (s->n_told < s->n_asked)
-                s->kind->late(s->asked[s->n_told], s->n_asked - s->n_told - 1);
+                s->kind->late(s->asked + s->n_told, s->n_asked - s->n_told, s->userdata);
         (void) kill(s->pid, SIGKILL);
         give_up(s);
         return 0;
@@ -127,7 +159,7 @@ static int watch(Survey *s, sd_event *event, unsigned timeout_sec) {
         if (r >= 0)
                 r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_io, s);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &s->timer, CLOCK_MONOTONIC, timeout_sec * 1000000ULL, 0,
+                r = sd_event_add_time_relative(event, &s->timer, CLOCK_MONOTONIC, timeout_sec * UINT64_C(1000000), 0,
                                                on_timeout, s);
         return r;
 }
@@ -180,6 +212,28 @@ int survey_begin(const SurveyKind *kind, sd_event *event, const Sysfs *fs, const
         r = gather(s, inv);
         if (r < 0 || s->n_asked == 0)
                 return r;
+        r = begin(s, event, fs, timeout_sec);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int survey_look(const SurveyKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
+                unsigned timeout_sec, void *userdata, Survey **ret) {
+        _cleanup_free_ PciAddress *asked = devices;
+        _cleanup_(cleanup_survey_free) Survey *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        *s = (Survey){ .kind = kind,
+                       .userdata = userdata,
+                       .slot = ret,
+                       .each = timeout_sec * UINT64_C(1000000),
+                       .fd = -1,
+                       .asked = TAKE_PTR(asked),
+                       .n_asked = n };
         r = begin(s, event, fs, timeout_sec);
         if (r < 0)
                 return r;

@@ -9,6 +9,7 @@
 
 void node_done(Node *n) {
         answer_list_done(&n->eswitches);
+        health_list_done(&n->health);
         ledger_free(n->ledger);
         vf_identities_free(n->identities);
         policy_free(n->policy);
@@ -33,6 +34,7 @@ PlanContext node_context(const Node *n) {
                 .policy = n->policy,
                 .ledger = n->ledger,
                 .eswitches = &n->eswitches,
+                .health = &n->health,
         };
 }
 

@@ -79,6 +79,7 @@ is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU');
 ($bad) = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };
 my $config = (glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$bad")[0];
 my $path = readlink($config) =~ s{^(?:\.\./)+}{sys/}r;
+my $alive = join '', map { sprintf '\x%02x', $_ } unpack 'C64', slurp("$ENV{NODE_ROOT}/$path/config");
 fault('reset', "set $path/config " . ("\xff" x 64));
 is(release($bus, 'guest'), 'done', 'it fell off the bus');
 is_deeply([quarantined()], [$bad], 'and is in quarantine');
@@ -86,6 +87,7 @@ like(device($bus, $bad)->{reason}, qr/all ones/, 'with the evidence');
 
 # ---- it cannot be reset, and then the release fails
 
+fault("write $path/config $alive");
 is(clear($bad), 'done', 'two faults: none is in quarantine');
 is(allocate($bus, 'guest', gpu => 2), 'done', 'two faults: two GPUs');
 my @two = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };

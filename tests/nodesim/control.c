@@ -140,6 +140,24 @@ static int command_fifo(Sim *sim, char *rest) {
         return path ? node_make_at(sim->root, path, NODE_FIFO, &fifo) : -EINVAL;
 }
 
+static int hang_read(Sim *sim, const char *path, bool unkillable) {
+        Node *file = node_at(sim->root, path);
+
+        if (!file || file->type != NODE_FILE)
+                return -ENOENT;
+        file->hangs = sim->releases + 1;
+        file->unkillable = unkillable;
+        return 0;
+}
+
+static int command_hang_read(Sim *sim, char *path) {
+        return hang_read(sim, path, false);
+}
+
+static int command_unkillable_read(Sim *sim, char *path) {
+        return hang_read(sim, path, true);
+}
+
 static int command_link(Sim *sim, char *rest) {
         const char *path = next_word(&rest);
         Node *dev;
@@ -203,6 +221,8 @@ static const struct {
         { "release", command_release },
         { "remove", command_remove },
         { "set", command_set },
+        { "hang-read", command_hang_read },
+        { "unkillable-read", command_unkillable_read },
         { "link", command_link },
         { "write", command_write },
         { "events", command_events },

@@ -100,7 +100,7 @@ static long long now_msec(void) {
         return t.tv_sec * 1000LL + t.tv_nsec / 1000000;
 }
 
-/* Returns 0 when the write may go on: after so many milliseconds, or (< 0) when released. */
+/* Returns 0 when the write, or read, may go on: after so many milliseconds, or (< 0) when released. */
 static int wait_for(Sim *sim, const Writer *writer, int msec, bool killable) {
         const struct timespec tick = { .tv_nsec = TICK_MSEC * 1000000L };
         long long end = now_msec() + msec;
@@ -116,6 +116,10 @@ static int wait_for(Sim *sim, const Writer *writer, int msec, bool killable) {
                 pthread_mutex_lock(&sim->lock);
         }
         return 0;
+}
+
+int fault_read(Sim *sim, const Writer *reader, const Node *file) {
+        return sim->releases < file->hangs ? wait_for(sim, reader, -1, !file->unkillable) : 0;
 }
 
 static int wait_as_asked(Sim *sim, const Writer *writer, const Fault *faults) {

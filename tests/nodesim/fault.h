@@ -36,6 +36,8 @@ typedef struct Writer {
 
 /* With the lock held; gives it up while the write is delayed or hangs. */
 int fault_write(Sim *sim, const Writer *writer, Node *file, const char *data, size_t size, off_t offset);
+/* The same before a read. */
+int fault_read(Sim *sim, const Writer *reader, const Node *file);
 
 void fault_add(Sim *sim, FaultType type, unsigned long at, int number, const char *value);
 void faults_reset(Sim *sim); /* also the log and the count */

@@ -250,12 +250,24 @@ static void on_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
         fuse_reply_err(req, EACCES);
 }
 
+static WriterState writer_state(void *userdata) {
+        fuse_req_t req = userdata;
+        const Sim *sim = fuse_req_userdata(req);
+
+        if (fuse_session_exited(sim->session))
+                return WRITER_SHUTDOWN;
+        return fuse_req_interrupted(req) ? WRITER_INTERRUPTED : WRITER_WAITS;
+}
+
 static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, struct fuse_file_info *fi) {
         const Handle *handle = handle_of(fi);
         Sim *sim = lock(req);
+        const Writer reader = { .pid = fuse_req_ctx(req)->pid, .state = writer_state, .userdata = req };
         const Node *node = node_of(sim, ino);
 
-        if (handle->data)
+        if (fault_read(sim, &reader, node) < 0)
+                fuse_reply_err(req, EINTR);
+        else if (handle->data)
                 reply_part(req, handle->data, handle->size, size, offset);
         else if (!is_same(sim, node, fi))
                 fuse_reply_err(req, ENODEV);
@@ -264,15 +276,6 @@ static void on_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset, s
         else
                 reply_part(req, node->data, node->size, size, offset);
         unlock(sim);
-}
-
-static WriterState writer_state(void *userdata) {
-        fuse_req_t req = userdata;
-        const Sim *sim = fuse_req_userdata(req);
-
-        if (fuse_session_exited(sim->session))
-                return WRITER_SHUTDOWN;
-        return fuse_req_interrupted(req) ? WRITER_INTERRUPTED : WRITER_WAITS;
 }
 
 static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t size, off_t offset,

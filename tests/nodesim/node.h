@@ -37,6 +37,8 @@ struct Node {
         uint64_t refs;   /* by the kernel's inode cache and by who else keeps a pointer */
         NodeType type;
         int error;             /* > 0: every read fails with this errno */
+        unsigned long hangs;   /* reads wait for so many releases in all, see sim.h */
+        bool unkillable;       /* and for nothing else */
         char *original;        /* reset_method: all that the device can do, once something was written; else NULL */
         Node *previous, *next; /* all nodes there are */
         bool dropped;          /* removed for good, freed with the last reference */

@@ -72,6 +72,33 @@ static void test_withheld(void **state) {
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "held by 'vm7'");
 }
 
+/* One that does not answer is nobody's, whoever has it may keep it, and its neighbour goes with it. */
+static void test_unhealthy(void **state) {
+        static const char pf[] = "0000:02:00.0", vf[] = "0000:02:00.1";
+        _cleanup_node_ TestNode *t = make_node();
+
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is dead."), 0);
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is quite dead."), 0);
+        assert_int_equal(t->ledger->n_unhealthy, 1);
+        assert_state(t, GPU, DEVICE_STATE_UNHEALTHY, "It is quite dead.");
+        assert_state(t, "0000:01:00.1", DEVICE_STATE_UNHEALTHY, "It is quite dead.");
+        assert_state(t, vf, DEVICE_STATE_AVAILABLE, NULL);
+        assert_int_equal(node_available(t, "gpu"), 0);
+        assert_int_equal(ledger_check_withheld(t->ledger, address_of(GPU), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), NULL), 0);
+        assert_null(ledger_find_unhealthy(t->ledger, address_of(GPU)));
+        assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(pf), "It is dead."), 0);
+        assert_state(t, vf, DEVICE_STATE_UNHEALTHY, "It is dead.");
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(pf), NULL), 0);
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is dead."), 0);
+        assert_state(t, GPU, DEVICE_STATE_UNHEALTHY, "It is dead.");
+        assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "held by 'vm7'");
+        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
+}
+
 /* A PF on which VFs are wanted, and no other. */
 static void test_contested(void **state) {
         static const char pf[] = "0000:02:00.0";
@@ -193,13 +220,10 @@ static void test_tables(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),
-                cmocka_unit_test(test_withheld),
-                cmocka_unit_test(test_contested),
-                cmocka_unit_test(test_json_device),
-                cmocka_unit_test(test_json_bars),
-                cmocka_unit_test(test_json_plan),
-                cmocka_unit_test(test_json_describe_names_what_is_missing),
+                cmocka_unit_test(test_states),      cmocka_unit_test(test_withheld),
+                cmocka_unit_test(test_unhealthy),   cmocka_unit_test(test_contested),
+                cmocka_unit_test(test_json_device), cmocka_unit_test(test_json_bars),
+                cmocka_unit_test(test_json_plan),   cmocka_unit_test(test_json_describe_names_what_is_missing),
                 cmocka_unit_test(test_tables),
         };
 

@@ -1,0 +1,241 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Devices that nobody uses are looked at: one that does not answer, or counted fatal errors, is nobody's until it is well again. It holds
+# up no other, whoever has it may give it back, and what a guest has is left alone.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('hgx-h100', configure => 1);
+
+my ($gpu, $other, $third, $host, $pf) = qw(0000:13:00.0 0000:23:00.0 0000:33:00.0 0000:43:00.0 0000:14:00.0);
+my %path   = map { $_ => readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$_") =~ s{^(?:\.\./)+}{sys/}r } $gpu, $other, $third, $host;
+my %config = map { $_ => slurp("$ENV{NODE_ROOT}/$path{$_}/config") } $gpu, $other, $third, $host;
+my $pools  = join '', map { "$_\n" } '[Pool gpu]', (map { "Match=address=$_" } $gpu, $other, $third), 'Bind=start', '[Pool host]', "Match=address=$host",
+        '[Pool vf]', "Match=type=vf pf=$pf", 'VirtualFunctions=2', 'Bind=start';
+my $bus;
+
+sub state_of { my ($address) = @_; return device($bus, $address)->{state} // 'none' }
+
+sub becomes {
+        my ($address, $state, $name) = @_;
+        ok(wait_until(sub { state_of($address) eq $state }), $name) or diag(state_of($address), ': ', device($bus, $address)->{reason} // '');
+        return;
+}
+
+# Another hand writes the beginning of its config space: ones, or what it was.
+sub set_config { my ($address, $bytes) = @_; fault("write $path{$address}/config " . join '', map { sprintf '\x%02x', $_ } unpack 'C*', $bytes); return }
+sub dies  { my ($address) = @_; return set_config($address, "\xff" x 256) }
+sub lives { my ($address) = @_; return set_config($address, substr $config{$address}, 0, 256) }
+
+# The children of the daemon: those that look, which have no name of their own at first, and others that end soon.
+sub lookers {
+        my $parent = pid();
+        return grep { (eval { slurp("/proc/$_/status") } // '') =~ /^PPid:\s+$parent\n/m } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
+}
+
+# So many are left; none.
+sub looked { my ($left) = @_; return wait_until(sub { lookers() == ($left // 0) }) }
+
+sub rescan { ctl('rescan'); return looked() }
+
+sub start {
+        my ($conf) = @_;
+        configure($conf);
+        $bus = Bus->new->listen;
+        return looked();
+}
+
+# A signal that its state is another one.
+sub signalled {
+        my ($address, $state) = @_;
+        return scalar $bus->signals_until(sub {
+                ($_->{member} // '') eq 'PropertiesChanged' && $_->{path} =~ s{.*/}{}r =~ s/_([0-9a-f]{2})/chr hex $1/ger eq $address
+                        && ($_->{body}[1]{State} // '') eq $state;
+        });
+}
+
+sub errors {
+        my ($address, %count) = @_;
+        my %name = (fatal => 'FATAL', nonfatal => 'NONFATAL', correctable => 'COR');
+        for my $kind (sort keys %name) {
+                my $n = $count{$kind} // 0;
+                fault("set $path{$address}/aer_dev_$kind Undefined 0\\nDLP $n\\nTOTAL_ERR_$name{$kind} $n");
+        }
+        return;
+}
+
+# What it has, then what it can do.
+sub set_link {
+        my ($address, @values) = @_;
+        fault("set $path{$address}/$_ " . shift @values) for qw(current_link_speed current_link_width max_link_speed max_link_width);
+        return;
+}
+
+# ---- at start
+
+dies($gpu);
+errors($other, correctable => 5);
+start($pools);
+is(driver_of($_), 'vfio-pci', "bound at start: $_") for $gpu, $other, $third;
+becomes($gpu, 'unhealthy', 'one that is dead is off the market soon after the start');
+my $device = device($bus, $gpu);
+like($device->{reason}, qr/^\Q$gpu\E is not well: its config space reads all ones: /, 'with the evidence');
+is($device->{verdict}, 'unhealthy', 'in a word');
+my @vfs = map { $_->{address} } grep { ($_->{pool} // '') eq 'vf' } @{ describe($bus)->{devices} };
+is(scalar @vfs, 2, 'there are VFs, whose ids read as ones');
+is(state_of($_), 'available', "as before: $_") for $other, $third, $host, @vfs;
+ok(!plan_ok($bus, gpu => 3), 'nobody gets it');
+is(allocate($bus, 'guest', gpu => 2), 'done', 'the others can be had');
+is(release($bus, 'guest'), 'done', 'and go back');
+like((ctl('explain', $gpu))[1], qr/all ones.*passthroughctl rescan/s, 'explain says why, and what to do');
+is_deeply(device($bus, $other)->{aer}, { fatal => 0, nonfatal => 0, correctable => 5 }, 'errors that were mended are only shown');
+is(device($bus, $third)->{aer}, undef, 'null where there are no counters');
+
+# ---- a rescan
+
+lives($gpu);
+$bus->forget_signals();
+rescan();
+ok(signalled($gpu, 'available'), 'a rescan finds it well, and that is signalled');
+is(device($bus, $gpu)->{reason}, undef, 'without a reason');
+like((ctl('history', $gpu))[1], qr/unhealthy .*all ones.*\n.*healthy .*well again/s, 'its history has both');
+dies($host);
+rescan();
+is(state_of($host), 'available', 'one that a driver of the host has is left to it');
+is(device($bus, $host)->{aer}, undef, 'and not asked');
+lives($host);
+my %evidence = (
+        'another device' => [sub { set_config($gpu, "\x86\x80") }, sub { lives($gpu) },                         qr/another device answers there/],
+        'D3cold'         => [sub { dies($gpu); fault("set $path{$gpu}/power_state D3cold") }, sub { lives($gpu) }, qr/does not leave D3cold/],
+        'power'          => [sub { fault("set $path{$gpu}/power_state error") }, sub { fault("set $path{$gpu}/power_state D0") }, qr/cannot change its power state/],
+);
+for my $what (sort keys %evidence) {
+        my ($break, $mend, $reason) = @{ $evidence{$what} };
+        $break->();
+        rescan();
+        like(device($bus, $gpu)->{reason}, $reason, "$what: it says so");
+        $mend->();
+        rescan();
+        becomes($gpu, 'available', "$what: and when it is well again");
+}
+fault("set $path{$gpu}/power_state $_"), rescan(), is(state_of($gpu), 'available', "in $_ it may be, if it answers") for qw(unknown D3hot D3cold D0);
+
+# ---- fatal errors
+
+errors($other, fatal => 2, nonfatal => 7);
+rescan();
+becomes($other, 'unhealthy', 'fatal errors');
+like(device($bus, $other)->{reason}, qr/it had 2 fatal PCI Express errors/, 'fatal errors: how many');
+like((ctl('show', $other))[1], qr/^Errors: +2 fatal, 7 nonfatal, 0 correctable$/m, 'fatal errors: show');
+errors($other, fatal => 3);
+rescan();
+like(device($bus, $other)->{reason}, qr/it had 3 fatal/, 'fatal errors: still more');
+rescan();
+becomes($other, 'available', 'fatal errors: no more of them');
+
+# ---- the link
+
+my $from = log_since();
+set_link($gpu, '16.0 GT/s PCIe', 8, '32.0 GT/s PCIe', 16);
+rescan() for 1 .. 2;
+is_deeply(device($bus, $gpu)->{link}, { speed => '16.0 GT/s', max_speed => '32.0 GT/s', width => 8, max_width => 16 }, 'a link below what it can be');
+is(state_of($gpu), 'available', 'costs nothing');
+is(() = log_since($from) =~ /The link of \Q$gpu\E has 8 lanes at 16\.0 GT\/s, and could have 16 at 32\.0/g, 1, 'but a warning, once');
+like((ctl('show', $gpu))[1], qr{^Link: +16\.0 GT/s x8 of 32\.0 GT/s x16$}m, 'show');
+$from = log_since();
+my $port = $path{$other} =~ s{/[^/]+$}{}r;
+fault("set $port/max_link_speed 16.0 GT/s PCIe", "set $port/max_link_width 8");
+set_link($other, '16.0 GT/s PCIe', 8, '32.0 GT/s PCIe', 16);
+rescan();
+is(device($bus, $other)->{link}{max_width}, 8, 'a port that can do no more');
+unlike(log_since($from), qr/The link of/, 'is no reason to warn');
+set_link($gpu, 'Unknown', 0, 'Unknown', 255);
+rescan();
+is(device($bus, $gpu)->{link}, undef, 'null where it is not known');
+
+# ---- events
+
+SKIP: {
+        skip 'the node cannot send events', 7 if $ENV{NODE_EVENTS} ne 'yes';
+        $bus->forget_signals();
+        dies($gpu);
+        fault("event change $gpu");
+        ok(signalled($gpu, 'unhealthy'), 'an event: it is looked at, and that is signalled');
+        lives($gpu);
+        fault("event change $gpu");
+        ok(signalled($gpu, 'available'), 'an event: well again');
+        errors($other, fatal => 4);
+        fault("event change $other");
+        becomes($other, 'unhealthy', 'an event: errors');
+        dies($gpu);
+        fault("event change $other", "event change $gpu");
+        becomes($gpu, 'unhealthy', 'an event: another one');
+        is(state_of($other), 'unhealthy', 'an event that tells of no more errors forgives none');
+        rescan();
+        becomes($other, 'available', 'a rescan does');
+        fault("remove $path{$gpu}");
+        ok(wait_until(sub { device($bus, $gpu)->{error} }), 'one that goes away is forgotten');
+        fault('write sys/bus/pci/rescan 1');
+        ok(wait_until(sub { !device($bus, $gpu)->{error} }), 'and looked at when it comes back');
+        becomes($gpu, 'unhealthy', 'and dead as before');
+}
+
+# ---- with an allocation
+
+lives($gpu);
+start($pools);
+is(allocate($bus, 'guest', gpu => 1), 'done', 'allocated');
+my ($held) = map { $_->{address} } @{ allocation($bus, 'guest')->{devices} };
+my $node = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$held/iommu_group") =~ s{.*/}{/dev/vfio/}r;
+fault('set proc/4242/comm qemu', "link proc/4242/fd/9 $node");
+looked();
+dies($held);
+rescan();
+is(state_of($held), 'allocated', 'allocated: what somebody has open is left alone');
+fault('remove proc/4242');
+rescan();
+becomes($held, 'unhealthy', 'allocated: else it is looked at');
+is(device($bus, $held)->{allocation}, 'guest', 'allocated: it stays where it is');
+is(allocation_state($bus, 'guest'), 'ready', 'allocated: as the allocation does');
+is(release($bus, 'guest'), 'done', 'allocated: it can be released');
+is(state_of($held), 'quarantined', 'allocated: and is in quarantine then');
+lives($held);
+rescan();
+is(state_of($held), 'quarantined', 'allocated: which an admin alone ends');
+clear_quarantine($bus);
+becomes($held, 'available', 'allocated: it is looked at afterwards');
+
+# ---- one that does not answer at all
+
+start("[Daemon]\nJobTimeoutSec=1\n$pools");
+dies($third);
+fault("unkillable-read $path{$gpu}/config");
+ctl('rescan');
+becomes($gpu, 'unhealthy', 'hangs: it is told');
+like(device($bus, $gpu)->{reason}, qr/does not come back from reading its config space/, 'hangs: and why');
+becomes($third, 'unhealthy', 'hangs: the others are looked at all the same');
+ok(looked(1), 'hangs: one process waits for it');
+lives($third);
+ctl('rescan');
+becomes($third, 'available', 'hangs: a rescan looks at the others');
+ok(looked(1), 'hangs: and not once more at that one');
+is(state_of($other), 'available', 'hangs: nothing else is off the market');
+fault('release');
+becomes($gpu, 'available', 'hangs: as the read returns, it is looked at once more');
+ok(looked(), 'hangs: and nobody waits any more');
+fault("hang-read $path{$gpu}/config");
+ctl('rescan');
+becomes($gpu, 'unhealthy', 'a process that can be killed');
+ok(looked(), 'is killed');
+fault('release');
+rescan();
+becomes($gpu, 'available', 'and a rescan finds it well');
+
+done_testing();

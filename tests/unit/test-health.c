@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* How well a device is: what is read of it, what is held against it and for how long, and how it is told. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+
+#include "core/json-internal.h"
+#include "host/health.h"
+#include "treefixture.h"
+
+#define GPU_TEXT      "0000:01:00.0"
+#define PORT_TEXT     "0000:00:01.0"
+#define GPU_DIRECTORY "pci0000:00/" PORT_TEXT "/" GPU_TEXT
+
+static const PciDevice gpu = { .address = { .bus = 1 }, .instance = 7 };
+static const PciDevice port = { .address = { .slot = 1 } };
+
+/* What health_judge() says: a part of the sentence, NULL for a device that is well. */
+static void assert_judged(Health *h, HealthReading r, HealthDue why, const char *words) {
+        _cleanup_free_ char *text = NULL;
+
+        assert_int_equal(health_judge(h, &r, why, &text), words ? 1 : 0);
+        if (!words)
+                assert_null(text);
+        else if (!strstr(text, words))
+                fail_msg("'%s' does not say '%s'", text, words);
+}
+
+static HealthReading counted(uint64_t fatal) {
+        return (HealthReading){ .errors = { .known = true, .fatal = fatal } };
+}
+
+static void test_dead(void **state) {
+        Health h = { .address = gpu.address };
+        _cleanup_free_ char *text = NULL;
+
+        assert_judged(&h, (HealthReading){ .error = -EIO }, HEALTH_DUE_EVENT,
+                      GPU_TEXT " is not well: its config space");
+        assert_judged(&h, (HealthReading){ .error = -EIO, .cold = true }, HEALTH_DUE_EVENT, "D3cold");
+        assert_judged(&h, (HealthReading){ .error = -ENXIO }, HEALTH_DUE_EVENT, "another device");
+        assert_judged(&h, (HealthReading){ .power_error = true }, HEALTH_DUE_EVENT, "power state");
+        /* It answers, so it woke up. */
+        assert_judged(&h, (HealthReading){ .cold = true }, HEALTH_DUE_EVENT, NULL);
+        assert_int_equal(health_judge(&h, &(HealthReading){ .error = -EACCES }, HEALTH_DUE_RESCAN, &text), -ENODATA);
+        assert_int_equal(health_judge(&h, &(HealthReading){ .error = -ENODEV }, HEALTH_DUE_RESCAN, &text), -ENODATA);
+        assert_null(text);
+        assert_true(h.last.cold);
+}
+
+static void test_fatal(void **state) {
+        Health h = { .address = gpu.address };
+
+        /* What it had before anybody looked is not held against it. */
+        assert_judged(&h, counted(3), HEALTH_DUE_EVENT, NULL);
+        assert_judged(&h, counted(3), HEALTH_DUE_EVENT, NULL);
+        assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
+        assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
+        assert_judged(&h, counted(6), HEALTH_DUE_RESCAN, "had 3 fatal");
+        /* One that does not answer has no counters to be asked. */
+        assert_judged(&h, (HealthReading){ .error = -EIO }, HEALTH_DUE_RESCAN, "all ones");
+        assert_judged(&h, counted(6), HEALTH_DUE_EVENT, NULL);
+        assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, "had 2 fatal");
+        assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, NULL);
+        assert_judged(&h, counted(8), HEALTH_DUE_EVENT, NULL);
+        /* Counted anew. */
+        assert_judged(&h, counted(1), HEALTH_DUE_EVENT, NULL);
+        assert_judged(&h, counted(UINT64_MAX), HEALTH_DUE_EVENT, "had 18446744073709551614 fatal");
+}
+
+static void test_list(void **state) {
+        HealthList l = { 0 };
+        PciDevice dev = gpu;
+
+        for (unsigned i = 16; i-- > 0;) {
+                dev.address.bus = (uint8_t) (i * 5 % 16);
+                health_list_add(&l, &dev)->fatal_before = dev.address.bus;
+        }
+        assert_int_equal(l.n, 16);
+        for (unsigned i = 0; i < 16; i++) {
+                dev.address.bus = (uint8_t) i;
+                assert_int_equal(l.devices[i].address.bus, i);
+                assert_int_equal(health_list_find(&l, &dev)->fatal_before, i);
+                assert_int_equal(health_list_add(&l, &dev)->fatal_before, i);
+        }
+        dev.instance++;
+        assert_null(health_list_find(&l, &dev));
+        assert_int_equal(health_list_add(&l, &dev)->fatal_before, 0);
+        assert_int_equal(l.n, 16);
+        dev.address.bus = 16;
+        assert_null(health_list_find(&l, &dev));
+        assert_null(health_list_find(NULL, &dev));
+        health_list_done(&l);
+        assert_null(health_list_find(&l, &dev));
+}
+
+static void test_parse(void **state) {
+        uint64_t n = 0;
+
+        assert_int_equal(health_parse_speed("2.5 GT/s PCIe"), 25);
+        assert_int_equal(health_parse_speed("64.0 GT/s PCIe"), 640);
+        assert_int_equal(health_parse_speed("5 GT/s"), 50);
+        assert_int_equal(health_parse_speed("Unknown"), 0);
+        assert_int_equal(health_parse_speed(""), 0);
+        assert_int_equal(health_parse_speed("-1 GT/s"), 0);
+        assert_int_equal(health_parse_speed("16.0"), 0);
+        assert_int_equal(health_parse_speed("99999999999999999999 GT/s"), 0);
+        assert_int_equal(health_parse_errors("Undefined 0\nDLP 2\nTOTAL_ERR_FATAL 2", &n), 0);
+        assert_int_equal(n, 2);
+        assert_int_equal(health_parse_errors("TOTAL_ERR_COR 9\n", &n), 0);
+        assert_int_equal(n, 9);
+        assert_int_equal(health_parse_errors("Undefined 0", &n), -EINVAL);
+        assert_int_equal(health_parse_errors("TOTAL_ERR_COR", &n), -EINVAL);
+        assert_int_equal(health_parse_errors("TOTAL_ERR_COR x", &n), -EINVAL);
+        assert_int_equal(health_parse_errors("", &n), -EINVAL);
+        assert_int_equal(n, 9);
+}
+
+static void test_link(void **state) {
+        assert_false(health_link_is_below(&(HealthLink){ 0 }));
+        assert_false(health_link_is_below(&(HealthLink){ 160, 160, 16, 16 }));
+        assert_true(health_link_is_below(&(HealthLink){ 80, 160, 16, 16 }));
+        assert_true(health_link_is_below(&(HealthLink){ 160, 160, 8, 16 }));
+}
+
+static void test_json(void **state) {
+        _cleanup_json_ json_object *link = json_link(&(HealthLink){ 25, 160, 8, 16 });
+        _cleanup_json_ json_object *errors = json_errors(&(HealthErrors){ true, 1, 2, UINT64_MAX });
+
+        assert_string_equal(json_object_to_json_string_ext(link, JSON_C_TO_STRING_PLAIN),
+                            "{\"speed\":\"2.5 GT\\/s\",\"max_speed\":\"16.0 GT\\/s\",\"width\":8,\"max_width\":16}");
+        assert_string_equal(json_object_to_json_string_ext(errors, JSON_C_TO_STRING_PLAIN),
+                            "{\"fatal\":1,\"nonfatal\":2,\"correctable\":18446744073709551615}");
+        assert_null(json_link(&(HealthLink){ 0 }));
+        assert_null(json_errors(&(HealthErrors){ 0 }));
+}
+
+static int setup(void **state) {
+        Fixture *f = fixture_new(state);
+
+        tree_device(f->root, "pci0000:00/" PORT_TEXT, "0x8086", "0x2f08", "0x060400");
+        tree_device(f->root, GPU_DIRECTORY, "0x2020", "0x2020", "0x030200");
+        /* Its vendor is two spaces. */
+        tree_attribute(f->root, GPU_TEXT, "config", "                                                                ");
+        tree_attribute(f->root, GPU_TEXT, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1");
+        tree_attribute(f->root, GPU_TEXT, "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL 2");
+        tree_attribute(f->root, GPU_TEXT, "aer_dev_correctable", "TOTAL_ERR_COR 3");
+        tree_attribute(f->root, GPU_TEXT, "current_link_speed", "8.0 GT/s PCIe");
+        tree_attribute(f->root, GPU_TEXT, "max_link_speed", "32.0 GT/s PCIe");
+        tree_attribute(f->root, GPU_TEXT, "current_link_width", "8");
+        tree_attribute(f->root, GPU_TEXT, "max_link_width", "16");
+        return 0;
+}
+
+static void assert_link(const HealthLink *l, unsigned speed, unsigned max_speed, unsigned width, unsigned max_width) {
+        assert_int_equal(l->speed, speed);
+        assert_int_equal(l->max_speed, max_speed);
+        assert_int_equal(l->width, width);
+        assert_int_equal(l->max_width, max_width);
+}
+
+static void test_read(void **state) {
+        const Fixture *f = *state;
+        PciDevice vf = gpu;
+        HealthReading r;
+
+        health_read(f->fs, &gpu, NULL, &r);
+        assert_int_equal(r.error, 0);
+        assert_false(r.cold || r.power_error);
+        assert_true(r.errors.known);
+        assert_int_equal(r.errors.fatal, 1);
+        assert_int_equal(r.errors.nonfatal, 2);
+        assert_int_equal(r.errors.correctable, 3);
+        assert_link(&r.link, 80, 320, 8, 16);
+        vf.type = PCI_TYPE_VF;
+        health_read(f->fs, &vf, &port, &r);
+        assert_false(r.errors.known);
+        assert_link(&r.link, 0, 0, 0, 0);
+}
+
+static void test_read_less(void **state) {
+        const Fixture *f = *state;
+        HealthReading r;
+
+        /* A port that does not say does not count. */
+        health_read(f->fs, &gpu, &port, &r);
+        assert_link(&r.link, 80, 320, 8, 16);
+        tree_attribute(f->root, PORT_TEXT, "max_link_speed", "16.0 GT/s PCIe");
+        tree_attribute(f->root, PORT_TEXT, "max_link_width", "255");
+        health_read(f->fs, &gpu, &port, &r);
+        assert_link(&r.link, 80, 160, 8, 16);
+        tree_attribute(f->root, PORT_TEXT, "max_link_width", "8");
+        health_read(f->fs, &gpu, &port, &r);
+        assert_link(&r.link, 80, 160, 8, 8);
+        tree_attribute(f->root, GPU_TEXT, "current_link_width", "0");
+        tree_attribute(f->root, GPU_TEXT, "aer_dev_nonfatal", "nonsense");
+        tree_attribute(f->root, GPU_TEXT, "power_state", "error");
+        health_read(f->fs, &gpu, &port, &r);
+        assert_link(&r.link, 0, 0, 0, 0);
+        assert_false(r.errors.known);
+        assert_true(r.power_error);
+        tree_attribute(f->root, GPU_TEXT, "power_state", "D3cold");
+        tree_attribute(f->root, GPU_TEXT, "vendor", "0x10de");
+        health_read(f->fs, &gpu, &port, &r);
+        assert_int_equal(r.error, -ENXIO);
+        assert_true(r.cold);
+        health_read(f->fs, &(PciDevice){ .address = { .bus = 9 } }, NULL, &r);
+        assert_int_equal(r.error, -ENOENT);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_dead),
+                cmocka_unit_test(test_fatal),
+                cmocka_unit_test(test_list),
+                cmocka_unit_test(test_parse),
+                cmocka_unit_test(test_link),
+                cmocka_unit_test(test_json),
+                cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_read_less, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("health", tests, NULL, NULL);
+}
