@@ -139,7 +139,7 @@ check: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) tests/run $(TESTS)
 
 check-long: tests | $(filter deps,$(MAKECMDGOALS))
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/long/crash.t tests/bus/torn.t tests/long/soak.t)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/long/soak.t)
 
 bench: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run

@@ -16,7 +16,7 @@ our @EXPORT = qw(chosen tried begin_start finish_start in_time crash_points memo
 use constant { SECONDS => 5, POINTS_MAX => 200 };
 
 # SWEEP_EVERY=1 tries all points; a larger number N every Nth, so that each kind of instant has its share.
-my $EVERY = $ENV{SWEEP_EVERY} || 41;
+my $EVERY = $ENV{SWEEP_EVERY} || 29;
 my ($met, $tried) = (0, 0);
 
 sub chosen { return $met++ % $EVERY == 0 && ++$tried }
@@ -221,12 +221,20 @@ sub at_writer {
         return 1;
 }
 
+# The daemon dies before that call, tests/dying: whole before it can see it.
+sub die_at {
+        my ($n) = @_;
+        my $file = "$ENV{NODE_TMP}/die-at";
+        spew("$file.new", sprintf "%08d\n", $n);
+        rename "$file.new", $file or die "$file: $!";
+        return $file;
+}
+
 # Of those that make the ledger durable.
 sub at_call {
         my ($op, $n, $what) = @_;
-        my $file = "$ENV{NODE_TMP}/die-at";
         fault('reset', @{ $op->{faults} // [] });
-        spew($file, "$n\n");
+        my $file = die_at($n);
         my $finish = $op->{begin}->();
         my $over = 0;
         wait_until(sub { !-e $file || ($over = $op->{over}->()) }) or fail("$what: the call comes");
@@ -240,10 +248,9 @@ sub at_call {
 # What an operation does undisturbed: its number of writes, and of calls that make the ledger durable.
 sub measure {
         my ($op) = @_;
-        my $file = "$ENV{NODE_TMP}/die-at";
         $op->{prepare}->();
         fault('reset', @{ $op->{faults} // [] });
-        spew($file, POINTS_MAX * 10 . "\n");
+        my $file = die_at(POINTS_MAX * 10);
         $op->{begin}->()->(0);
         my $calls = POINTS_MAX * 10 - slurp($file);
         unlink $file;

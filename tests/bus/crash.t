@@ -6,7 +6,7 @@ use strict;
 use warnings;
 
 use FindBin;
-use lib "$FindBin::Bin/../bus";
+use lib $FindBin::Bin;
 
 use Test::More;
 
