@@ -16,7 +16,7 @@ our @EXPORT = qw(chosen tried begin_start finish_start in_time crash_points memo
 use constant { SECONDS => 5, POINTS_MAX => 200 };
 
 # SWEEP_EVERY=1 tries all points; a larger number N every Nth, so that each kind of instant has its share.
-my $EVERY = $ENV{SWEEP_EVERY} || 29;
+my $EVERY = $ENV{SWEEP_EVERY} || 37;
 my ($met, $tried) = (0, 0);
 
 sub chosen { return $met++ % $EVERY == 0 && ++$tried }
