@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Whoever only asks changes nothing, however often.
+# Scenario A14: whoever only asks changes nothing, however often.
 use strict;
 use warnings;
 
@@ -43,18 +43,18 @@ for my $name (sort keys %calls) {
                 my $reply = $bus->call(@{ $calls{$name} });
                 $same = 0 if ($reply->{error} // '') ne ($first->{error} // '') || $name !~ /^List/ && $reply->{body}[0] ne $first->{body}[0];
         }
-        ok($same, "$name " . TIMES . ' times gives the same answer each time');
-        is($first->{error}, $name eq 'Plan of the impossible' ? 'org.passthroughd1.Error.Insufficient' : undef, '... which is the right one');
-        nothing_written('... and writes nothing to the node');
-        same_state($state, '... nor to the state directory', times => 1);
+        ok($same, "A14: $name " . TIMES . ' times gives the same answer each time');
+        is($first->{error}, $name eq 'Plan of the impossible' ? 'org.passthroughd1.Error.Insufficient' : undef, 'A14: ... which is the right one');
+        nothing_written('A14: ... and writes nothing to the node');
+        same_state($state, 'A14: ... nor to the state directory', times => 1);
 }
 
 for my $command (['list'], ['list', '--all'], ['show', 'guest'], ['explain', '0000:82:00.0'], ['plan', 'gpu=1'], ['allocations'], ['xml', 'guest'], ['history', '0000:82:00.0']) {
         my ($status, undef, $err) = ctl(@$command);
-        is($status, 0, "passthroughctl @$command") or diag($err);
+        is($status, 0, "A14: passthroughctl @$command") or diag($err);
 }
-nothing_written('passthroughctl writes nothing to the node');
-same_state($state, 'nor to the state directory', times => 1);
+nothing_written('A14: passthroughctl writes nothing to the node');
+same_state($state, 'A14: nor to the state directory', times => 1);
 same_tree($tree, 'the node is as before');
 is_deeply([$bus->signal_names()], [], 'and nobody was told of a change');
 

@@ -144,4 +144,43 @@ set_vfs($_, 0) for @pfs;
 fault('write ' . path($_) . '/sriov_drivers_autoprobe 1') for @pfs;
 same_tree($bare, 'E11: the tree is that of the start');
 
+# ---- A7: eight VFs, one of which a guest has that we did not start
+
+my $pf = '0000:34:00.0'; # whose VFs never were anybody
+fault('reset');
+start_with("[Pool vf]\nMatch=type=vf pf=$pf\nVirtualFunctions=8\nBind=start\n");
+my @vfs = vfs($pf);
+is(scalar @vfs, 8, 'A7: eight VFs from start');
+
+# Each is told who it is before it is bound.
+sub identified_first {
+        my (%identified, @early);
+        for (write_log()) {
+                $identified{$1} = 1 if m{/vf-netlink/(\d+)/port_guid \S+ -> OK$};
+                push @early, $_ if m{drivers_probe (\S+) -> OK$} && grep { $vfs[$_] eq $1 && !$identified{$_} } 0 .. $#vfs;
+        }
+        return (scalar keys %identified, @early);
+}
+
+is_deeply([identified_first()], [8], 'A7: each had its GUIDs before');
+is_deeply([map { driver_of($_) } @vfs], [('vfio-pci') x 8], 'A7: bound');
+my $eight = tree();
+
+sub change { my ($count) = @_; my $reply = $bus->call('SetVirtualFunctions', 'su', $pf, $count); return $reply->{error} ? ($reply->{error}, $reply->{body}[0]) : $bus->result($reply->{body}[0]) }
+
+fault('set proc/4711/comm qemu-kvm', 'set proc/4711/cgroup 0::/machine.slice/qemu-other.scope', 'link proc/4711/fd/12 /dev/vfio/' . device($bus, $vfs[3])->{iommu_group}, 'reset');
+my ($error, $sentence) = change(4);
+like($error, qr/\.Unavailable$/, 'A7: another number is refused');
+like($sentence, qr/^\Q$vfs[3]\E, a VF of \Q$pf\E, is in use by process 4711 \(qemu-kvm, qemu-other\.scope\)\./, 'A7: with the process');
+nothing_written('A7: nothing is written');
+fault('remove proc/4711');
+is(change(4), 'done', 'A7: it ends, and the same call succeeds');
+ok(wait_until(sub { 4 == grep { driver_of($_) eq 'vfio-pci' } vfs($pf) }), 'A7: the four are bound');
+fault('reset');
+ok(wait_until(sub { change(8) eq 'done' }), 'A7: and back, when their jobs have ended');
+is(scalar vfs($pf), 8, 'A7: all eight are there when that is said');
+is(slurp("$ENV{NODE_ROOT}/" . path($pf) . '/sriov_drivers_autoprobe'), "0\n", 'A7: the host probes none');
+ok(wait_until(sub { 8 == grep { driver_of($_) eq 'vfio-pci' } @vfs }), 'A7: they are bound');
+same_tree($eight, 'A7: the tree is as at first');
+
 done_testing();
