@@ -3,7 +3,7 @@
 # make                     build passthroughd and passthroughctl in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make demo                the main job on a simulated node
-# make check               all tests
+# make check               all tests; with VALGRIND=1 a few of them, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench               speed, as ratios to a floor and to lspci (root, about two minutes)
@@ -136,7 +136,7 @@ demo: $(PROGRAMS) $(NODESIM) | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) tests/demo
 
 check: tests | $(filter deps,$(MAKECMDGOALS))
-	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) tests/run $(TESTS)
+	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) CHECK_VALGRIND=$(VALGRIND) tests/run $(TESTS)
 
 check-long: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/long/soak.t)

@@ -214,7 +214,7 @@ becomes($held, 'available', 'allocated: it is looked at afterwards');
 
 # ---- one that does not answer at all
 
-start("[Daemon]\nJobTimeoutSec=1\n$pools");
+start("[Daemon]\nJobTimeoutSec=2\n$pools");
 dies($third);
 fault("unkillable-read $path{$gpu}/config");
 ctl('rescan');

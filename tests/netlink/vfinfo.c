@@ -33,14 +33,15 @@ static void read_mac(const Netdev *dev, uint32_t vf, uint8_t ret[static 32]) {
                         ret[i] = (uint8_t) b[i];
 }
 
-static struct ifla_vf_vlan_info read_vlan(const Netdev *dev, uint32_t vf) {
-        struct ifla_vf_vlan_info info = { .vf = vf, .vlan_proto = htons(ETH_P_8021Q) };
+static void read_vlan(const Netdev *dev, uint32_t vf, struct ifla_vf_vlan_info *ret) {
         char text[64], protocol[8] = "";
 
-        if (vf_read(dev, vf, "vlan", text) == 0 && sscanf(text, "%u %u %7s", &info.vlan, &info.qos, protocol) == 3 &&
+        memset(ret, 0, sizeof(*ret)); /* what is between the members goes out as well */
+        ret->vf = vf;
+        ret->vlan_proto = htons(ETH_P_8021Q);
+        if (vf_read(dev, vf, "vlan", text) == 0 && sscanf(text, "%u %u %7s", &ret->vlan, &ret->qos, protocol) == 3 &&
             strcmp(protocol, "802.1ad") == 0)
-                info.vlan_proto = htons(ETH_P_8021AD);
-        return info;
+                ret->vlan_proto = htons(ETH_P_8021AD);
 }
 
 static struct ifla_vf_rate read_rate(const Netdev *dev, uint32_t vf) {
@@ -94,7 +95,7 @@ static int put_vlan_list(Message *m, const struct ifla_vf_vlan_info *info) {
 #define PUT(m, type, ...) attribute_put((m), (type), &(__VA_ARGS__), sizeof(__VA_ARGS__))
 
 static int put_vf(Message *m, const Netdev *dev, uint32_t vf) {
-        const struct ifla_vf_vlan_info info = read_vlan(dev, vf);
+        struct ifla_vf_vlan_info info;
         const struct ifla_vf_rate rate = read_rate(dev, vf);
         struct ifla_vf_mac mac = { .vf = vf };
         struct ifla_vf_broadcast broadcast = {};
@@ -102,6 +103,7 @@ static int put_vf(Message *m, const Netdev *dev, uint32_t vf) {
 
         if (!nest)
                 return -EMSGSIZE;
+        read_vlan(dev, vf, &info);
         read_mac(dev, vf, mac.mac);
         memset(broadcast.broadcast, 0xff, dev->address_size);
         if (PUT(m, IFLA_VF_MAC, mac) < 0 || PUT(m, IFLA_VF_BROADCAST, broadcast) < 0 ||
