@@ -48,7 +48,12 @@ static void print_device(const Inventory *inv, const PciDevice *dev) {
         print_text("path", dev->path);
         if (dev->parent >= 0)
                 printf("  parent %s\n", PCI_ADDRESS_STR(inv->devices[dev->parent].address));
-        printf("  numa %d group %d acs %s\n", dev->numa_node, dev->iommu_group, pci_acs_to_string(dev->acs));
+        printf("  numa %d group %d acs %s", dev->numa_node, dev->iommu_group, pci_acs_to_string(dev->acs));
+        if (dev->acs_can != 0)
+                printf(" %02x/%02x", dev->acs_does, dev->acs_can);
+        if (dev->ats != PCI_ATS_UNKNOWN && !dev->is_bridge)
+                printf(" ats %s", pci_ats_to_string(dev->ats));
+        putchar('\n');
         printf("  driver %s override %s%s\n", dev->driver ? dev->driver : "-",
                !dev->has_override     ? "impossible"
                : dev->driver_override ? dev->driver_override

@@ -34,6 +34,30 @@ typedef enum PciAcs {
 } PciAcs;
 const char *pci_acs_to_string(PciAcs a);
 
+/* Bits of the ACS capability and control registers, by number. */
+typedef enum PciAcsBit {
+        PCI_ACS_BIT_SV, /* source validation */
+        PCI_ACS_BIT_TB, /* translation blocking */
+        PCI_ACS_BIT_RR, /* request redirect */
+        PCI_ACS_BIT_CR, /* completion redirect */
+        PCI_ACS_BIT_UF, /* upstream forwarding */
+        PCI_ACS_BIT_EC, /* egress control */
+        PCI_ACS_BIT_DT, /* direct translated peer-to-peer */
+        _PCI_ACS_BIT_MAX,
+} PciAcsBit;
+const char *pci_acs_bit_to_string(PciAcsBit b);
+#define PCI_ACS_BIT(bit) (1U << (bit))
+
+/* Address Translation Services of a GPU or NIC. */
+typedef enum PciAts {
+        PCI_ATS_UNKNOWN, /* config space was not read that far */
+        PCI_ATS_NONE,    /* no capability: what a NIC's firmware can be set to */
+        PCI_ATS_OFF,
+        PCI_ATS_ON,
+        _PCI_ATS_MAX,
+} PciAts;
+const char *pci_ats_to_string(PciAts a);
+
 typedef struct PciDevice {
         PciAddress address;
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
@@ -67,6 +91,8 @@ typedef struct PciDevice {
         char *power_state;
         uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
         PciAcs acs;
+        uint16_t acs_can, acs_does; /* PCI_ACS_BIT()s of capability and control; 0 when acs is unknown or clean */
+        PciAts ats;
         char *critical; /* why the host cannot do without it, a chain; NULL when it can. host/critical.h */
         char *console;  /* why the host's console is on it, a chain; NULL when it is not. host/critical.h */
         char *fault;    /* attributes that could not be read or made no sense, a sentence; NULL when all did */

@@ -14,3 +14,8 @@ json_object *json_hex(unsigned value, int digits);
 /* NULL where nothing is known. */
 json_object *json_link(const HealthLink *l);
 json_object *json_errors(const HealthErrors *e);
+/* Names of PCI_ACS_BIT()s that are set; NULL where acs says that there are none to know. */
+json_object *json_acs_bits(const PciDevice *dev, uint16_t bits);
+json_object *json_ats(const PciDevice *dev);
+/* What the way between two functions allows; asks: see core/peerpath.h. */
+json_object *json_peer_path(const Inventory *inv, const PciDevice *asks, const PciDevice *other);

@@ -30,6 +30,7 @@ json_object *json_refusal(const Refusal *r);
 char *json_describe(const PlanContext *c, const char *version);
 /* The node as a tree, for people: NUMA nodes, devices below bridges, distances of GPUs and NICs up to so many. */
 #define TOPOLOGY_MATRIX_MAX 512U
+#define TOPOLOGY_PAIRS_MAX  1024U
 json_object *json_topology(const PlanContext *c);
 
 /* The text, one line without a newline, or indented. Caller frees; NULL when out of memory. */

@@ -15,6 +15,8 @@ DEFINE_CLEANUP(PciConf *, pciconf_free)
 typedef struct PciConfFacts {
         bool is_bridge; /* header type 1 or 2 */
         PciAcs acs;     /* PCI_ACS_UNKNOWN when less than the capabilities can be read, as without privilege */
+        uint16_t acs_can, acs_does; /* 0 where nothing depends on them */
+        PciAts ats;                 /* PCI_ATS_UNKNOWN as acs */
 } PciConfFacts;
 
 /* -EIO when not even the header can be read. */

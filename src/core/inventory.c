@@ -28,6 +28,20 @@ static const char *const pci_acs_table[_PCI_ACS_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(pci_acs, PciAcs, _PCI_ACS_MAX)
 
+static const char *const pci_acs_bit_table[_PCI_ACS_BIT_MAX] = {
+        [PCI_ACS_BIT_SV] = "SV", [PCI_ACS_BIT_TB] = "TB", [PCI_ACS_BIT_RR] = "RR", [PCI_ACS_BIT_CR] = "CR",
+        [PCI_ACS_BIT_UF] = "UF", [PCI_ACS_BIT_EC] = "EC", [PCI_ACS_BIT_DT] = "DT",
+};
+DEFINE_STRING_TABLE_TO_STRING(pci_acs_bit, PciAcsBit, _PCI_ACS_BIT_MAX)
+
+static const char *const pci_ats_table[_PCI_ATS_MAX] = {
+        [PCI_ATS_UNKNOWN] = "unknown",
+        [PCI_ATS_NONE] = "none",
+        [PCI_ATS_OFF] = "off",
+        [PCI_ATS_ON] = "on",
+};
+DEFINE_STRING_TABLE_TO_STRING(pci_ats, PciAts, _PCI_ATS_MAX)
+
 static void pci_device_done(PciDevice *dev) {
         free(dev->name);
         free(dev->path);

@@ -177,6 +177,9 @@ json_object *json_plan(const PlanContext *c, const Plan *p) {
                 json_object_object_add(pair, "gpu", json_address(p->pairs[i].gpu));
                 json_object_object_add(pair, "nic", json_address(p->pairs[i].nic));
                 json_object_object_add(pair, "distance", json_string_or_null(distance_to_string(p->pairs[i].distance)));
+                json_object_object_add(pair, "path",
+                                       json_peer_path(c->inventory, inventory_find(c->inventory, p->pairs[i].nic),
+                                                      inventory_find(c->inventory, p->pairs[i].gpu)));
                 (void) json_object_array_add(pairs, pair);
         }
         json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));

@@ -100,6 +100,9 @@ static json_object *json_place(const PlanContext *c, const Tree *t, const PciDev
         json_object_object_add(o, "name", json_string_or_null(dev->name));
         json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
         json_object_object_add(o, "driver", json_string_or_null(dev->driver));
+        json_object_object_add(o, "acs_capability", json_acs_bits(dev, dev->acs_can));
+        json_object_object_add(o, "acs_control", json_acs_bits(dev, dev->acs_does));
+        json_object_object_add(o, "ats", json_ats(dev));
         json_object_object_add(o, "pool", json_string_or_null(pool ? pool->name : NULL));
         json_object_object_add(o, "state", json_string_or_null(device_state_to_string(device_state(c, dev, NULL))));
         json_object_object_add(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
@@ -109,7 +112,8 @@ static json_object *json_place(const PlanContext *c, const Tree *t, const PciDev
 /* Of what an allocation has and the node has not any more, only what was written down is known. */
 static json_object *json_lost(const Claim *claim) {
         static const char *const unknown[] = {
-                "root", "above", "kind", "type", "class", "name", "numa_node", "driver"
+                "root",      "above",  "kind",           "type",        "class", "name",
+                "numa_node", "driver", "acs_capability", "acs_control", "ats",
         };
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         json_object *o = json_object_new_object();
@@ -254,6 +258,41 @@ static json_object *json_distances(const Locality *l, const uint32_t *members, s
         return rows;
 }
 
+static json_object *json_near_pair(const PlanContext *c, const PciDevice *gpu, const PciDevice *peer, Distance d) {
+        json_object *o = json_object_new_object();
+        bool nic = pci_device_is_nic(peer);
+
+        json_object_object_add(o, "gpu", json_address(gpu->address));
+        json_object_object_add(o, "peer", json_address(peer->address));
+        json_object_object_add(o, "distance", json_string_or_null(distance_to_string(d)));
+        json_object_object_add(o, "path", json_peer_path(c->inventory, nic ? peer : gpu, nic ? gpu : peer));
+        return o;
+}
+
+/* GPUs with what is below the same root port: where a way that is not by the root complex exists, it is said whether it
+ * is taken. NULL when there are too many. */
+static json_object *json_near_pairs(const PlanContext *c, const uint32_t *members, size_t n) {
+        json_object *pairs = json_object_new_array();
+        size_t found = 0;
+
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = i + 1; j < n; j++) {
+                        const PciDevice *a = &c->inventory->devices[members[i]],
+                                        *b = &c->inventory->devices[members[j]];
+                        Distance d = place_distance(&c->locality->places[members[i]], &c->locality->places[members[j]]);
+
+                        /* GPUs come first. */
+                        if (d > DISTANCE_PXB || !pci_device_is_gpu(a))
+                                continue;
+                        if (found++ == TOPOLOGY_PAIRS_MAX) {
+                                (void) json_object_put(pairs);
+                                return NULL;
+                        }
+                        (void) json_object_array_add(pairs, json_near_pair(c, a, b, d));
+                }
+        return pairs;
+}
+
 static json_object *json_matrix(const PlanContext *c) {
         json_object *o, *devices;
         uint32_t members[TOPOLOGY_MATRIX_MAX];
@@ -267,6 +306,7 @@ static json_object *json_matrix(const PlanContext *c) {
                 (void) json_object_array_add(devices, json_address(c->inventory->devices[members[i]].address));
         json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "distances", json_distances(c->locality, members, n));
+        json_object_object_add(o, "pairs", json_near_pairs(c, members, n));
         return o;
 }
 

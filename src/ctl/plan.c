@@ -2,10 +2,24 @@
 /* passthroughctl plan: what allocate would choose, and what it would do. */
 #include <stdio.h>
 
+#include "ctl/peerpath.h"
 #include "ctl/reply.h"
 #include "ctl/request.h"
 #include "ctl/verbs.h"
 #include "ctl/view.h"
+
+static void print_path(json_object *pair) {
+        json_object *path = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        if (!json_object_object_get_ex(pair, "path", &path) || !path)
+                return;
+        text = peer_path_text(path);
+        if (text)
+                view_field("", "  path: %s", text);
+        if (reply_text(path, "setting"))
+                view_field("", "  setting: %s", reply_text(path, "setting"));
+}
 
 static void print_plan(json_object *plan) {
         view_allocation(plan);
@@ -13,6 +27,7 @@ static void print_plan(json_object *plan) {
                 json_object *pair = reply_element(plan, "pairs", i);
                 view_field(i ? "" : "Distances", "%s to %s: %s", reply_cell(pair, "gpu"), reply_cell(pair, "nic"),
                            reply_cell(pair, "distance"));
+                print_path(pair);
         }
         for (size_t i = 0; i < reply_length(plan, "steps"); i++)
                 view_field(i ? "" : "Steps", "%zu. %s", i + 1, json_object_get_string(reply_element(plan, "steps", i)));

@@ -16,6 +16,7 @@
 
 /* What isolation takes. */
 #define ACS_REQUIRED (PCI_ACS_CAP_VALID | PCI_ACS_CAP_REQ_RED | PCI_ACS_CAP_CMPLT_RED | PCI_ACS_CAP_FORWARD)
+#define ACS_BITS     ((1U << _PCI_ACS_BIT_MAX) - 1)
 
 struct PciConf {
         struct pci_access *access;
@@ -109,27 +110,35 @@ static int read_config(struct pci_dev *dev, uint8_t *config) {
         return 0;
 }
 
-static PciAcs acs_of_capability(struct pci_dev *dev) {
-        const struct pci_cap *cap;
+/* Whether what is behind the first 256 bytes can be read. */
+static bool is_extended(struct pci_dev *dev, int size) {
         uint8_t header[4];
+
+        return size >= CONFIG_PCI_SIZE && pci_read_block(dev, CONFIG_PCI_SIZE, header, sizeof(header));
+}
+
+static PciAcs acs_of_capability(struct pci_dev *dev, PciConfFacts *facts) {
+        const struct pci_cap *cap;
         uint16_t can, does;
 
-        if (!pci_read_block(dev, CONFIG_PCI_SIZE, header, sizeof(header)))
+        if (!is_extended(dev, CONFIG_PCI_SIZE))
                 return PCI_ACS_UNKNOWN;
         cap = pci_find_cap(dev, PCI_EXT_CAP_ID_ACS, PCI_CAP_EXTENDED);
         if (!cap)
                 return PCI_ACS_OPEN;
         can = pci_read_word(dev, (int) cap->addr + PCI_ACS_CAP);
         does = pci_read_word(dev, (int) cap->addr + PCI_ACS_CTRL);
+        facts->acs_can = can & ACS_BITS;
+        facts->acs_does = does & can & ACS_BITS;
         /* As the kernel has it: what the port cannot control needs no control. */
         return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
 }
 
 /* The kernel's pci_acs_enabled(), so that its groups and our answer agree. */
-static PciAcs acs_of(struct pci_dev *dev, int size, bool bridge, bool multifunction) {
+static PciAcs acs_of(struct pci_dev *dev, int size, bool multifunction, PciConfFacts *facts) {
         const struct pci_cap *express;
 
-        if (!bridge && !multifunction)
+        if (!facts->is_bridge && !multifunction)
                 return PCI_ACS_CLEAN;
         if (size < CONFIG_PCI_SIZE)
                 return PCI_ACS_UNKNOWN;
@@ -140,15 +149,26 @@ static PciAcs acs_of(struct pci_dev *dev, int size, bool bridge, bool multifunct
         switch ((pci_read_word(dev, (int) express->addr + PCI_EXP_FLAGS) & PCI_EXP_FLAGS_TYPE) >> 4) {
         case PCI_EXP_TYPE_ROOT_PORT:
         case PCI_EXP_TYPE_DOWNSTREAM:
-                return acs_of_capability(dev);
+                return acs_of_capability(dev, facts);
         case PCI_EXP_TYPE_UPSTREAM:
         case PCI_EXP_TYPE_ENDPOINT:
         case PCI_EXP_TYPE_LEG_END:
         case PCI_EXP_TYPE_ROOT_INT_EP:
-                return multifunction ? acs_of_capability(dev) : PCI_ACS_CLEAN;
+                return multifunction ? acs_of_capability(dev, facts) : PCI_ACS_CLEAN;
         default:
                 return PCI_ACS_OPEN;
         }
+}
+
+static PciAts ats_of(struct pci_dev *dev, int size) {
+        const struct pci_cap *cap;
+
+        if (!is_extended(dev, size))
+                return PCI_ATS_UNKNOWN;
+        cap = pci_find_cap(dev, PCI_EXT_CAP_ID_ATS, PCI_CAP_EXTENDED);
+        if (!cap)
+                return PCI_ATS_NONE;
+        return pci_read_word(dev, (int) cap->addr + PCI_ATS_CTRL) & PCI_ATS_CTRL_ENABLE ? PCI_ATS_ON : PCI_ATS_OFF;
 }
 
 static int call_read(void *data) {
@@ -164,7 +184,8 @@ static int call_read(void *data) {
         pci_setup_cache(dev, call->config, size);
         type = call->config[PCI_HEADER_TYPE];
         call->facts.is_bridge = (type & 0x7f) == PCI_HEADER_TYPE_BRIDGE || (type & 0x7f) == PCI_HEADER_TYPE_CARDBUS;
-        call->facts.acs = acs_of(dev, size, call->facts.is_bridge, (type & 0x80) || a.function > 0);
+        call->facts.acs = acs_of(dev, size, (type & 0x80) || a.function > 0, &call->facts);
+        call->facts.ats = call->facts.is_bridge ? PCI_ATS_UNKNOWN : ats_of(dev, size);
         pci_free_dev(dev);
         return 0;
 }

@@ -53,27 +53,40 @@ static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
 }
 
+/* What may talk to a peer. Not VFs, there are too many: what their PF has is told instead. */
+static bool may_have_ats(const PciDevice *dev) {
+        return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev));
+}
+
 /*
- * Header type and ACS. Config space is read where it can make a difference: bridges, what may be one (class 06 beyond
- * host, ISA, EISA and MCA bridges), and functions that share a slot. The rest isolates by definition.
+ * Header type, ACS and ATS. Config space is read where it can make a difference: bridges, what may be one (class 06
+ * beyond host, ISA, EISA and MCA bridges), functions that share a slot, and GPUs and NICs for their ATS. The rest
+ * isolates by definition.
  */
 static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciDevice *dev) {
         PciConfFacts facts = { .acs = PCI_ACS_UNKNOWN };
-        bool may_bridge;
+        bool may_bridge, clean;
 
         dev->is_bridge = class_is_bridge(dev) || device_dir_has(d, ATTRIBUTE_SECONDARY_BUS_NUMBER);
         may_bridge = dev->is_bridge || (dev->class >> 16 == 0x06 && (dev->class >> 8 & 0xff) >= 0x04);
-        if (dev->type == PCI_TYPE_VF || (!may_bridge && !shares_slot)) {
+        clean = dev->type == PCI_TYPE_VF || (!may_bridge && !shares_slot);
+        if (clean)
                 dev->acs = PCI_ACS_CLEAN;
+        if (clean && !may_have_ats(dev))
                 return 0;
-        }
         /* Reading would wake it up. */
         if (!s->conf || !device_dir_has(d, ATTRIBUTE_CONFIG) || streq_ptr(dev->power_state, "D3cold"))
                 return 0;
         if (pciconf_read(s->conf, dev->address, &facts) < 0)
-                return pci_device_add_fault(dev, "config cannot be read");
+                /* Nothing is decided by ATS: not to know it is no fault. */
+                return clean ? 0 : pci_device_add_fault(dev, "config cannot be read");
+        dev->ats = facts.ats;
+        if (clean)
+                return 0;
         dev->is_bridge = dev->is_bridge || facts.is_bridge;
         dev->acs = facts.acs;
+        dev->acs_can = facts.acs_can;
+        dev->acs_does = facts.acs_does;
         return 0;
 }
 

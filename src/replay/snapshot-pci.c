@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <pci/header.h>
 
-#include "core/pciaddr.h"
+#include "core/inventory.h"
 #include "replay/snapshot.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -115,8 +115,8 @@ static int record_config(Recorder *r, int fd, const char *path) {
         return record_bytes(r, full, (const char *) config, (size_t) n);
 }
 
-/* Where a scan reads config space: bridges, what may be one, and functions that share a slot, but no VF and nothing
- * that reading would wake. */
+/* Where a scan reads config space: bridges, what may be one, functions that share a slot, GPUs and NICs, but no VF and
+ * nothing that reading would wake. */
 static bool wants_config(int fd, bool bridge, bool shares_slot) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         uint64_t class = 0;
@@ -127,7 +127,9 @@ static bool wants_config(int fd, bool bridge, bool shares_slot) {
                 return false;
         if (sysfs_read_at(fd, "class", buf, sizeof(buf)) > 0)
                 (void) parse_hex(buf, 0xffffff, &class);
-        return bridge || shares_slot || (class >> 16 == 0x06 && (class >> 8 & 0xff) >= 0x04);
+        return bridge || shares_slot || (class >> 16 == 0x06 && (class >> 8 & 0xff) >= 0x04) ||
+               pci_device_is_gpu(&(PciDevice){ .class = (uint32_t) class }) ||
+               pci_device_is_nic(&(PciDevice){ .class = (uint32_t) class });
 }
 
 /* One that is no link is damage, and recorded as well. */

@@ -224,6 +224,34 @@ static void test_matrix(void **state) {
         assert_member(matrix, "distances", "[[\"X\",\"SYS\",\"PIX\"],[\"SYS\",\"X\",\"SYS\"],[\"PIX\",\"SYS\",\"X\"]]");
 }
 
+/* Of GPUs and what is below the same root port, ACS and ATS are told, as of each device. */
+static void test_paths(void **state) {
+        _cleanup_node_ TestNode *t = make_node(POOLS);
+        _cleanup_json_ json_object *topology = NULL;
+        json_object *pairs, *path;
+        PciAddress port;
+        PciDevice *dev;
+
+        assert_int_equal(pci_address_parse("0000:12:00.0", &port), 0);
+        dev = t->inventory->devices + inventory_device_index(t->inventory, inventory_find(t->inventory, port));
+        dev->acs = PCI_ACS_OPEN;
+        dev->acs_can = PCI_ACS_BIT(PCI_ACS_BIT_SV) | PCI_ACS_BIT(PCI_ACS_BIT_RR);
+        dev->acs_does = PCI_ACS_BIT(PCI_ACS_BIT_RR);
+        topology = json_topology(&t->context);
+        assert_member(find_device(topology, "0000:12:00.0"), "acs_capability", "[\"SV\",\"RR\"]");
+        assert_member(find_device(topology, "0000:12:00.0"), "acs_control", "[\"RR\"]");
+        assert_member(find_device(topology, "0000:13:00.0"), "acs_control", "null");
+        assert_member(find_device(topology, "0000:13:00.0"), "ats", "null");
+        pairs = member_of(member_of(topology, "matrix"), "pairs");
+        assert_int_equal(json_object_array_length(pairs), 1);
+        assert_member(json_object_array_get_idx(pairs, 0), "gpu", "\"0000:13:00.0\"");
+        assert_member(json_object_array_get_idx(pairs, 0), "peer", "\"0000:14:00.0\"");
+        assert_member(json_object_array_get_idx(pairs, 0), "distance", "\"PIX\"");
+        path = member_of(json_object_array_get_idx(pairs, 0), "path");
+        assert_member(path, "peer_to_peer", "\"redirected\"");
+        assert_member(path, "ats", "{\"0000:14:00.0\":null,\"0000:13:00.0\":null}");
+}
+
 /* Above the limit there is none, at the limit there is. */
 static void test_matrix_limit(void **state) {
         for (unsigned n = TOPOLOGY_MATRIX_MAX; n <= TOPOLOGY_MATRIX_MAX + 1; n++) {
@@ -242,8 +270,11 @@ static void test_matrix_limit(void **state) {
                 topology = json_topology(&t->context);
                 matrix = member_of(topology, "matrix");
                 assert_int_equal(matrix != NULL, n <= TOPOLOGY_MATRIX_MAX);
-                if (matrix)
+                if (matrix) {
+                        /* Eight to a slot. */
+                        assert_member(matrix, "pairs", "null");
                         assert_int_equal(json_object_array_length(member_of(matrix, "distances")), n);
+                }
         }
 }
 
@@ -270,9 +301,10 @@ static void test_missing(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_order),    cmocka_unit_test(test_places),       cmocka_unit_test(test_roots),
-                cmocka_unit_test(test_stray_vf), cmocka_unit_test(test_node),         cmocka_unit_test(test_memory),
-                cmocka_unit_test(test_matrix),   cmocka_unit_test(test_matrix_limit), cmocka_unit_test(test_missing),
+                cmocka_unit_test(test_order),    cmocka_unit_test(test_places), cmocka_unit_test(test_roots),
+                cmocka_unit_test(test_stray_vf), cmocka_unit_test(test_node),   cmocka_unit_test(test_memory),
+                cmocka_unit_test(test_matrix),   cmocka_unit_test(test_paths),  cmocka_unit_test(test_matrix_limit),
+                cmocka_unit_test(test_missing),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,10 @@ static void test_acs_of_ports(void **state) {
                 assert_int_equal(find(f, "0000:00:01.0")->acs, cases[i].acs);
         }
         assert_fault(find(f, "0000:00:01.0"), "config");
+        write_port(f, "0000:00:01.0", 4, 0x5d, 4096);
+        scan(f);
+        assert_int_equal(find(f, "0000:00:01.0")->acs_can, 0x1f);
+        assert_int_equal(find(f, "0000:00:01.0")->acs_does, 0x1d); /* not what it cannot do */
         write_port(f, "0000:00:01.0", 4, 0x1d, 4096);
         tree_attribute(f->root, "0000:00:01.0", "power_state", "D3cold"); /* then reading would wake it */
         scan(f);
@@ -73,11 +77,57 @@ static void test_acs_of_multifunction_devices(void **state) {
         assert_int_equal(find(f, "0000:01:00.1")->acs, PCI_ACS_UNKNOWN);
 }
 
+/* A NIC with the given first extended capability. */
+static void write_nic(const Fixture *f, char capability, char control, size_t size) {
+        uint8_t config[4096] = { 0 };
+
+        PUT(config, 0x00, "\x15\xb3\x21\x10\x06\x04\x10\x00\x00\x00\x00\x02\x10\x00\x00");
+        PUT(config, 0x34, "\x60");
+        PUT(config, 0x60, "\x10\x00\x02\x00");
+        config[0x100] = (uint8_t) capability;
+        config[0x102] = 1;
+        config[0x107] = (uint8_t) control;
+        tree_bytes(f->root, "sys/bus/pci/devices/0000:01:00.0/config", config, size);
+}
+
+static void test_ats_of_a_nic(void **state) {
+        static const struct {
+                char capability, control;
+                size_t size;
+                PciAts ats;
+        } cases[] = {
+                { 0x0f, (char) 0x80, 4096, PCI_ATS_ON },
+                { 0x0f, 0x00, 4096, PCI_ATS_OFF },
+                { 0x01, (char) 0x80, 4096, PCI_ATS_NONE },
+                { 0x0f, (char) 0x80, 256, PCI_ATS_UNKNOWN }, /* that far it cannot be read */
+                { 0x0f, (char) 0x80, 64, PCI_ATS_UNKNOWN },
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                write_nic(f, cases[i].capability, cases[i].control, cases[i].size);
+                scan(f);
+                assert_int_equal(find(f, "0000:01:00.0")->ats, cases[i].ats);
+                assert_int_equal(find(f, "0000:01:00.0")->acs, PCI_ACS_CLEAN);
+                assert_null(find(f, "0000:01:00.0")->fault);
+        }
+        /* Nothing is decided by it: not to know it is no fault. */
+        write_nic(f, 0x0f, 0, 10);
+        scan(f);
+        assert_int_equal(find(f, "0000:01:00.0")->ats, PCI_ATS_UNKNOWN);
+        assert_null(find(f, "0000:01:00.0")->fault);
+        write_nic(f, 0x0f, 0, 4096);
+        tree_attribute(f->root, "0000:01:00.0", "power_state", "D3cold"); /* then reading would wake it */
+        scan(f);
+        assert_int_equal(find(f, "0000:01:00.0")->ats, PCI_ATS_UNKNOWN);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_acs_of_ports),
                 TEST(test_acs_of_multifunction_devices),
+                TEST(test_ats_of_a_nic),
 #undef TEST
         };
 
