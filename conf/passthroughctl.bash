@@ -33,7 +33,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --pool | --generation | --template | --node | --config | --lines) ((i++)) ;;
+        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --pool | --generation | --template | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -43,7 +43,7 @@ _passthroughctl() {
     --numa) words='required preferred socket legacy' ;;
     --proximity) words='switch root-complex node any' ;;
     --pool) words=$(_passthroughctl_column 2 list) ;;
-    --template | --config) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
+    --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
     --cpus | --memory | --page-size | --cells | --generation | --lines) return ;;

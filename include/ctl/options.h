@@ -34,6 +34,7 @@ typedef enum Option {
         OPTION_TEMPLATE,
         OPTION_NO_WAIT,
         OPTION_MATRIX,
+        OPTION_SVG,
         OPTION_IDENTITIES,
         OPTION_LINES,
         OPTION_CLEAR,

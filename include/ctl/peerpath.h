@@ -5,6 +5,7 @@
 
 #include "ctl/reply.h"
 
-/* path: as in a pair of a plan. "peer-to-peer redirected by ACS at 0000:12:00.0 (RR CR)". The caller frees; NULL when
- * out of memory. */
-char *peer_path_text(json_object *path);
+/* path: as in a pair of a plan. "peer-to-peer redirected by ACS at 0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR
+ * UF); ATS of 0000:14:00.0 off; ATS of 0000:13:00.0 none"; brief: without what ports do, and only ATS of who asks. The
+ * caller frees; NULL when out of memory. */
+char *peer_path_text(json_object *path, bool brief);

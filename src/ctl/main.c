@@ -25,7 +25,7 @@ static const Verb verbs[] = {
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE, "Show all about a device or an allocation" },
         { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is on offer, and why not" },
-        { "topology", verb_topology, "", 0, 0, BIT(OPTION_MATRIX) | BIT(OPTION_ALL) | OPTIONS_NODE,
+        { "topology", verb_topology, "", 0, 0, BIT(OPTION_MATRIX) | BIT(OPTION_SVG) | BIT(OPTION_ALL) | OPTIONS_NODE,
           "Draw NUMA nodes, switches, devices and who has them" },
         { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, OPTIONS_REQUEST | OPTIONS_NODE,
           "Show what allocate would choose" },

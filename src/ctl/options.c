@@ -50,6 +50,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in, - for stdin" },
         [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Leave the hardware work to run by itself" },
         [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "How far GPUs and NICs are apart" },
+        [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Draw it as a picture into a file, - for stdout" },
         [OPTION_IDENTITIES] = { "--identities", 0, OPTION_TYPE_FLAG, NULL, 0,
                                 "Serial numbers, MACs, names as they are" },
         [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", BUS_HISTORY_MAX, "Only the last N, at most 1000" },

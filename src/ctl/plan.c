@@ -14,7 +14,7 @@ static void print_path(json_object *pair) {
 
         if (!json_object_object_get_ex(pair, "path", &path) || !path)
                 return;
-        text = peer_path_text(path);
+        text = peer_path_text(path, false);
         if (text)
                 view_field("", "  path: %s", text);
         if (reply_text(path, "setting"))

@@ -4,28 +4,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "ctl/peerpath.h"
 #include "ctl/report.h"
 #include "ctl/topology.h"
 #include "util/strings.h"
 
 #define WORD_WIDTH 4U /* "NODE" */
 
-/* One device of the matrix. VFs stand where their PF does. */
-typedef struct Member {
-        const Item *item;
-        size_t at;                     /* row and column in the document */
-        size_t n_vfs, available;       /* VFs in pools */
-        const char *pool, *allocation; /* its own, or the first of its VFs' */
-        char label[16];                /* "GPU0" */
-} Member;
+const DistanceWord distance_words[DISTANCE_WORDS] = {
+        { "X", "the device itself" },
+        { "PIX", "at most one PCIe switch between them" },
+        { "PXB", "several switches below one root port" },
+        { "PHB", "one host bridge, by way of the CPU" },
+        { "NODE", "different host bridges of one NUMA node" },
+        { "SYS", "different NUMA nodes, or it is not known which" },
+};
 
-typedef struct Members {
-        Member *all;
-        size_t n, left_out;
-        size_t label_width;
-} Members;
-
-static void members_done(Members *m) {
+void members_done(Members *m) {
         free(m->all);
 }
 
@@ -56,7 +51,6 @@ static void look_at(Member *m, const Items *items) {
         }
 }
 
-/* Those that are or have something in a pool; all where nothing is in a pool. */
 static void leave_out(Members *m) {
         size_t n = 0;
 
@@ -72,7 +66,7 @@ static void leave_out(Members *m) {
         m->n = n;
 }
 
-static int members_init(Members *m, const Items *items, json_object *matrix, bool all) {
+int members_init(Members *m, const Items *items, json_object *matrix, bool all) {
         size_t n = reply_length(matrix, "devices"), numbers[2] = { 0 };
 
         *m = (Members){ .all = calloc(n + 1, sizeof(Member)) };
@@ -99,13 +93,41 @@ static int members_init(Members *m, const Items *items, json_object *matrix, boo
         return 0;
 }
 
-static const char *distance_of(json_object *matrix, const Member *a, const Member *b) {
+const Member *members_find(const Members *m, const char *address) {
+        for (size_t i = 0; i < m->n; i++)
+                if (streq(m->all[i].item->address, address))
+                        return &m->all[i];
+        return NULL;
+}
+
+const char *matrix_distance(json_object *matrix, const Member *a, const Member *b) {
         json_object *row = reply_element(matrix, "distances", a->at);
         const char *word = json_object_is_type(row, json_type_array)
                                    ? json_object_get_string(json_object_array_get_idx(row, b->at))
                                    : NULL;
 
         return word && strlen(word) <= WORD_WIDTH && text_is_clean(word) ? word : "?";
+}
+
+bool pair_is_redirected(json_object *pair) {
+        return pair && streq_ptr(reply_text(member_of(pair, "path"), "peer_to_peer"), "redirected");
+}
+
+int pair_note(const Members *m, json_object *pair, char **ret) {
+        const Member *gpu = members_find(m, reply_cell(pair, "gpu")), *peer = members_find(m, reply_cell(pair, "peer"));
+        const char *access = reply_text(member_of(pair, "path"), "peer_to_peer");
+        _cleanup_free_ char *path = NULL;
+        char *text = NULL;
+        int r;
+
+        *ret = NULL;
+        if (!gpu || !peer || streq_ptr(access, "direct") || streq_ptr(access, "card"))
+                return 0;
+        path = peer_path_text(member_of(pair, "path"), true);
+        r = path ? string_replace(&text, "%s, %s: %s", gpu->label, peer->label, path) : -ENOMEM;
+        if (r >= 0)
+                *ret = text;
+        return r;
 }
 
 static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end) {
@@ -118,7 +140,7 @@ static void print_columns(const Members *m, json_object *matrix, size_t first, s
         for (size_t row = 0; row < m->n; row++) {
                 printf("%-*s", (int) m->label_width, m->all[row].label);
                 for (size_t i = first; i < end; i++)
-                        printf(" %-*s", i + 1 < end ? width : 0, distance_of(matrix, &m->all[row], &m->all[i]));
+                        printf(" %-*s", i + 1 < end ? width : 0, matrix_distance(matrix, &m->all[row], &m->all[i]));
                 putchar('\n');
         }
         putchar('\n');
@@ -157,22 +179,32 @@ static void draw_member(const Member *m, size_t label_width, Grid *g) {
                                                             m->allocation ? m->allocation : "-", name });
 }
 
-static void draw_legend(const Members *m, Grid *g) {
-        static const char *const legend[] = {
-                "X     the device itself",
-                "PIX   at most one PCIe switch between them",
-                "PXB   several switches below one root port",
-                "PHB   one host bridge, by way of the CPU",
-                "NODE  different host bridges of one NUMA node",
-                "SYS   different NUMA nodes, or it is not known which",
-        };
+/* Topology is one thing, what the way allows another. */
+static void draw_notes(const Members *m, json_object *matrix, Grid *g) {
+        bool any = false;
 
+        for (size_t i = 0; i < reply_length(matrix, "pairs"); i++) {
+                _cleanup_free_ char *text = NULL;
+
+                if (pair_note(m, reply_element(matrix, "pairs", i), &text) < 0)
+                        g->failed = true;
+                if (!text)
+                        continue;
+                if (!any)
+                        grid_text(g, TINT_NONE, "", "%s", "");
+                any = true;
+                grid_text(g, TINT_NONE, "", "%s", text);
+        }
+}
+
+static void draw_legend(const Members *m, json_object *matrix, Grid *g) {
         grid_header(g);
         for (size_t i = 0; i < m->n; i++)
                 draw_member(&m->all[i], m->label_width, g);
         grid_text(g, TINT_NONE, "", "%s", "");
-        for (size_t i = 0; i < ELEMENTSOF(legend); i++)
-                grid_text(g, TINT_NONE, "", "%s", legend[i]);
+        for (size_t i = 0; i < DISTANCE_WORDS; i++)
+                grid_text(g, TINT_NONE, "", "%-4s  %s", distance_words[i].word, distance_words[i].meaning);
+        draw_notes(m, matrix, g);
         if (m->left_out > 0) {
                 grid_text(g, TINT_NONE, "", "%s", "");
                 grid_text(g, TINT_NONE, "", "%zu more in no pool: --all shows them.", m->left_out);
@@ -181,7 +213,7 @@ static void draw_legend(const Members *m, Grid *g) {
 
 int matrix_print(const Args *args, json_object *node) {
         _cleanup_items_ Items items = { 0 };
-        _cleanup_(members_done) Members members = { 0 };
+        _cleanup_members_ Members members = { 0 };
         _cleanup_grid_ Grid g;
         json_object *matrix = NULL;
         int r;
@@ -199,7 +231,7 @@ int matrix_print(const Args *args, json_object *node) {
                 return 0;
         }
         print_blocks(&members, matrix, g.width);
-        draw_legend(&members, &g);
+        draw_legend(&members, matrix, &g);
         r = grid_print(&g);
         return r < 0 ? report_errno(args, r, "Cannot print") : 0;
 }

@@ -93,7 +93,7 @@ static void put_below(Item *above, Item *list) {
 }
 
 /* Each after all that is below it, so that what a bridge leads to is known when it is its turn. */
-static void link_section(Items *items, int64_t section, bool all) {
+void items_link(Items *items, int64_t section, bool all) {
         for (size_t i = 0; i < items->n; i++)
                 items->all[i].child = items->all[i].next = NULL;
         for (size_t i = 0; i < items->n_roots; i++)
@@ -234,17 +234,35 @@ static char *vfs_text(const Item *vfs, void (*write)(FILE *f, const Item *vfs)) 
         return NULL;
 }
 
+char *vfs_states(const Item *vfs) {
+        return vfs_text(vfs, write_states);
+}
+
+char *vfs_holders(const Item *vfs) {
+        return vfs_text(vfs, write_holders);
+}
+
+const char *vfs_pool(const Item *vfs) {
+        const char *pool = reply_cell(vfs->device, "pool");
+
+        for (const Item *vf = vfs; vf; vf = vf->next)
+                if (!streq(reply_cell(vf->device, "pool"), pool))
+                        return "several";
+        return pool;
+}
+
+bool item_begins_vfs(const Item *item) {
+        return item->is_vf && item->above && !item->above->is_bridge;
+}
+
 static void draw_vfs(const Item *vfs, const char *lead, Grid *g) {
-        _cleanup_free_ char *states = vfs_text(vfs, write_states), *holders = vfs_text(vfs, write_holders);
-        const char *pool = reply_text(vfs->device, "pool");
-        bool available = false, same = true;
+        _cleanup_free_ char *states = vfs_states(vfs), *holders = vfs_holders(vfs);
+        bool available = false;
         char label[32];
         size_t n = 0;
 
-        for (const Item *vf = vfs; vf; vf = vf->next, n++) {
-                same = same && streq_ptr(reply_text(vf->device, "pool"), pool);
+        for (const Item *vf = vfs; vf; vf = vf->next, n++)
                 available = available || streq_ptr(reply_text(vf->device, "state"), "available");
-        }
         (void) snprintf(label, sizeof(label), "%zu VF%s", n, n == 1 ? "" : "s");
         if (!states || !holders)
                 g->failed = true;
@@ -253,15 +271,16 @@ static void draw_vfs(const Item *vfs, const char *lead, Grid *g) {
                          available           ? TINT_GREEN
                          : holders[0] != '-' ? TINT_YELLOW
                                              : TINT_DIM,
-                         lead,
-                         (const char *const[GRID_COLUMNS]){ label,
-                                                            !same  ? "several"
-                                                            : pool ? pool
-                                                                   : "-",
-                                                            states, holders, "" });
+                         lead, (const char *const[GRID_COLUMNS]){ label, vfs_pool(vfs), states, holders, "" });
 }
 
 static void draw_list(const Item *list, bool all, const char *lead, unsigned depth, Grid *g);
+
+const char *bridge_word(const Item *item) {
+        if (!item->above)
+                return "root port";
+        return item->over_bridges ? "switch" : "bridge";
+}
 
 static void draw_item(const Item *item, bool all, bool last, const char *lead, unsigned depth, Grid *g) {
         _cleanup_free_ char *here = grid_branch(g, lead, last, false), *below = grid_branch(g, lead, last, true);
@@ -271,11 +290,7 @@ static void draw_item(const Item *item, bool all, bool last, const char *lead, u
                 return;
         }
         if (item->is_bridge && !all)
-                grid_text(g, TINT_NONE, here, "%s %s",
-                          !item->above         ? "root port"
-                          : item->over_bridges ? "switch"
-                                               : "bridge",
-                          item->address);
+                grid_text(g, TINT_NONE, here, "%s %s", bridge_word(item), item->address);
         else
                 draw_device(item, here, g);
         if (item->child && depth < DEPTH_MAX)
@@ -284,7 +299,7 @@ static void draw_item(const Item *item, bool all, bool last, const char *lead, u
 
 static void draw_list(const Item *list, bool all, const char *lead, unsigned depth, Grid *g) {
         for (const Item *item = list; item; item = item->next) {
-                if (item->is_vf && item->above && !item->above->is_bridge && !all) {
+                if (item_begins_vfs(item) && !all) {
                         _cleanup_free_ char *here = grid_branch(g, lead, true, false);
 
                         if (here)
@@ -296,8 +311,7 @@ static void draw_list(const Item *list, bool all, const char *lead, unsigned dep
         }
 }
 
-/* "pci0000:10", of whatever is above that. */
-static const char *root_name(const Item *root) {
+const char *root_name(const Item *root) {
         const char *slash = root->address ? strrchr(root->address, '/') : NULL;
 
         return slash ? slash + 1 : root->address ? root->address : "root complex unknown";
@@ -319,7 +333,7 @@ static void draw_root(const Item *root, bool all, Grid *g) {
 void items_draw(Items *items, int64_t section, bool all, Grid *g) {
         bool any = false;
 
-        link_section(items, section, all);
+        items_link(items, section, all);
         for (size_t i = 0; i < items->n_roots; i++) {
                 const Item *root = &items->roots[i];
 

@@ -13,12 +13,7 @@
 #define INDENT      "  "
 #define COUNT_WIDTH 24U
 
-typedef struct Size {
-        char text[COUNT_WIDTH];
-} Size;
-
-/* In GiB, rounded down: there is at least that much. */
-static Size size_round(uint64_t bytes) {
+Size size_round(uint64_t bytes) {
         uint64_t whole = bytes >> 30, tenths = (bytes & ((UINT64_C(1) << 30) - 1)) * 10 >> 30;
         Size s;
 
@@ -29,13 +24,13 @@ static Size size_round(uint64_t bytes) {
         return s;
 }
 
-static uint64_t number_of(json_object *o, const char *key) {
+uint64_t number_of(json_object *o, const char *key) {
         int64_t n;
 
         return reply_number(o, key, &n) && n > 0 ? (uint64_t) n : 0;
 }
 
-static json_object *member_of(json_object *o, const char *key) {
+json_object *member_of(json_object *o, const char *key) {
         json_object *value = NULL;
 
         (void) json_object_object_get_ex(o, key, &value);
@@ -61,12 +56,18 @@ static void draw_cpus(json_object *node, Grid *g) {
 static void draw_hugepages(json_object *node, Grid *g) {
         for (size_t i = 0; i < reply_length(node, "pages"); i++) {
                 json_object *pages = reply_element(node, "pages", i);
+                uint64_t total = number_of(pages, "total"), available = number_of(pages, "free"),
+                         allocated = number_of(pages, "allocated");
+                uint64_t rest = total - MIN(total, available + allocated);
+                char others[COUNT_WIDTH + 24] = "";
 
-                if (number_of(pages, "total") > 0)
-                        grid_text(g, TINT_NONE, INDENT,
-                                  "hugepages %" PRIu64 " of %s: %" PRIu64 " free, %" PRIu64 " allocated",
-                                  number_of(pages, "total"), FORMAT_SIZE(number_of(pages, "size")),
-                                  number_of(pages, "free"), number_of(pages, "allocated"));
+                if (total == 0)
+                        continue;
+                if (rest > 0)
+                        (void) snprintf(others, sizeof(others), ", %" PRIu64 " used by others", rest);
+                grid_text(g, TINT_NONE, INDENT,
+                          "hugepages %" PRIu64 " of %s: %" PRIu64 " free, %" PRIu64 " allocated%s", total,
+                          FORMAT_SIZE(number_of(pages, "size")), available, allocated, others);
         }
 }
 
@@ -111,10 +112,7 @@ typedef struct Offer {
         size_t total, available;
 } Offer;
 
-/* What an agent would look for first: how much of each pool is left here. */
-static void draw_offers(const Items *items, int64_t section, Grid *g) {
-        _cleanup_free_ char *text = NULL;
-        Offer offers[POOLS_MAX];
+static size_t count_offers(const Items *items, int64_t section, Offer offers[static POOLS_MAX]) {
         size_t n = 0;
 
         for (const Item *item = items->all; item < items->all + items->n; item++) {
@@ -130,10 +128,28 @@ static void draw_offers(const Items *items, int64_t section, Grid *g) {
                 offers[i].total++;
                 offers[i].available += streq_ptr(reply_text(item->device, "state"), "available");
         }
+        return n;
+}
+
+int items_offers(const Items *items, int64_t section, char **ret) {
+        _cleanup_free_ char *text = NULL;
+        Offer offers[POOLS_MAX];
+        size_t n = count_offers(items, section, offers);
+
         for (size_t i = 0; i < n; i++)
                 if (string_replace(&text, "%s%s%zu of %zu %s", text ? text : "", i ? ", " : "", offers[i].available,
                                    offers[i].total, offers[i].pool) < 0)
-                        g->failed = true;
+                        return -ENOMEM;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+/* What an agent would look for first: how much of each pool is left here. */
+static void draw_offers(const Items *items, int64_t section, Grid *g) {
+        _cleanup_free_ char *text = NULL;
+
+        if (items_offers(items, section, &text) < 0)
+                g->failed = true;
         if (text)
                 grid_text(g, TINT_NONE, INDENT, "available %s", text);
 }
@@ -159,8 +175,7 @@ static bool is_listed(json_object *node, int64_t section) {
         return false;
 }
 
-/* The next section above this one that some device is in and that is none of the node's list. */
-static bool next_section(const Items *items, json_object *node, int64_t *section) {
+bool items_next_section(const Items *items, json_object *node, int64_t *section) {
         int64_t best = INT64_MAX;
 
         for (const Item *item = items->all; item < items->all + items->n; item++)
@@ -170,18 +185,23 @@ static bool next_section(const Items *items, json_object *node, int64_t *section
         return best != INT64_MAX;
 }
 
+const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]) {
+        if (section == SECTION_MISSING)
+                return "Missing: in allocations, but not on this node any more";
+        if (section == SECTION_UNKNOWN)
+                return "NUMA node unknown: the machine does not say where these are";
+        (void) snprintf(buf, SECTION_TITLE_MAX, "NUMA node %" PRId64 ": the machine lists no such node", section);
+        return buf;
+}
+
 static void draw_others(Items *items, json_object *node, bool all, Grid *g) {
         int64_t section = INT64_MIN;
+        char title[SECTION_TITLE_MAX];
 
-        while (next_section(items, node, &section)) {
+        while (items_next_section(items, node, &section)) {
                 if (g->n > 0)
                         grid_text(g, TINT_NONE, "", "%s", "");
-                if (section == SECTION_MISSING)
-                        grid_text(g, TINT_BOLD, "", "Missing: in allocations, but not on this node any more");
-                else if (section == SECTION_UNKNOWN)
-                        grid_text(g, TINT_BOLD, "", "NUMA node unknown: the machine does not say where these are");
-                else
-                        grid_text(g, TINT_BOLD, "", "NUMA node %" PRId64 ": the machine lists no such node", section);
+                grid_text(g, TINT_BOLD, "", "%s", section_title(section, title));
                 draw_offers(items, section, g);
                 items_draw(items, section, all, g);
         }
@@ -211,5 +231,13 @@ static int print_tree(const Args *args, json_object *node) {
 }
 
 int verb_topology(const Args *args) {
-        return reply_show(args, "DescribeTopology", NULL, args_has(args, OPTION_MATRIX) ? matrix_print : print_tree);
+        ReplyPrint print = args_has(args, OPTION_SVG)      ? svg_print
+                           : args_has(args, OPTION_MATRIX) ? matrix_print
+                                                           : print_tree;
+
+        if (args_has(args, OPTION_SVG) && args_has(args, OPTION_MATRIX))
+                return report_usage(args, "--svg has the matrix in it: leave out --matrix");
+        if (args_has(args, OPTION_SVG) && args_has(args, OPTION_JSON))
+                return report_usage(args, "--svg is a picture, --json a document: take one of them");
+        return reply_show(args, "DescribeTopology", NULL, print);
 }

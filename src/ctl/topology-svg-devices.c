@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Root complexes, switches and devices as boxes in boxes. VFs stand in one line of their PF's box, however many. */
+#include <stdio.h>
+
+#include "ctl/topology-svg.h"
+#include "util/strings.h"
+
+#define COLUMNS     2
+#define HEADER      22 /* of a box that has others in it */
+#define CARD_HEIGHT 54
+#define BELOW       8 /* under the last thing in a box */
+#define INSET       8
+#define LINE        15
+/* Deeper, what is below a bridge is drawn beside it: the boxes would be too narrow. */
+#define DEPTH_MAX   5U
+
+static const Look root_look = { "#f6f8fa", "#8c959f", 6 };
+static const Look bridge_look = { "#e7ecf2", "#afb8c1", 4 };
+
+const StateLook *svg_state_look(const char *state) {
+        static const StateLook available = { { "#dafbe1", "#4ac26b", 4 }, "#116329" },
+                               allocated = { { "#fff8c5", "#d4a72c", 4 }, "#7d4e00" },
+                               host = { { "#ffffff", "#d0d7de", 4 }, "#57606a" },
+                               bad = { { "#ffebe9", "#ff8182", 4 }, "#a40e26" };
+
+        if (streq(state, "available"))
+                return &available;
+        if (streq(state, "allocated"))
+                return &allocated;
+        return streq(state, "host") ? &host : &bad;
+}
+
+static Spot below(Spot s, int height) {
+        s.y += height;
+        return s;
+}
+
+static Spot inside(Spot s, int height) {
+        return (Spot){ s.x + INSET, s.y + height, s.width - 2 * INSET, s.draw };
+}
+
+static bool is_held(const Item *vfs) {
+        for (const Item *vf = vfs; vf; vf = vf->next)
+                if (reply_text(vf->device, "allocation"))
+                        return true;
+        return false;
+}
+
+/* A line for how many there are and in which states, another for who has some. */
+static int vfs_height(const Item *vfs) {
+        return is_held(vfs) ? 2 * LINE + 6 : LINE + 4;
+}
+
+static void draw_vfs(Drawing *d, const Item *vfs, Spot s) {
+        _cleanup_free_ char *states = vfs_states(vfs), *holders = vfs_holders(vfs);
+        bool held = is_held(vfs);
+        const StateLook *look;
+        size_t n = 0, available = 0;
+
+        for (const Item *vf = vfs; vf; vf = vf->next, n++)
+                available += streq_ptr(reply_text(vf->device, "state"), "available");
+        look = svg_state_look(available > 0 ? "available" : held ? "allocated" : reply_cell(vfs->device, "state"));
+        d->picture.failed = d->picture.failed || !states || !holders;
+        picture_begin(&d->picture, "%zu VFs of %s, pool %s: %s%s%s", n, vfs->above->address, vfs_pool(vfs),
+                      states ? states : "", held ? ", " : "", held && holders ? holders : "");
+        picture_box(&d->picture, (Box){ s.x, s.y, s.width, vfs_height(vfs) }, &look->look);
+        picture_text(&d->picture, s.x + 6, s.y + 13, s.width - 12, &svg_small, "%zu VF%s \u00b7 %s \u00b7 %s", n,
+                     n == 1 ? "" : "s", vfs_pool(vfs), states ? states : "");
+        if (held)
+                picture_text(&d->picture, s.x + 6, s.y + 13 + LINE, s.width - 12,
+                             &(Font){ svg_small_strong.size, true, ALIGN_LEFT, svg_state_look("allocated")->strong },
+                             "%s", holders ? holders : "");
+        picture_end(&d->picture);
+}
+
+static void draw_title(Drawing *d, const Item *item, const char *state, const char *pool) {
+        const char *holder = reply_text(item->device, "allocation"), *driver = reply_text(item->device, "driver");
+
+        picture_begin(&d->picture, "%s %s, pool %s, %s%s%s%s%s", item->address, reply_cell(item->device, "name"),
+                      pool ? pool : "none", state, holder ? ", in allocation " : "", holder ? holder : "",
+                      driver ? ", driver " : "", driver ? driver : "");
+}
+
+static void draw_card(Drawing *d, const Item *item, int height, Spot s) {
+        _cleanup_free_ char *name = device_short_name(item->device);
+        const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
+                   *holder = reply_text(item->device, "allocation");
+        const Member *member = members_find(&d->members, item->address);
+        const StateLook *look = svg_state_look(state);
+        Font strong = { svg_small_strong.size, true, ALIGN_LEFT, look->strong };
+        int x = s.x + 14, width = s.width - 22;
+
+        d->picture.failed = d->picture.failed || !name;
+        draw_title(d, item, state, pool);
+        picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &look->look);
+        picture_box(&d->picture, (Box){ s.x + 3, s.y + 5, 4, CARD_HEIGHT - 12 }, &(Look){ look->strong, NULL, 2 });
+        picture_text(&d->picture, x, s.y + 16, width * 3 / 4, &svg_strong, "%s", item->address);
+        picture_text(&d->picture, x, s.y + 16 + LINE, width, &svg_small, "%s", name ? name : "");
+        picture_text(&d->picture, x, s.y + 16 + 2 * LINE, holder ? width / 2 : width, &strong, "%s%s%s",
+                     pool ? pool : "", pool ? " \u00b7 " : "", state);
+        strong.align = ALIGN_RIGHT;
+        if (holder)
+                picture_text(&d->picture, x + width, s.y + 16 + 2 * LINE, width / 2, &strong, "%s", holder);
+        strong.colour = svg_dim.colour;
+        if (member)
+                picture_text(&d->picture, x + width, s.y + 16, width / 4, &strong, "%s", member->label);
+        picture_end(&d->picture);
+}
+
+static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s);
+
+static int place_device(Drawing *d, const Item *item, Spot s) {
+        const Item *vfs = item->child && item_begins_vfs(item->child) ? item->child : NULL;
+        int height = CARD_HEIGHT + (vfs ? vfs_height(vfs) + 4 : 0);
+
+        if (s.draw)
+                draw_card(d, item, height, s);
+        if (s.draw && vfs)
+                draw_vfs(d, vfs, inside(s, CARD_HEIGHT));
+        return height + BELOW;
+}
+
+/* What it is called, and its address. */
+static void draw_bridge(Drawing *d, const Item *item, int height, Spot s) {
+        picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &bridge_look);
+        picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
+                     item->is_bridge ? bridge_word(item) : "device", item->address);
+}
+
+static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
+        int height = HEADER + place_list(d, item->child, depth + 1, (Spot){ .width = s.width - 2 * INSET });
+
+        if (s.draw) {
+                draw_bridge(d, item, height, s);
+                (void) place_list(d, item->child, depth + 1, inside(s, HEADER));
+        }
+        return height + BELOW;
+}
+
+/* Where the boxes would be too narrow, the bridge and then what is below it. */
+static int place_flat(Drawing *d, const Item *item, unsigned depth, Spot s) {
+        int height = place_device(d, item, s);
+
+        return height + place_list(d, item->child, depth, below(s, height));
+}
+
+static int place_item(Drawing *d, const Item *item, unsigned depth, Spot s) {
+        if (!item->child || item_begins_vfs(item->child))
+                return place_device(d, item, s);
+        return depth < DEPTH_MAX ? place_bridge(d, item, depth, s) : place_flat(d, item, depth, s);
+}
+
+/* One below the other. */
+static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
+        int height = 0;
+
+        for (const Item *item = list; item; item = item->next)
+                height += place_item(d, item, depth, below(s, height));
+        return height;
+}
+
+/* Things side by side, each where there is least so far. */
+typedef struct Columns {
+        Spot all;
+        int width, heights[COLUMNS];
+        int column; /* of the last spot */
+} Columns;
+
+static Columns columns_of(Spot s) {
+        return (Columns){ .all = s, .width = (s.width - (COLUMNS - 1) * BELOW) / COLUMNS };
+}
+
+static Spot columns_next(Columns *c) {
+        c->column = 0;
+        for (int i = 1; i < COLUMNS; i++)
+                if (c->heights[i] < c->heights[c->column])
+                        c->column = i;
+        return (Spot){ c->all.x + c->column * (c->width + BELOW), c->all.y + c->heights[c->column], c->width,
+                       c->all.draw };
+}
+
+static int columns_height(const Columns *c) {
+        int height = 0;
+
+        for (int i = 0; i < COLUMNS; i++)
+                height = MAX(height, c->heights[i]);
+        return height;
+}
+
+static int place_wide_list(Drawing *d, const Item *list, Spot s) {
+        Columns c = columns_of(s);
+
+        for (const Item *item = list; item; item = item->next) {
+                Spot next = columns_next(&c);
+
+                c.heights[c.column] += place_item(d, item, 0, next);
+        }
+        return columns_height(&c);
+}
+
+static int place_below_root(Drawing *d, const Item *root, bool wide, Spot s) {
+        return wide ? place_wide_list(d, root->child, s) : place_list(d, root->child, 0, s);
+}
+
+static int place_root(Drawing *d, const Item *root, bool wide, Spot s) {
+        int height = HEADER + place_below_root(d, root, wide, (Spot){ .width = s.width - 2 * INSET });
+
+        if (s.draw) {
+                picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &root_look);
+                picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong,
+                             root->address ? "root complex %s" : "%s", root_name(root));
+                (void) place_below_root(d, root, wide, inside(s, HEADER));
+        }
+        return height + BELOW;
+}
+
+/* The only root complex of a section that has something here; NULL when there are several, or none. */
+static const Item *only_root(const Items *items) {
+        const Item *found = NULL;
+
+        for (size_t i = 0; i < items->n_roots; i++) {
+                if (!items->roots[i].child)
+                        continue;
+                if (found)
+                        return NULL;
+                found = &items->roots[i];
+        }
+        return found;
+}
+
+int svg_devices(Drawing *d, int64_t section, Spot s) {
+        Columns c = columns_of(s);
+        const Item *only;
+
+        items_link(&d->items, section, d->all);
+        only = only_root(&d->items);
+        /* All the width is its own. */
+        if (only && only->child->next)
+                return place_root(d, only, true, s);
+        for (size_t i = 0; i < d->items.n_roots; i++) {
+                Spot next = columns_next(&c);
+
+                if (d->items.roots[i].child)
+                        c.heights[c.column] += place_root(d, &d->items.roots[i], false, next);
+        }
+        return columns_height(&c);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The matrix of distances as a table of coloured words, and beside it what the words mean and what ACS makes of it. */
+#include <stdio.h>
+
+#include "ctl/topology-svg.h"
+#include "util/strings.h"
+
+#define MATRIX_MAX  24U
+#define LABEL_WIDTH 52
+#define CELL_WIDTH  44
+#define CELL_HEIGHT 20
+#define LINE        17
+#define NOTES_WIDTH 440
+#define NOTES_MAX   24U
+
+static const Font cell_font = { 11, false, ALIGN_MIDDLE, "#1f2328" };
+static const Font head_font = { 11, true, ALIGN_MIDDLE, "#1f2328" };
+
+static const char *colour_of(const char *word) {
+        static const struct {
+                const char *word, *colour;
+        } colours[] = {
+                { "PIX", "#aceebb" },  { "PXB", "#d2f4d9" }, { "PHB", "#fff1b8" },
+                { "NODE", "#ffe2c2" }, { "SYS", "#f5d3d3" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(colours); i++)
+                if (streq(word, colours[i].word))
+                        return colours[i].colour;
+        return "#eaeef2";
+}
+
+/* The pair of the two, NULL where the document says nothing of them. */
+static json_object *pair_of(json_object *matrix, const Member *a, const Member *b) {
+        for (size_t i = 0; i < reply_length(matrix, "pairs"); i++) {
+                json_object *pair = reply_element(matrix, "pairs", i);
+                const char *gpu = reply_cell(pair, "gpu"), *peer = reply_cell(pair, "peer");
+
+                if ((streq(gpu, a->item->address) && streq(peer, b->item->address)) ||
+                    (streq(gpu, b->item->address) && streq(peer, a->item->address)))
+                        return pair;
+        }
+        return NULL;
+}
+
+static void draw_cell(Drawing *d, const Member *a, const Member *b, Box box) {
+        const char *word = matrix_distance(d->matrix, a, b);
+        bool near = streq(word, "PIX") || streq(word, "PXB");
+
+        picture_box(&d->picture, box, &(Look){ colour_of(word), "#ffffff", 0 });
+        picture_text(&d->picture, box.x + box.width / 2, box.y + 14, box.width, &cell_font, "%s%s", a == b ? "" : word,
+                     near && pair_is_redirected(pair_of(d->matrix, a, b)) ? "*" : "");
+}
+
+static void draw_table(Drawing *d, Spot s) {
+        const Members *m = &d->members;
+
+        for (size_t i = 0; i < m->n; i++) {
+                int y = s.y + ((int) i + 1) * CELL_HEIGHT;
+
+                picture_text(&d->picture, s.x + LABEL_WIDTH + (int) i * CELL_WIDTH + CELL_WIDTH / 2, s.y + 14,
+                             CELL_WIDTH, &head_font, "%s", m->all[i].label);
+                picture_text(&d->picture, s.x + LABEL_WIDTH / 2, y + 14, LABEL_WIDTH, &head_font, "%s",
+                             m->all[i].label);
+                for (size_t j = 0; j < m->n; j++)
+                        draw_cell(d, &m->all[i], &m->all[j],
+                                  (Box){ s.x + LABEL_WIDTH + (int) j * CELL_WIDTH, y, CELL_WIDTH, CELL_HEIGHT });
+        }
+}
+
+static int place_words(Drawing *d, Spot s) {
+        /* The device itself has an empty cell. */
+        for (size_t i = 1; s.draw && i < DISTANCE_WORDS; i++) {
+                int y = s.y + ((int) i - 1) * (CELL_HEIGHT + 2);
+
+                picture_box(&d->picture, (Box){ s.x, y, CELL_WIDTH, CELL_HEIGHT },
+                            &(Look){ colour_of(distance_words[i].word), NULL, 0 });
+                picture_text(&d->picture, s.x + CELL_WIDTH / 2, y + 14, CELL_WIDTH, &cell_font, "%s",
+                             distance_words[i].word);
+                picture_text(&d->picture, s.x + CELL_WIDTH + 10, y + 14, s.width - CELL_WIDTH - 10, &svg_text, "%s",
+                             distance_words[i].meaning);
+        }
+        return ((int) DISTANCE_WORDS - 1) * (CELL_HEIGHT + 2) + 10;
+}
+
+static int place_line(Drawing *d, const char *text, Spot s) {
+        return picture_paragraph(&d->picture, s.x, s.y + 11, s.width, LINE - 2, &svg_small, text, s.draw) * (LINE - 2) +
+               4;
+}
+
+/* What is in the way of pairs that have a shorter way than by the root complex. */
+static int place_notes(Drawing *d, Spot s) {
+        size_t n = 0;
+        int at = place_words(d, s);
+
+        for (size_t i = 0; i < reply_length(d->matrix, "pairs"); i++) {
+                json_object *pair = reply_element(d->matrix, "pairs", i);
+                _cleanup_free_ char *note = NULL, *text = NULL;
+
+                if (pair_note(&d->members, pair, &note) < 0)
+                        d->picture.failed = true;
+                if (!note || n++ >= NOTES_MAX)
+                        continue;
+                if (string_replace(&text, "%s%s", pair_is_redirected(pair) ? "* " : "", note) < 0)
+                        d->picture.failed = true;
+                else
+                        at += place_line(d, text, (Spot){ s.x, s.y + at, s.width, s.draw });
+        }
+        if (n == 0)
+                return at;
+        return at + place_line(d,
+                               n > NOTES_MAX ? "Further pairs, and settings that make it direct: passthroughctl "
+                                               "topology --json."
+                                             : "Settings that make it direct: passthroughctl topology --json.",
+                               (Spot){ s.x, s.y + at, s.width, s.draw });
+}
+
+int svg_matrix(Drawing *d, Spot s) {
+        const Members *m = &d->members;
+        int table = LABEL_WIDTH + (int) m->n * CELL_WIDTH, notes_x = s.x + table + SVG_GAP * 2, height;
+        bool beside = s.x + s.width - notes_x >= NOTES_WIDTH;
+        Spot notes = { beside ? notes_x : s.x, s.y + 30, 0, s.draw };
+
+        if (m->n < 2)
+                return 0;
+        if (s.draw)
+                picture_text(&d->picture, s.x, s.y + 14, s.width, &svg_heading, "Distances");
+        if (m->n > MATRIX_MAX) {
+                if (s.draw)
+                        picture_text(
+                                &d->picture, s.x, s.y + 40, s.width, &svg_text,
+                                "%zu GPUs and NICs are too many for a table here: passthroughctl topology --matrix "
+                                "prints it.",
+                                m->n);
+                return 50;
+        }
+        height = ((int) m->n + 1) * CELL_HEIGHT;
+        notes.width = beside ? s.x + s.width - notes_x : s.width;
+        notes.y += beside ? 0 : height + SVG_GAP;
+        if (s.draw)
+                draw_table(d, (Spot){ s.x, s.y + 26, table, true });
+        return 30 + (beside ? MAX(height, place_notes(d, notes)) : height + SVG_GAP + place_notes(d, notes));
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One NUMA node as a box: how much of its cores and memory is free and taken, and its devices. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "ctl/topology-svg.h"
+#include "util/strings.h"
+
+#define HEAD        26
+#define LINE        20
+#define LABEL_WIDTH 96
+#define BAR_WIDTH   140
+#define BAR_HEIGHT  12
+#define PARTS_MAX   4U
+
+static const Look section_look = { "#ffffff", "#57606a", 8 };
+static const Look bar_look = { "#ffffff", "#8c959f", 0 };
+
+/* A share of something, in the colour of a state. */
+typedef struct Part {
+        const char *word;
+        const char *fill;
+        uint64_t amount;
+        char shown[24]; /* the amount, as people read it */
+} Part;
+
+typedef struct Gauge {
+        char label[40];
+        uint64_t total;
+        Part parts[PARTS_MAX];
+        size_t n;
+} Gauge;
+
+#define FREE      "#4ac26b"
+#define ALLOCATED "#d4a72c"
+#define HOST      "#afb8c1"
+#define IN_PAGES  "#6e7781"
+
+static void add_count(Gauge *g, const char *word, const char *fill, uint64_t amount) {
+        Part *part = &g->parts[g->n++];
+
+        *part = (Part){ .word = word, .fill = fill, .amount = amount };
+        (void) snprintf(part->shown, sizeof(part->shown), "%" PRIu64, amount);
+}
+
+static void add_bytes(Gauge *g, const char *word, const char *fill, uint64_t amount) {
+        Part *part = &g->parts[g->n++];
+
+        *part = (Part){ .word = word, .fill = fill, .amount = amount };
+        (void) snprintf(part->shown, sizeof(part->shown), "%s", size_round(amount).text);
+}
+
+static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
+        uint64_t before = 0;
+
+        picture_box(p, (Box){ x, y, BAR_WIDTH, BAR_HEIGHT }, &bar_look);
+        for (size_t i = 0; i < g->n && g->total > 0; i++) {
+                uint64_t end = MIN(before + g->parts[i].amount, g->total);
+                int from = (int) ((double) before / (double) g->total * BAR_WIDTH),
+                    to = (int) ((double) end / (double) g->total * BAR_WIDTH);
+
+                if (to > from)
+                        picture_box(p, (Box){ x + from, y, to - from, BAR_HEIGHT },
+                                    &(Look){ g->parts[i].fill, NULL, 0 });
+                before = end;
+        }
+}
+
+/* "423 free, 200 allocated": the first part also when it is nothing, that is news. */
+static int place_gauge(Drawing *d, const Gauge *g, Spot s) {
+        _cleanup_free_ char *text = NULL;
+        int x = s.x + LABEL_WIDTH + BAR_WIDTH + 12;
+
+        if (!s.draw)
+                return LINE;
+        for (size_t i = 0; i < g->n; i++)
+                if ((i < 2 || g->parts[i].amount > 0) &&
+                    string_replace(&text, "%s%s%s %s", text ? text : "", i ? ", " : "", g->parts[i].shown,
+                                   g->parts[i].word) < 0)
+                        d->picture.failed = true;
+        picture_text(&d->picture, s.x, s.y + 11, LABEL_WIDTH - 4, &svg_text, "%s", g->label);
+        draw_bar(&d->picture, g, s.x + LABEL_WIDTH, s.y + 1);
+        picture_text(&d->picture, x, s.y + 11, s.x + s.width - x, &svg_small, "%s", g->total > 0 ? text : "none");
+        return LINE;
+}
+
+static int place_cores(Drawing *d, json_object *node, Spot s) {
+        json_object *cpus = member_of(node, "cpus");
+        Gauge g = { .total = number_of(member_of(cpus, "total"), "cores") };
+
+        (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " cores", g.total);
+        add_count(&g, "free", FREE, number_of(member_of(cpus, "free"), "cores"));
+        add_count(&g, "allocated", ALLOCATED, number_of(member_of(cpus, "allocated"), "cores"));
+        add_count(&g, "housekeeping", HOST, number_of(member_of(cpus, "housekeeping"), "cores"));
+        return place_gauge(d, &g, s);
+}
+
+static int place_memory(Drawing *d, json_object *node, Spot s) {
+        json_object *memory = member_of(node, "memory");
+        uint64_t ordinary = number_of(memory, "total"), available = number_of(memory, "free"),
+                 allocated = number_of(memory, "allocated");
+        Gauge g = { .total = number_of(node, "memory_total") };
+
+        (void) snprintf(g.label, sizeof(g.label), "%s GiB", size_round(g.total).text);
+        add_bytes(&g, "free", FREE, available);
+        add_bytes(&g, "allocated", ALLOCATED, allocated);
+        add_bytes(&g, "in hugepages", IN_PAGES, g.total - MIN(g.total, ordinary));
+        add_bytes(&g, "for the host", HOST, ordinary - MIN(ordinary, available + allocated));
+        return place_gauge(d, &g, s);
+}
+
+static int place_pages(Drawing *d, json_object *node, Spot s) {
+        int height = 0;
+
+        for (size_t i = 0; i < reply_length(node, "pages"); i++) {
+                json_object *pages = reply_element(node, "pages", i);
+                Gauge g = { .total = number_of(pages, "total") };
+                uint64_t available = number_of(pages, "free"), allocated = number_of(pages, "allocated");
+
+                if (g.total == 0)
+                        continue;
+                (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " \u00d7 %s", g.total,
+                                FORMAT_SIZE(number_of(pages, "size")));
+                add_count(&g, "free", FREE, available);
+                add_count(&g, "allocated", ALLOCATED, allocated);
+                add_count(&g, "used by others", HOST, g.total - MIN(g.total, available + allocated));
+                height += place_gauge(d, &g, (Spot){ s.x, s.y + height, s.width, s.draw });
+        }
+        return height;
+}
+
+static void draw_distances(Drawing *d, json_object *node, const char *id, Spot s) {
+        json_object *distances = member_of(node, "distances");
+        _cleanup_free_ char *text = NULL;
+        Font right = svg_dim;
+
+        if (!json_object_is_type(distances, json_type_object))
+                return;
+        json_object_object_foreach(distances, other,
+                                   distance) if (!streq(other, id) && text_is_clean(other) &&
+                                                 string_replace(&text, "%s%s%" PRId64 " to node %s",
+                                                                text ? text : "distance ", text ? ", " : "",
+                                                                json_object_get_int64(distance), other) < 0)
+                d->picture.failed = true;
+        right.align = ALIGN_RIGHT;
+        if (text)
+                picture_text(&d->picture, s.x + s.width, s.y + 14, s.width * 3 / 5, &right, "%s", text);
+}
+
+static void draw_head(Drawing *d, json_object *node, Spot s) {
+        const char *cpus = reply_text(member_of(member_of(node, "cpus"), "total"), "cpus");
+        char id[24], package[40] = "";
+        int64_t n;
+
+        (void) snprintf(id, sizeof(id), "%" PRIu64, number_of(node, "id"));
+        if (reply_number(node, "package", &n))
+                (void) snprintf(package, sizeof(package), ", socket %" PRId64, n);
+        picture_text(&d->picture, s.x, s.y + 14, s.width * 2 / 5, &svg_heading, "NUMA node %s%s", id, package);
+        draw_distances(d, node, id, s);
+        picture_text(&d->picture, s.x, s.y + HEAD + 11, s.width, &svg_text, "CPUs %s", cpus && *cpus ? cpus : "none");
+}
+
+/* What it is called, its CPUs, and how far the other nodes are. */
+static int place_head(Drawing *d, json_object *node, Spot s) {
+        if (s.draw)
+                draw_head(d, node, s);
+        return HEAD + LINE;
+}
+
+static int place_offers(Drawing *d, int64_t section, Spot s) {
+        _cleanup_free_ char *text = NULL;
+
+        if (items_offers(&d->items, section, &text) < 0)
+                d->picture.failed = true;
+        if (!text)
+                return 0;
+        if (s.draw)
+                picture_text(&d->picture, s.x, s.y + 11, s.width, &svg_strong, "Available: %s", text);
+        return LINE + 4;
+}
+
+static Spot down(Spot s, int height) {
+        s.y += height;
+        return s;
+}
+
+int svg_section(Drawing *d, json_object *node, int64_t section, int height, Spot s) {
+        Spot in = { s.x + SVG_PAD, s.y + SVG_PAD, s.width - 2 * SVG_PAD, s.draw };
+        char title[SECTION_TITLE_MAX];
+        int at = 0;
+
+        if (s.draw)
+                picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &section_look);
+        if (node) {
+                at += place_head(d, node, in);
+                at += place_cores(d, node, down(in, at));
+                at += place_memory(d, node, down(in, at));
+                at += place_pages(d, node, down(in, at));
+                at += 4;
+        } else {
+                if (s.draw)
+                        picture_text(&d->picture, in.x, in.y + 14, in.width, &svg_heading, "%s",
+                                     section_title(section, title));
+                at += 28;
+        }
+        at += place_offers(d, section, down(in, at));
+        at += svg_devices(d, section, down(in, at));
+        return at + 2 * SVG_PAD;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl topology --svg: the node as a picture for a ticket. The page: title, key of colours, NUMA nodes two
+ * abreast, and the matrix. */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "ctl/report.h"
+#include "ctl/topology-svg.h"
+#include "util/strings.h"
+
+#define ABREAST      2
+#define HEADER       66
+#define FOOTER       20
+#define TITLE_MAX    256U
+#define DEVICES_MAX  4096U
+#define SECTIONS_MAX 128U
+
+const Font svg_title = { 20, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_heading = { 15, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_text = { 12, false, ALIGN_LEFT, "#1f2328" };
+const Font svg_strong = { 12, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_small = { 11, false, ALIGN_LEFT, "#1f2328" };
+const Font svg_small_strong = { 11, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_dim = { 12, false, ALIGN_LEFT, "#57606a" };
+
+typedef struct Section {
+        json_object *node; /* NULL: of those that are no node */
+        int64_t id;
+        int height;
+} Section;
+
+typedef struct Sections {
+        Section all[SECTIONS_MAX];
+        size_t n;
+} Sections;
+
+static void find_sections(Drawing *d, Sections *s) {
+        int64_t other = INT64_MIN;
+
+        for (size_t i = 0; i < reply_length(d->node, "nodes") && s->n < SECTIONS_MAX; i++) {
+                json_object *node = reply_element(d->node, "nodes", i);
+
+                s->all[s->n++] = (Section){ .node = node, .id = (int64_t) number_of(node, "id") };
+        }
+        while (s->n < SECTIONS_MAX && items_next_section(&d->items, d->node, &other))
+                s->all[s->n++] = (Section){ .id = other };
+}
+
+static int place_sections(Drawing *d, Sections *s, int y) {
+        for (size_t first = 0; first < s->n; first += ABREAST) {
+                size_t end = MIN(first + ABREAST, s->n);
+                int height = 0;
+
+                for (size_t i = first; i < end; i++)
+                        height = MAX(height, svg_section(d, s->all[i].node, s->all[i].id, 0,
+                                                         (Spot){ .width = SVG_NODE_WIDTH }));
+                for (size_t i = first; i < end; i++)
+                        (void) svg_section(d, s->all[i].node, s->all[i].id, height,
+                                           (Spot){ SVG_MARGIN + (int) (i - first) * (SVG_NODE_WIDTH + SVG_GAP), y,
+                                                   SVG_NODE_WIDTH, true });
+                y += height + SVG_GAP;
+        }
+        return y;
+}
+
+static void draw_key(Picture *p, int x, int y) {
+        static const char *const states[] = { "available", "allocated", "host", "not usable now" };
+
+        for (size_t i = 0; i < ELEMENTSOF(states); i++) {
+                const StateLook *look = svg_state_look(states[i]);
+
+                picture_box(p, (Box){ x, y, 16, 16 }, &look->look);
+                picture_box(p, (Box){ x + 3, y + 3, 4, 10 }, &(Look){ look->strong, NULL, 2 });
+                picture_text(p, x + 22, y + 12, 120, &svg_text, "%s", states[i]);
+                x += 110;
+        }
+}
+
+/* Which node it is: as it was asked for, or this one. */
+static void name_node(const Args *args, char name[static TITLE_MAX]) {
+        const char *node = args->text[OPTION_NODE], *host = args->text[OPTION_HOST], *slash;
+
+        if (node) {
+                slash = strrchr(node, '/');
+                (void) snprintf(name, TITLE_MAX, "Topology of %s", slash && slash[1] ? slash + 1 : node);
+        } else if (host) {
+                slash = strrchr(host, '@');
+                (void) snprintf(name, TITLE_MAX, "Topology of %s", slash ? slash + 1 : host);
+        } else {
+                char self[128] = "";
+
+                (void) gethostname(self, sizeof(self) - 1);
+                (void) snprintf(name, TITLE_MAX, "Topology of %s", self);
+        }
+        if (!text_is_clean(name))
+                (void) snprintf(name, TITLE_MAX, "Topology");
+}
+
+static int draw_page(Drawing *d, const char *name, FILE *f) {
+        Sections sections = { 0 };
+        int width, y;
+
+        find_sections(d, &sections);
+        width = sections.n < ABREAST ? SVG_NODE_WIDTH : ABREAST * SVG_NODE_WIDTH + SVG_GAP;
+        picture_text(&d->picture, SVG_MARGIN, SVG_MARGIN + 12, width, &svg_title, "%s", name);
+        draw_key(&d->picture, SVG_MARGIN, SVG_MARGIN + 24);
+        y = place_sections(d, &sections, SVG_MARGIN + HEADER - 10);
+        y += svg_matrix(d, (Spot){ SVG_MARGIN, y, width, true });
+        return picture_write(&d->picture, width + 2 * SVG_MARGIN, y + FOOTER, name, f);
+}
+
+static size_t count_devices(const Items *items) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < items->n; i++)
+                n += !items->all[i].is_vf;
+        return n;
+}
+
+static int drawing_init(Drawing *d, const Args *args, json_object *node) {
+        int r;
+
+        *d = (Drawing){ .node = node, .matrix = member_of(node, "matrix"), .all = args_has(args, OPTION_ALL) };
+        r = picture_init(&d->picture);
+        if (r >= 0)
+                r = items_init(&d->items, node);
+        if (r >= 0 && d->matrix)
+                r = members_init(&d->members, &d->items, d->matrix, d->all);
+        return r;
+}
+
+static void drawing_done(Drawing *d) {
+        picture_done(&d->picture);
+        members_done(&d->members);
+        items_done(&d->items);
+}
+
+static int write_file(const Args *args, Drawing *d, const char *name) {
+        const char *file = args->text[OPTION_SVG];
+        FILE *f = fopen(file, "we");
+        int r;
+
+        if (!f)
+                return report_failure(args, NULL, "Cannot write %s: %s.", file, strerror(errno));
+        r = draw_page(d, name, f);
+        if (fclose(f) != 0 && r >= 0)
+                r = -errno;
+        return r < 0 ? report_failure(args, NULL, "Cannot write %s: %s.", file, strerror(-r)) : 0;
+}
+
+int svg_print(const Args *args, json_object *node) {
+        _cleanup_(drawing_done) Drawing d;
+        char name[TITLE_MAX];
+        int r = drawing_init(&d, args, node);
+
+        if (r < 0)
+                return report_errno(args, r, "Cannot draw");
+        if (count_devices(&d.items) > DEVICES_MAX)
+                return report_failure(args, NULL,
+                                      "There are %zu devices without VFs, too many for a picture: 'passthroughctl "
+                                      "topology' prints them.",
+                                      count_devices(&d.items));
+        name_node(args, name);
+        if (!streq(args->text[OPTION_SVG], "-"))
+                return write_file(args, &d, name);
+        r = draw_page(&d, name, stdout);
+        return r < 0 ? report_errno(args, r, "Cannot draw") : 0;
+}
