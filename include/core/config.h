@@ -9,6 +9,7 @@
 
 #include "core/cpuset.h"
 #include "core/inventory.h"
+#include "core/numapolicy.h"
 #include "core/vfattr.h"
 
 #define CONFIG_TEXT_MAX       (1024U * 1024U) /* bytes of all files */
@@ -49,6 +50,16 @@ typedef enum VfIdentity {
 } VfIdentity;
 const char *vf_identity_to_string(VfIdentity i);
 VfIdentity vf_identity_from_string(const char *s);
+
+/* Which PFs the VFs of a pool are taken from, where nothing that counts more decides. */
+typedef enum VfPlacement {
+        VF_PLACEMENT_SPREAD, /* those with the fewest in use (the default) */
+        VF_PLACEMENT_PACK,   /* those with the fewest left over */
+        _VF_PLACEMENT_MAX,
+        _VF_PLACEMENT_INVALID = -22,
+} VfPlacement;
+const char *vf_placement_to_string(VfPlacement p);
+VfPlacement vf_placement_from_string(const char *s);
 
 /* What a port of an mlx4 card speaks; the numbers are those of mlx4_core's port_type_array. */
 typedef enum PortType {
@@ -91,6 +102,8 @@ typedef struct Pool {
         PoolBind bind;
         VfAttributes attributes; /* VfAttributes=: what its VFs have unless a request says otherwise */
         VfIdentity identity;     /* VfIdentity= */
+        NumaPolicy numa;         /* NumaPolicy=: with that of the request, the stricter counts */
+        VfPlacement placement;   /* VfPlacement= */
         bool one_time_use;       /* OneTimeUse=: an admin looks at each device before it is given away again */
         PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards whose VFs it wants */
         size_t n_port_types;                 /* 0: not set */

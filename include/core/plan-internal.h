@@ -37,6 +37,8 @@ typedef struct NodeChoice {
 int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 unsigned planner_count(const Planner *p, size_t pool);
+/* What counts for devices of a pool: the stricter of its own policy and the request's. */
+NumaPolicy planner_policy(const Planner *p, size_t pool);
 
 /*
  * The best node set, with the runner-up when *ret_has_second. 0, -ENOENT, -ENOMEM, -E2BIG when the work is used up.

@@ -28,7 +28,8 @@ typedef struct Score {
         unsigned spoiled;        /* free devices on the nodes of a request that wants none */
         unsigned held;           /* free devices taken along only because they share a group; see below */
         unsigned left_over;      /* free physical devices left behind at the switches and nodes taken from */
-        unsigned vf_load;        /* VFs in use on the PFs taken from */
+        unsigned vf_load;        /* VFs in use on the PFs of the VFs taken from pools that spread, see below */
+        unsigned vf_left;        /* free VFs left behind on the PFs that pools which pack take from */
 } Score;
 
 /*
@@ -36,6 +37,9 @@ typedef struct Score {
  * either VFs of one PF only, or of each PF all free VFs. In any other group it counts once for each chosen device, and
  * chosen ones count for each other: that does not add up over switches, and is at least the same whenever the same is
  * asked.
+ *
+ * Score.vf_load counts for each VF of a pool with VfPlacement=spread the VFs of its PF that are in use, and two that
+ * are taken of one PF count once for each other, when one of them is of such a pool.
  */
 
 int score_compare(const Score *a, const Score *b);

@@ -4,6 +4,7 @@
 /* What a caller wants. Already parsed and within bounds once request_check() accepted it. */
 
 #include "core/locality.h"
+#include "core/numapolicy.h"
 #include "core/refusal.h"
 #include "core/vfattr.h"
 
@@ -13,19 +14,6 @@
 #define REQUEST_MEMORY_MAX  (1ULL << 50) /* 1 PiB */
 #define REQUEST_CELLS_MAX   8U
 #define ALLOCATION_NAME_MAX 63U
-
-/* Nova's words and meaning (scenarios A1 to A9). */
-typedef enum NumaPolicy {
-        NUMA_POLICY_LEGACY,    /* a device with a known node must be on the guest's nodes; unknown is accepted (the
-                                  default) */
-        NUMA_POLICY_PREFERRED, /* as close as possible, anywhere */
-        NUMA_POLICY_SOCKET,    /* on a socket of the guest's nodes; unknown is refused */
-        NUMA_POLICY_REQUIRED,  /* on the guest's nodes; unknown is refused */
-        _NUMA_POLICY_MAX,
-        _NUMA_POLICY_INVALID = -22,
-} NumaPolicy;
-const char *numa_policy_to_string(NumaPolicy p);
-NumaPolicy numa_policy_from_string(const char *s);
 
 typedef struct RequestPool {
         char *pool;
@@ -47,7 +35,7 @@ typedef struct Request {
         uint64_t memory;    /* bytes; 0 only when cpus is 0 */
         uint64_t page_size; /* bytes; 0: ordinary pages */
         unsigned cells;     /* guest NUMA cells; 0: as few as fit */
-        NumaPolicy numa;
+        NumaPolicy numa;    /* a pool may be stricter */
         Proximity proximity;
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
         bool force;               /* the boot VGA and the console's card are given as well */

@@ -13,6 +13,7 @@
 typedef unsigned __int128 Cost;
 
 typedef enum CostField {
+        COST_VF_LEFT,
         COST_VF_LOAD,
         COST_LEFT_OVER,
         COST_HELD,
@@ -30,9 +31,10 @@ Cost cost_off_node(Cost cost);
 
 /* What a vector of counts says of a choice, whichever devices it is made of. */
 typedef struct State {
-        uint64_t packed;   /* a digit per pool, with a guard bit above each */
-        unsigned taken;    /* devices */
-        unsigned physical; /* of those no VFs */
+        uint64_t packed;                 /* a digit per pool, with a guard bit above each */
+        unsigned taken;                  /* devices */
+        unsigned physical;               /* of those no VFs */
+        unsigned spread_vfs, packed_vfs; /* by VfPlacement= of their pools */
         unsigned unpaired; /* of the larger of the two sides, GPUs and NICs, those that find no partner among these
                               devices */
         unsigned gpus_elsewhere; /* ordered pairs of a GPU in here and one of the request's others */

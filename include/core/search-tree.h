@@ -19,10 +19,12 @@ typedef struct Leaf {
         uint32_t at[LEVEL_ALL]; /* leaves with equal numbers on one level and all above share a place */
         uint32_t device;        /* inventory index */
         uint32_t step;          /* Space.step; 0 for the merely left behind */
+        uint8_t pool;           /* of the request, where there is a step */
         unsigned wanted;        /* by its pool */
         Level group_level;      /* where the devices held for its group are counted; LEVEL_ALL: for each device */
         uint32_t group_free;    /* free devices of its group */
         unsigned load;          /* VFs in use on its PF */
+        unsigned spare;         /* free VFs of its PF */
         uint8_t node;           /* search_node() */
         bool is_vf;
 } Leaf;

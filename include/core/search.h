@@ -47,10 +47,10 @@ int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, co
 Search *search_free(Search *s);
 
 typedef struct SearchTask {
-        uint8_t standing[SEARCH_NODES_MAX]; /* Standing */
-        Distance limit;                     /* no GPU-NIC pair may be farther apart */
-        unsigned off, remote;               /* what a choice has at least, as Score has it */
-        bool at_least;                      /* one that has more is of no interest */
+        uint8_t standing[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* Standing, by pool of the request */
+        Distance limit;                                        /* no GPU-NIC pair may be farther apart */
+        unsigned off, remote;                                  /* what a choice has at least, as Score has it */
+        bool at_least;                                         /* one that has more is of no interest */
 } SearchTask;
 
 typedef struct Picks {

@@ -191,6 +191,24 @@ static int parse_vf_identity(ConfigParser *p, const char *value) {
         return 0;
 }
 
+static int parse_numa_policy(ConfigParser *p, const char *value) {
+        NumaPolicy n = numa_policy_from_string(value);
+
+        if (n == _NUMA_POLICY_INVALID)
+                return -EINVAL;
+        p->config->pools[p->pool].numa = n;
+        return 0;
+}
+
+static int parse_vf_placement(ConfigParser *p, const char *value) {
+        VfPlacement placement = vf_placement_from_string(value);
+
+        if (placement == _VF_PLACEMENT_INVALID)
+                return -EINVAL;
+        p->config->pools[p->pool].placement = placement;
+        return 0;
+}
+
 /* "ib,eth": of the first port and of the second. */
 static int parse_port_types(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
@@ -276,6 +294,8 @@ static const struct Key {
         { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
         { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },
         { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
+        { SECTION_POOL, "NumaPolicy", parse_numa_policy, "preferred", "preferred, legacy, socket or required" },
+        { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
         { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
         { SECTION_POOL, "StopServices", parse_stop_services, "",
           "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },

@@ -33,7 +33,7 @@ int parser_told_problem(ConfigParser *p, int r) {
 
 static int add_pool(ConfigParser *p, const char *name) {
         Config *c = p->config;
-        Pool pool = { .place = { p->file, p->line }, .latest = { p->file, p->line } };
+        Pool pool = { .place = { p->file, p->line }, .latest = { p->file, p->line }, .numa = NUMA_POLICY_PREFERRED };
 
         if (c->n_pools >= CONFIG_POOLS_MAX)
                 return parser_problem(p, "[Pool %s] is ignored: there are more than %u pools.", name, CONFIG_POOLS_MAX);

@@ -29,6 +29,13 @@ static const char *const vf_identity_table[_VF_IDENTITY_MAX] = {
 
 DEFINE_STRING_TABLE(vf_identity, VfIdentity, _VF_IDENTITY_MAX)
 
+static const char *const vf_placement_table[_VF_PLACEMENT_MAX] = {
+        [VF_PLACEMENT_SPREAD] = "spread",
+        [VF_PLACEMENT_PACK] = "pack",
+};
+
+DEFINE_STRING_TABLE(vf_placement, VfPlacement, _VF_PLACEMENT_MAX)
+
 static const char *const port_type_table[_PORT_TYPE_MAX] = {
         [PORT_TYPE_AUTO] = "auto",
         [PORT_TYPE_IB] = "ib",

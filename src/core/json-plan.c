@@ -140,6 +140,7 @@ static json_object *json_score(const Score *s, bool pairs) {
         json_object_object_add(o, "held", json_object_new_int64(s->held));
         json_object_object_add(o, "left_over", json_object_new_int64(s->left_over));
         json_object_object_add(o, "vf_load", json_object_new_int64(s->vf_load));
+        json_object_object_add(o, "vf_left", json_object_new_int64(s->vf_left));
         return o;
 }
 

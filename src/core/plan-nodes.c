@@ -20,22 +20,23 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
 }
 
 /* How devices of a node outside the set stand to it. */
-static Standing judge_remote(const Planner *p, const NodeChoice *choice, size_t node) {
+static Standing judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
-        bool remote = p->request->numa == NUMA_POLICY_PREFERRED ||
-                      (p->request->numa == NUMA_POLICY_SOCKET && node < inv->n_nodes &&
-                       same_package(inv, choice, &inv->nodes[node]));
+        bool remote = numa_policy_allows_remote(policy) || (numa_policy_allows_socket(policy) && node < inv->n_nodes &&
+                                                            same_package(inv, choice, &inv->nodes[node]));
 
         return remote ? STANDING_REMOTE : STANDING_REFUSED;
 }
 
-static void judge_nodes(const Planner *p, const NodeChoice *choice, uint8_t *ret) {
-        bool unknown = p->request->numa == NUMA_POLICY_PREFERRED || p->request->numa == NUMA_POLICY_LEGACY;
+NumaPolicy planner_policy(const Planner *p, size_t pool) {
+        return numa_policy_stricter(p->request->numa, p->pools[pool].pool->numa);
+}
 
+static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *choice, uint8_t *ret) {
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
-                ret[i] = (uint8_t) judge_remote(p, choice, i);
-        ret[SEARCH_NODE_ELSEWHERE] = (uint8_t) judge_remote(p, choice, SEARCH_NODE_ELSEWHERE);
-        ret[SEARCH_NODE_UNKNOWN] = unknown ? STANDING_UNKNOWN : STANDING_REFUSED;
+                ret[i] = (uint8_t) judge_remote(p, policy, choice, i);
+        ret[SEARCH_NODE_ELSEWHERE] = (uint8_t) judge_remote(p, policy, choice, SEARCH_NODE_ELSEWHERE);
+        ret[SEARCH_NODE_UNKNOWN] = numa_policy_allows_unknown(policy) ? STANDING_UNKNOWN : STANDING_REFUSED;
         for (size_t i = 0; i < choice->n_nodes; i++)
                 ret[choice->nodes[i]] = STANDING_LOCAL;
 }
@@ -46,7 +47,7 @@ static bool count_off_node(const Planner *p, SearchTask *task) {
                 unsigned have[STANDING_REMOTE + 1] = { 0 }, wanted = p->pools[i].wanted;
 
                 for (size_t n = 0; n < SEARCH_NODES_MAX; n++)
-                        have[task->standing[n]] += p->candidates[i][n];
+                        have[task->standing[i][n]] += p->candidates[i][n];
                 wanted -= MIN(wanted, have[STANDING_LOCAL]);
                 task->off += wanted;
                 wanted -= MIN(wanted, have[STANDING_UNKNOWN]);
@@ -74,7 +75,8 @@ static int choose_devices(const Planner *p, const Score *worst, NodeChoice *choi
         choice->picks = (Picks){ 0 };
         if (p->request->n_pools == 0)
                 return 0;
-        judge_nodes(p, choice, task.standing);
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                judge_nodes(p, planner_policy(p, i), choice, task.standing[i]);
         if (!count_off_node(p, &task))
                 return -ENOENT;
         if (worst && (task.off > worst->off_node || (task.off == worst->off_node && task.remote > worst->remote)))
@@ -184,8 +186,8 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
 
 /* The most devices of the pool that k nodes have, with those the policy lets be elsewhere. */
 static unsigned most_local(const Planner *p, size_t pool, size_t k) {
-        unsigned left[SEARCH_NODES_MAX],
-                sum = p->request->numa == NUMA_POLICY_LEGACY ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
+        bool unknown = numa_policy_allows_unknown(planner_policy(p, pool));
+        unsigned left[SEARCH_NODES_MAX], sum = unknown ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
 
         memcpy(left, p->candidates[pool], sizeof(left));
         while (k-- > 0) {
@@ -202,12 +204,12 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
 
 /* So many nodes may do: there are as many with room for the smallest share, and the fullest have enough devices. */
 static bool may_do(const Planner *p, size_t k) {
-        bool anywhere = p->request->numa == NUMA_POLICY_PREFERRED || p->request->numa == NUMA_POLICY_SOCKET;
         unsigned shares[REQUEST_CELLS_MAX];
         size_t roomy = 0;
 
         for (size_t i = 0; i < p->request->n_pools; i++)
-                if ((anywhere ? planner_count(p, i) : most_local(p, i, k)) < p->pools[i].wanted)
+                if ((numa_policy_allows_socket(planner_policy(p, i)) ? planner_count(p, i) : most_local(p, i, k)) <
+                    p->pools[i].wanted)
                         return false;
         if (p->request->cpus == 0)
                 return true;

@@ -12,10 +12,10 @@
 int score_compare(const Score *a, const Score *b) {
         const unsigned left[] = { a->numa_nodes,     a->off_node,     a->remote,        a->worst_distance,
                                   a->total_distance, a->gpu_distance, a->node_distance, a->spoiled,
-                                  a->held,           a->left_over,    a->vf_load };
+                                  a->held,           a->left_over,    a->vf_load,       a->vf_left };
         const unsigned right[] = { b->numa_nodes,     b->off_node,     b->remote,        b->worst_distance,
                                    b->total_distance, b->gpu_distance, b->node_distance, b->spoiled,
-                                   b->held,           b->left_over,    b->vf_load };
+                                   b->held,           b->left_over,    b->vf_load,       b->vf_left };
 
         for (size_t i = 0; i < ELEMENTSOF(left); i++)
                 if (left[i] != right[i])

@@ -7,18 +7,8 @@
 #include "core/config.h"
 #include "core/request.h"
 #include "util/strings.h"
-#include "util/stringtable.h"
 
 #define SMALLEST_PAGE 4096U
-
-static const char *const numa_policy_table[_NUMA_POLICY_MAX] = {
-        [NUMA_POLICY_LEGACY] = "legacy",
-        [NUMA_POLICY_PREFERRED] = "preferred",
-        [NUMA_POLICY_SOCKET] = "socket",
-        [NUMA_POLICY_REQUIRED] = "required",
-};
-
-DEFINE_STRING_TABLE(numa_policy, NumaPolicy, _NUMA_POLICY_MAX)
 
 void request_init(Request *r) {
         *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY };

@@ -9,8 +9,8 @@
 #define TIE_WORK 8U
 
 static const unsigned shifts[_COST_FIELD_MAX + 1] = {
-        [COST_VF_LOAD] = 0, [COST_LEFT_OVER] = 24, [COST_HELD] = 48, [COST_GPUS] = 72,
-        [COST_PAIRS] = 88,  [COST_REMOTE] = 100,   [COST_OFF] = 108, [_COST_FIELD_MAX] = 116,
+        [COST_VF_LEFT] = 0, [COST_VF_LOAD] = 18, [COST_LEFT_OVER] = 42, [COST_HELD] = 60,        [COST_GPUS] = 84,
+        [COST_PAIRS] = 100, [COST_REMOTE] = 112, [COST_OFF] = 120,      [_COST_FIELD_MAX] = 128,
 };
 
 Cost cost_of(CostField field, uint64_t value) {
@@ -46,6 +46,17 @@ static Sides count_sides(const SearchPool *pools, size_t n_pools) {
         return s;
 }
 
+/* Adds some devices of a pool to the state. */
+static void describe_devices(const Pool *pool, unsigned some, bool vfs, State *ret) {
+        ret->taken += some;
+        if (!vfs)
+                ret->physical += some;
+        else if (pool->placement == VF_PLACEMENT_PACK)
+                ret->packed_vfs += some;
+        else
+                ret->spread_vfs += some;
+}
+
 static unsigned count_unpaired(const Sides *s, unsigned gpus, unsigned nics) {
         unsigned larger = s->gpus >= s->nics ? gpus : nics, smaller = s->gpus >= s->nics ? nics : gpus;
 
@@ -74,11 +85,10 @@ static void describe_state(const Space *s, const SearchPool *pools, size_t n_poo
                                 unsigned some = (unsigned) (number / s->step[p][vf] % radix);
 
                                 count += some;
-                                ret->physical += vf ? 0 : some;
+                                describe_devices(pools[p].pool, some, vf, ret);
                         }
                 gpus += pools[p].is_gpu ? count : 0;
                 nics += !pools[p].is_gpu && pools[p].is_nic ? count : 0;
-                ret->taken += count;
                 ret->complete = ret->complete && count == pools[p].wanted;
                 ret->packed |= (uint64_t) count << shift;
                 shift += digit_width(pools[p].wanted) + 1;

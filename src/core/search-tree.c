@@ -16,6 +16,7 @@ typedef struct Kinship {
         uint32_t *family_group; /* the group all free ones of a family are in, NONE, or SEVERAL */
         uint32_t *group;        /* index of the group, or NONE */
         uint32_t *group_free;   /* free devices of it */
+        uint32_t *vfs_free;     /* free VFs of a family */
         Level *group_level;
 } Kinship;
 
@@ -24,6 +25,7 @@ static void kinship_done(Kinship *k) {
         free(k->family_group);
         free(k->group);
         free(k->group_free);
+        free(k->vfs_free);
         free(k->group_level);
 }
 
@@ -68,8 +70,9 @@ static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
         k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
         k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
         k->group_free = calloc(inv->n_groups + 1, sizeof(*k->group_free));
+        k->vfs_free = calloc(inv->n_devices + 1, sizeof(*k->vfs_free));
         k->group_level = calloc(inv->n_groups + 1, sizeof(*k->group_level));
-        if (!k->family || !k->family_group || !k->group || !k->group_free || !k->group_level)
+        if (!k->family || !k->family_group || !k->group || !k->group_free || !k->vfs_free || !k->group_level)
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++)
                 k->group[i] = k->family_group[i] = NONE;
@@ -82,6 +85,7 @@ static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
                 if (!is_free[i])
                         continue;
                 k->family[i] = find_family(inv, i);
+                k->vfs_free[k->family[i]] += inv->devices[i].type == PCI_TYPE_VF;
                 whole = &k->family_group[k->family[i]];
                 *whole = *whole == NONE || *whole == k->group[i] ? k->group[i] : SEVERAL;
                 if (k->group[i] != NONE)
@@ -114,6 +118,7 @@ static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
 
         *leaf = (Leaf){ .device = device, .node = (uint8_t) search_node(c->inventory, dev), .group_level = LEVEL_ALL };
         leaf->is_vf = dev->type == PCI_TYPE_VF;
+        leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
         leaf->load = leaf->is_vf ? ledger_pf_use(c->ledger, dev->physfn) : 0;
         /* Odd numbers are of groups. */
         leaf->at[LEVEL_GROUP] = device * 2;
@@ -152,6 +157,7 @@ static bool make_leaf(Leaf *leaf, const Kinship *k, const Space *space, const Se
         leaf_init(leaf, k, device);
         if (p < n_pools) {
                 leaf->step = space->step[p][leaf->is_vf];
+                leaf->pool = (uint8_t) p;
                 leaf->wanted = pools[p].wanted;
         }
         return true;

@@ -70,13 +70,17 @@ static void give_back(Search *s, Table *t) {
         s->spare = t;
 }
 
+static Standing leaf_standing(const Search *s, const Leaf *leaf) {
+        return (Standing) s->task->standing[leaf->pool][leaf->node];
+}
+
 static bool is_candidate(const Search *s, const Leaf *leaf) {
-        return leaf->step > 0 && s->task->standing[leaf->node] != STANDING_REFUSED;
+        return leaf->step > 0 && leaf_standing(s, leaf) != STANDING_REFUSED;
 }
 
 /* One device. What it shares with others is the matter of the places above. */
 static void solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
-        uint8_t standing = s->task->standing[leaf->node];
+        Standing standing = leaf_standing(s, leaf);
         Cost cost = cost_of(COST_OFF, standing != STANDING_LOCAL) | cost_of(COST_REMOTE, standing == STANDING_REMOTE);
 
         if (!is_candidate(s, leaf) || cost_off_node(cost) > s->most)
@@ -86,17 +90,24 @@ static void solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         search_table_put(t, leaf->step, cost, leaf->device);
 }
 
+/* What VFs of one PF cost together. */
+static Cost family_cost(const State *state, const Leaf *leaf) {
+        uint64_t spread = state->spread_vfs, packed = state->packed_vfs;
+        Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
+
+        return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - state->taken) : cost;
+}
+
 /* What taking devices of one group, or of one PF, costs together. */
 static void close_kin(const Search *s, Level level, const Leaf *leaf, Table *t) {
         for (size_t i = 0; i < t->n_used; i++) {
-                unsigned taken = s->space.states[t->used[i]].taken;
+                const State *state = &s->space.states[t->used[i]];
                 Entry *e = &t->entries[t->used[i]];
 
-                if (taken > 0 && level == leaf->group_level)
-                        e->cost += cost_of(COST_HELD, leaf->group_free - taken);
-                if (taken > 0 && level == LEVEL_FAMILY && leaf->is_vf)
-                        e->cost += cost_of(COST_VF_LOAD,
-                                           (uint64_t) taken * leaf->load + (uint64_t) taken * (taken - 1) / 2);
+                if (state->taken > 0 && level == leaf->group_level)
+                        e->cost += cost_of(COST_HELD, leaf->group_free - state->taken);
+                if (state->taken > 0 && level == LEVEL_FAMILY && leaf->is_vf)
+                        e->cost += family_cost(state, leaf);
         }
 }
 
@@ -135,8 +146,8 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
 
 /* Alike but for the address, with nothing in common but places: of these the first that are wanted will do. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
-        return a->step == b->step && a->load == b->load && a->group_level == b->group_level &&
-               a->group_free == b->group_free && s->task->standing[a->node] == s->task->standing[b->node];
+        return a->step == b->step && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
+               a->group_free == b->group_free && leaf_standing(s, a) == leaf_standing(s, b);
 }
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
@@ -244,6 +255,7 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
         ret->score.held = cost_get(e->cost, COST_HELD);
         ret->score.left_over = cost_get(e->cost, COST_LEFT_OVER);
         ret->score.vf_load = cost_get(e->cost, COST_VF_LOAD);
+        ret->score.vf_left = cost_get(e->cost, COST_VF_LEFT);
 }
 
 /* The tightest limit under which there is a choice with no more than most off the nodes. */

@@ -57,6 +57,8 @@ static void check_values(const Config *c) {
                 assert_true(pool->virtual_functions <= UINT16_MAX);
                 assert_non_null(pool_bind_to_string(pool->bind));
                 assert_non_null(vf_identity_to_string(pool->identity));
+                assert_non_null(numa_policy_to_string(pool->numa));
+                assert_non_null(vf_placement_to_string(pool->placement));
                 assert_false(pool->attributes.set & VF_IDENTITY_BITS);
         }
 }

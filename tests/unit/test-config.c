@@ -26,6 +26,10 @@ static void test_names(void **state _unused_) {
                 assert_int_equal(after_release_from_string(after_release_to_string((AfterRelease) a)), a);
         for (int b = 0; b < _POOL_BIND_MAX; b++)
                 assert_int_equal(pool_bind_from_string(pool_bind_to_string((PoolBind) b)), b);
+        for (int i = 0; i < _VF_PLACEMENT_MAX; i++)
+                assert_int_equal(vf_placement_from_string(vf_placement_to_string((VfPlacement) i)), i);
+        assert_null(vf_placement_to_string(_VF_PLACEMENT_MAX));
+        assert_int_equal(vf_placement_from_string("x"), _VF_PLACEMENT_INVALID);
         for (int i = 0; i < _VF_IDENTITY_MAX; i++)
                 assert_int_equal(vf_identity_from_string(vf_identity_to_string((VfIdentity) i)), i);
         assert_null(vf_identity_to_string(_VF_IDENTITY_MAX));
@@ -387,6 +391,25 @@ static void test_vf_attributes(void **state _unused_) {
         }
 }
 
+static void test_placement_of_a_pool(void **state _unused_) {
+        _cleanup_config_ Config *c = parse("[Pool a]\nMatch=type=vf\nNumaPolicy=required\nVfPlacement=pack\n"
+                                           "[Pool b]\nMatch=type=vf\n"
+                                           "[Pool c]\nMatch=type=vf\nNumaPolicy=socket\nNumaPolicy=\n"
+                                           "VfPlacement=pack\nVfPlacement=\n"
+                                           "[Pool d]\nMatch=type=vf\nNumaPolicy=near\nVfPlacement=tight\n");
+
+        assert_int_equal(c->pools[0].numa, NUMA_POLICY_REQUIRED);
+        assert_int_equal(c->pools[0].placement, VF_PLACEMENT_PACK);
+        for (size_t i = 1; i < 4; i++) {
+                assert_int_equal(c->pools[i].numa, NUMA_POLICY_PREFERRED);
+                assert_int_equal(c->pools[i].placement, VF_PLACEMENT_SPREAD);
+        }
+        assert_int_equal(c->n_problems, 2);
+        assert_string_equal(c->problems[0].message,
+                            "NumaPolicy=near is not understood: expected preferred, legacy, socket or required.");
+        assert_string_equal(c->problems[1].message, "VfPlacement=tight is not understood: expected spread or pack.");
+}
+
 /* The line before stays what counts. */
 static void test_vf_attribute_problems(void **state _unused_) {
         static const char *const cases[][2] = {
@@ -535,6 +558,7 @@ int main(void) {
                 cmocka_unit_test(test_virtual_functions_by_address),
                 cmocka_unit_test(test_virtual_functions_of_others),
                 cmocka_unit_test(test_vf_attributes),
+                cmocka_unit_test(test_placement_of_a_pool),
                 cmocka_unit_test(test_vf_attribute_problems),
                 cmocka_unit_test(test_match_problems),
                 cmocka_unit_test(test_match_device),

@@ -3,7 +3,7 @@
 /*
  * The planner against exhaustive search, as include/core/plan.h words the objective: every set of NUMA nodes, every set
  * of devices, every pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with
- * src/core/search.c.
+ * the planner; distances are read off the paths of devices, not off a Locality.
  *
  * PLAN_EXACT_CASES= and PLAN_EXACT_SEED= for longer and other runs.
  */
@@ -29,6 +29,7 @@ typedef enum Feature {
         FEATURE_SCATTERED_VFS, /* VFs of one PF on a root bus, each in a slot of its own */
         FEATURE_OTHER_POOLS,   /* free devices that the request does not ask for */
         FEATURE_DEVICES_ONLY,  /* requests without CPUs */
+        FEATURE_TWO_VF_POOLS,  /* VFs of one PF in two pools */
 } Feature;
 
 static uint64_t seed;
@@ -169,12 +170,15 @@ static void occupy(TestNode *t, unsigned i) {
 static const char *choose_pools(Generator *g) {
         static const char *const plain[] = { "gpu",    "nic",     "vf",       "gpu nic", "gpu vf",
                                              "vf gpu", "nic gpu", "gpu disk", "disk" };
+        static const char *const two[] = { "odd", "odd vf", "gpu odd vf" };
         const char *names = plain[below(ELEMENTSOF(plain))];
 
         if (g->feature == FEATURE_MIXED_POOL)
                 names = below(2) ? "mixed" : "gpu mixed";
         if (g->feature == FEATURE_SCATTERED_VFS)
                 names = below(2) ? "vf" : "gpu vf";
+        if (g->feature == FEATURE_TWO_VF_POOLS)
+                names = two[below(ELEMENTSOF(two))];
         g->gpus = strstr(names, "gpu");
         g->nics = strstr(names, "nic") || strstr(names, "mixed");
         g->vfs = strstr(names, "vf") || strstr(names, "mixed");
@@ -201,10 +205,42 @@ static void make_request(const Generator *g, const char *names, unsigned threads
         r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
 }
 
+/* A pool with its Match= lines and, now and then, its own mind. */
+static void write_pool(FILE *f, const char *name, const char *matches) {
+        static const char *const policies[] = { "preferred", "legacy", "socket", "required" };
+
+        (void) fprintf(f, "[Pool %s]\n%s\n", name, matches);
+        if (below(3) == 0)
+                (void) fprintf(f, "NumaPolicy=%s\n", policies[below(ELEMENTSOF(policies))]);
+        if (below(2))
+                (void) fprintf(f, "VfPlacement=%s\n", below(3) ? "pack" : "spread");
+}
+
+static char *make_config(Feature feature) {
+        char *text = NULL;
+        size_t size;
+        FILE *f = open_memstream(&text, &size);
+
+        assert_non_null(f);
+        write_pool(f, "gpu", "Match=class=03");
+        if (feature == FEATURE_MIXED_POOL)
+                write_pool(f, "mixed", "Match=class=02 type=vf\nMatch=class=02 type=device");
+        else {
+                write_pool(f, "nic", "Match=class=02 type=device");
+                if (feature == FEATURE_TWO_VF_POOLS)
+                        write_pool(f, "odd", "Match=class=02 type=vf address=*.[1357]");
+                write_pool(f, "vf", "Match=class=02 type=vf");
+                write_pool(f, "disk", "Match=class=0108");
+        }
+        assert_int_equal(fclose(f), 0);
+        return text;
+}
+
 static TestNode *make_case(Feature feature, Request *r) {
         Generator g = { .node = node_new(), .feature = feature, .bus = 1 };
         unsigned n_nodes = 1 + below(3), threads = 1 + below(2);
         const char *names = choose_pools(&g);
+        _cleanup_free_ char *config = NULL;
         static const int ids[] = { 0, 1, 4, -1 };
 
         add_numa(&g, n_nodes, threads);
@@ -218,11 +254,8 @@ static TestNode *make_case(Feature feature, Request *r) {
                 for (unsigned p = 0, ports = 1 + below(3); p < ports; p++)
                         add_root_port(&g, host, 0x40 * h, p + 1, numa);
         }
-        node_ready(g.node, feature == FEATURE_MIXED_POOL
-                                   ? "[Pool gpu]\nMatch=class=03\n[Pool mixed]\nMatch=class=02 type=vf\nMatch=class=02 "
-                                     "type=device\n"
-                                   : "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02 type=device\n"
-                                     "[Pool vf]\nMatch=class=02 type=vf\n[Pool disk]\nMatch=class=0108\n");
+        config = make_config(feature);
+        node_ready(g.node, config);
         for (unsigned i = below(4); i > 0; i--)
                 occupy(g.node, i);
         make_request(&g, names, threads, r);
@@ -257,8 +290,38 @@ static const PciDevice *device_at(const Oracle *o, uint32_t index) {
         return &o->node->inventory->devices[index];
 }
 
+/* A VF is on the card of its PF, and a function on that of the first one of its slot. */
+static const PciDevice *card_of(const Oracle *o, const PciDevice *dev) {
+        const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(o->node->inventory, dev->physfn) : NULL;
+
+        return pf ?: dev;
+}
+
+/* How much of the path, "HOST/BRIDGE/.../FUNCTION", two devices have to have in common to be as near as that. */
+static size_t path_needed(const char *path, Distance d) {
+        const char *end = strchr(path, '/'), *parts[8];
+        unsigned n = 0;
+
+        for (const char *at = end; at && n < ELEMENTSOF(parts); at = strchr(at + 1, '/'))
+                parts[n++] = at;
+        if (d == DISTANCE_PHB)
+                return (size_t) (parts[0] - path);
+        if (n == 1) /* on the root bus: the slot, without the function */
+                return strlen(path) - 1;
+        /* Below the root port; or below the nearest bridge, which for a port of a switch is the switch itself. */
+        return (size_t) ((d == DISTANCE_PXB ? parts[1] : n > 3 ? parts[n - 2] : parts[n - 1]) - path);
+}
+
 static Distance distance(const Oracle *o, uint32_t a, uint32_t b) {
-        return place_distance(&o->node->locality->places[a], &o->node->locality->places[b]);
+        const PciDevice *x = card_of(o, device_at(o, a)), *y = card_of(o, device_at(o, b));
+
+        for (Distance d = DISTANCE_PIX; d < DISTANCE_NODE; d++) {
+                size_t n = path_needed(x->path, d);
+
+                if (n == path_needed(y->path, d) && memcmp(x->path, y->path, n) == 0)
+                        return d;
+        }
+        return x->numa_node >= 0 && x->numa_node == y->numa_node ? DISTANCE_NODE : DISTANCE_SYS;
 }
 
 /* Tries every assignment of the larger side, one device after the other. */
@@ -367,7 +430,6 @@ static unsigned count_held(const Oracle *o, const Choice *c) {
 
 /* Free physical devices left behind at one level of places that a physical device was taken from. */
 static unsigned count_left(const Oracle *o, const Choice *c, Distance level) {
-        const Place *places = o->node->locality->places;
         unsigned left = 0;
 
         for (size_t i = 0; i < o->node->inventory->n_devices; i++) {
@@ -378,10 +440,18 @@ static unsigned count_left(const Oracle *o, const Choice *c, Distance level) {
                         continue;
                 for (size_t j = 0; j < c->n; j++)
                         taken_from = taken_from || (device_at(o, c->devices[j])->type != PCI_TYPE_VF &&
-                                                    places[c->devices[j]].level[level] == places[i].level[level]);
+                                                    distance(o, c->devices[j], (uint32_t) i) <= level);
                 left += taken_from;
         }
         return left;
+}
+
+static bool is_sibling(const PciDevice *a, const PciDevice *b) {
+        return a->type == PCI_TYPE_VF && b->type == PCI_TYPE_VF && pci_address_equal(a->physfn, b->physfn);
+}
+
+static bool packs(const Oracle *o, const PciDevice *dev) {
+        return policy_pool(o->node->policy, dev)->placement == VF_PLACEMENT_PACK;
 }
 
 static unsigned count_vf_load(const Oracle *o, const Choice *c) {
@@ -392,12 +462,28 @@ static unsigned count_vf_load(const Oracle *o, const Choice *c) {
 
                 if (dev->type != PCI_TYPE_VF)
                         continue;
-                load += ledger_pf_use(o->node->ledger, dev->physfn);
+                load += packs(o, dev) ? 0 : ledger_pf_use(o->node->ledger, dev->physfn);
                 for (size_t j = 0; j < i; j++)
-                        load += device_at(o, c->devices[j])->type == PCI_TYPE_VF &&
-                                pci_address_equal(device_at(o, c->devices[j])->physfn, dev->physfn);
+                        load += is_sibling(dev, device_at(o, c->devices[j])) &&
+                                !(packs(o, dev) && packs(o, device_at(o, c->devices[j])));
         }
         return load;
+}
+
+/* Free VFs nobody asked for, on PFs from which a pool that packs has one. */
+static unsigned count_vf_left(const Oracle *o, const Choice *c) {
+        unsigned left = 0;
+
+        for (size_t i = 0; i < o->node->inventory->n_devices; i++) {
+                const PciDevice *dev = &o->node->inventory->devices[i];
+                bool taken_from = false;
+
+                for (size_t j = 0; j < c->n; j++)
+                        taken_from = taken_from || (packs(o, device_at(o, c->devices[j])) &&
+                                                    is_sibling(dev, device_at(o, c->devices[j])));
+                left += taken_from && !is_chosen(c, i) && is_free(o->node, dev);
+        }
+        return left;
 }
 
 /* Is the device on a node of the set, on a socket of it? */
@@ -416,11 +502,11 @@ static void judge(const Oracle *o, unsigned nodes, const PciDevice *dev, bool *r
                 }
 }
 
-static bool policy_allows(const Oracle *o, unsigned nodes, const PciDevice *dev) {
+static bool policy_allows(const Oracle *o, NumaPolicy policy, unsigned nodes, const PciDevice *dev) {
         bool local, socket;
 
         judge(o, nodes, dev, &local, &socket);
-        switch (o->request->numa) {
+        switch (policy) {
         case NUMA_POLICY_REQUIRED:
                 return local;
         case NUMA_POLICY_SOCKET:
@@ -477,9 +563,13 @@ static void consider(Oracle *o, Choice *c) {
         static const Distance limits[] = { DISTANCE_PXB, DISTANCE_PHB, DISTANCE_NODE, DISTANCE_SYS };
 
         c->score = (Score){ 0 };
-        for (size_t i = 0; i < c->n; i++)
-                if (!policy_allows(o, c->nodes, device_at(o, c->devices[i])))
+        for (size_t i = 0; i < c->n; i++) {
+                const PciDevice *dev = device_at(o, c->devices[i]);
+
+                if (!policy_allows(o, o->request->numa, c->nodes, dev) ||
+                    !policy_allows(o, policy_pool(o->node->policy, dev)->numa, c->nodes, dev))
                         return;
+        }
         score_nodes(o, c);
         score_pairs(o, c, &c->score);
         if (c->score.worst_distance > (unsigned) limits[o->request->proximity])
@@ -487,6 +577,7 @@ static void consider(Oracle *o, Choice *c) {
         c->score.held = count_held(o, c);
         c->score.left_over = count_left(o, c, DISTANCE_PIX) + count_left(o, c, DISTANCE_NODE);
         c->score.vf_load = count_vf_load(o, c);
+        c->score.vf_left = count_vf_left(o, c);
         c->found = true;
         if (is_better(c, &o->best))
                 o->best = *c;
@@ -584,9 +675,10 @@ static void oracle_run(Oracle *o) {
 static void print_score(FILE *f, const char *who, const Score *s) {
         (void) fprintf(
                 f,
-                "  %s: nodes %u off %u remote %u worst %u total %u gpus %u slit %u spoiled %u held %u left %u load %u:",
+                "  %s: nodes %u off %u remote %u worst %u total %u gpus %u slit %u spoiled %u held %u left %u load %u "
+                "VFs left %u:",
                 who, s->numa_nodes, s->off_node, s->remote, s->worst_distance, s->total_distance, s->gpu_distance,
-                s->node_distance, s->spoiled, s->held, s->left_over, s->vf_load);
+                s->node_distance, s->spoiled, s->held, s->left_over, s->vf_load, s->vf_left);
 }
 
 static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal *why) {
@@ -602,8 +694,10 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
                 const Pool *pool = policy_pool(t->policy, dev);
 
                 if (!dev->is_bridge)
-                        (void) fprintf(f, "  %-4s %s node %d group %d %s\n", pool ? pool->name : "-", dev->path,
-                                       dev->numa_node, dev->iommu_group, is_free(t, dev) ? "" : "(not free)");
+                        (void) fprintf(f, "  %-4s %s node %d group %d %s %s%s\n", pool ? pool->name : "-", dev->path,
+                                       dev->numa_node, dev->iommu_group, pool ? numa_policy_to_string(pool->numa) : "",
+                                       pool ? vf_placement_to_string(pool->placement) : "",
+                                       is_free(t, dev) ? "" : " (not free)");
         }
         (void) fprintf(f, "  wanted:");
         for (size_t i = 0; i < o->request->n_pools; i++)
@@ -773,6 +867,10 @@ static void test_exact_devices_only(void **state) {
         compare_many(FEATURE_DEVICES_ONLY);
 }
 
+static void test_exact_two_pools_of_vfs(void **state) {
+        compare_many(FEATURE_TWO_VF_POOLS);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_exact_plain),
@@ -781,6 +879,7 @@ int main(void) {
                 cmocka_unit_test(test_exact_vfs_on_a_root_bus),
                 cmocka_unit_test(test_exact_beside_other_pools),
                 cmocka_unit_test(test_exact_devices_only),
+                cmocka_unit_test(test_exact_two_pools_of_vfs),
         };
 
         return cmocka_run_group_tests_name("plan-exact", tests, NULL, NULL);

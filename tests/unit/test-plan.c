@@ -122,6 +122,108 @@ static void test_A16_the_other_colour_is_no_substitute(void **state) {
         assert_int_equal(node_available(t, "red"), 1);
 }
 
+/* The pool's policy and the request's: what either refuses is refused. */
+static void test_policy_of_a_pool(void **state) {
+        static const struct {
+                NumaPolicy pool, request;
+                int numa;
+                bool same_socket;
+                Verdict expected;
+        } table[] = {
+                { NUMA_POLICY_PREFERRED, NUMA_POLICY_REQUIRED, -1, false, VERDICT_NUMA },
+                { NUMA_POLICY_REQUIRED, NUMA_POLICY_PREFERRED, -1, false, VERDICT_NUMA },
+                { NUMA_POLICY_LEGACY, NUMA_POLICY_PREFERRED, -1, false, VERDICT_NONE },
+                { NUMA_POLICY_LEGACY, NUMA_POLICY_PREFERRED, 0, false, VERDICT_NUMA },
+                { NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED, 0, false, VERDICT_NUMA },
+                { NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED, 0, true, VERDICT_NONE },
+                { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, 0, true, VERDICT_NUMA }, /* neither is the stricter one */
+                { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, -1, true, VERDICT_NUMA },
+                { NUMA_POLICY_SOCKET, NUMA_POLICY_LEGACY, 1, true, VERDICT_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_free_ char *config = NULL;
+                _cleanup_node_ TestNode *t = NULL;
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                assert_int_equal(string_replace(&config, "HousekeepingCpus=0-3\n" GPU_POOL "NumaPolicy=%s\n",
+                                                numa_policy_to_string(table[i].pool)),
+                                 0);
+                t = nova_host(table[i].numa, config);
+                t->inventory->nodes[1].package = !table[i].same_socket;
+                if (node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = table[i].request), &plan, NULL) !=
+                    table[i].expected)
+                        fail_msg("row %zu", i);
+        }
+}
+
+/* It holds for the pool alone: the GPU has to be beside the CPUs, the disk need not. */
+static void test_policy_of_one_pool_of_two(void **state) {
+        for (int strict = 0; strict < 2; strict++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                node_numa(t, 0, 0, 4, 1, 8 * GIB);
+                node_numa(t, 1, 4, 4, 1, 8 * GIB);
+                node_device(t, "pci0000:00/0000:00:02.0", 0x010802, 0, 1);
+                node_gpu(t, "pci0000:80/0000:80:02.0", 1, 2);
+                node_ready(t, strict ? GPU_POOL "NumaPolicy=required\n[Pool disk]\nMatch=class=01\n"
+                                     : GPU_POOL "[Pool disk]\nMatch=class=01\n");
+                assert_int_equal(
+                        node_plan(t, ASK(.pools = "gpu=1 disk=1", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_PREFERRED),
+                                  &plan, NULL),
+                        VERDICT_NONE);
+                assert_int_equal(plan->allocation->cells[0].node, strict ? 1 : 0);
+        }
+}
+
+/* Two PFs with VFs, one of which has been begun with. */
+static void test_vfs_are_spread_or_packed(void **state) {
+        for (int pack = 0; pack < 2; pack++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_(cleanup_plan_free) Plan *first = NULL, *second = NULL;
+
+                node_numa(t, 0, 0, 4, 1, 8 * GIB);
+                for (int card = 0; card < 2; card++)
+                        for (int i = 0; i < 4; i++) {
+                                char path[32], pf[16];
+
+                                (void) snprintf(path, sizeof(path), "pci0000:00/0000:%02x:00.%d", card + 1, i);
+                                (void) snprintf(pf, sizeof(pf), "0000:%02x:00.0", card + 1);
+                                if (i == 0)
+                                        node_nic(t, path, 0, card * 4)->total_vfs = 3;
+                                else
+                                        node_vf(t, path, pf, 0, card * 4 + i);
+                        }
+                node_ready(t, pack ? "[Pool vf]\nMatch=type=vf\nVfPlacement=pack\n" : "[Pool vf]\nMatch=type=vf\n");
+                assert_int_equal(node_allocate(t, "begun", ASK(.pools = "vf=1", .cpus = 1), NULL), VERDICT_NONE);
+                assert_int_equal(node_plan(t, ASK(.pools = "vf=1", .cpus = 1), &first, NULL), VERDICT_NONE);
+                assert_devices(first->allocation, pack ? "vf0=0000:01:00.2" : "vf0=0000:02:00.1");
+                assert_int_equal(node_plan(t, ASK(.pools = "vf=2", .cpus = 1), &second, NULL), VERDICT_NONE);
+                assert_devices(second->allocation,
+                               pack ? "vf0=0000:01:00.2 vf1=0000:01:00.3" : "vf0=0000:01:00.2 vf1=0000:02:00.1");
+                assert_int_equal(second->score.vf_left, 0);
+                assert_int_equal(second->score.vf_load, pack ? 0 : 1);
+        }
+}
+
+/* VFs of other pools are left behind as well. */
+static void test_packing_counts_all_vfs_of_a_pf(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 1)->total_vfs = 8;
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:01:00.1", "0000:01:00.0", 0, 2);
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:01:00.2", "0000:01:00.0", 0, 3);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 4)->total_vfs = 8;
+        node_vf(t, "pci0000:00/0000:00:01.0/0000:01:01.1", "0000:01:01.0", 0, 5);
+        node_ready(t, "[Pool odd]\nMatch=type=vf address=*.1\nVfPlacement=pack\n[Pool even]\nMatch=type=vf\n");
+        assert_int_equal(node_plan(t, ASK(.pools = "odd=1", .cpus = 1), &plan, NULL), VERDICT_NONE);
+        assert_devices(plan->allocation, "odd0=0000:01:01.1");
+}
+
 static void test_B4_three_devices_two_guests(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -457,12 +559,13 @@ static void test_limit_of_states(void **state) {
 static void test_score_order(void **state) {
         /* Each is worse than the one before it in one member and better in all that follow. */
         const Score scores[] = {
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
-                { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
-                { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
-                { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
-                { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(scores); i++)
@@ -478,6 +581,10 @@ int main(void) {
                 cmocka_unit_test(test_A14_no_room_beside_the_device),
                 cmocka_unit_test(test_A15_preferred_goes_across),
                 cmocka_unit_test(test_A16_the_other_colour_is_no_substitute),
+                cmocka_unit_test(test_policy_of_a_pool),
+                cmocka_unit_test(test_policy_of_one_pool_of_two),
+                cmocka_unit_test(test_vfs_are_spread_or_packed),
+                cmocka_unit_test(test_packing_counts_all_vfs_of_a_pf),
                 cmocka_unit_test(test_B4_three_devices_two_guests),
                 cmocka_unit_test(test_B9_vfs_of_two_pfs),
                 cmocka_unit_test(test_gpu_and_nic_below_one_switch),
