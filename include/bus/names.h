@@ -40,7 +40,7 @@
 #define REQUEST_KEY_PAGE_SIZE           "page-size"           /* t: bytes */
 #define REQUEST_KEY_CELLS               "cells"               /* u */
 #define REQUEST_KEY_NUMA                "numa"                /* s: legacy, preferred, socket, required */
-#define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any */
+#define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
 #define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: released when its domain is gone */
 #define REQUEST_KEY_FORCE               "force"               /* b: the boot VGA and the console's card too */
 #define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */

@@ -14,8 +14,9 @@
 typedef struct Planner {
         const PlanContext *context;
         const Request *request;
-        SearchPool pools[REQUEST_POOLS_MAX]; /* of the request, in its order */
-        bool *is_free;                       /* by device index */
+        SearchPool pools[REQUEST_POOLS_MAX];  /* of the request, in its order */
+        size_t limits[REQUEST_LIMITS_MAX][2]; /* pools between which the request has limits, in its order */
+        bool *is_free;                        /* by device index */
         Search *search;
         uint64_t *work;   /* left for this request, whatever is asked on its behalf */
         unsigned threads; /* SMT siblings per core */
@@ -45,6 +46,10 @@ NumaPolicy planner_policy(const Planner *p, size_t pool);
  * With relaxed requests (plan-refuse.c) it answers "what if".
  */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
+
+/* plan->limits of the choice. 0 or -ENOMEM. */
+int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
+void plan_limits_free(Plan *plan);
 
 /* More work than one request may cost, or out of memory. */
 Verdict planner_give_up(int r, Refusal *ret);

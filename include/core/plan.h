@@ -49,12 +49,26 @@ typedef struct PlanPair {
         Distance distance;
 } PlanPair;
 
+/* What became of a limit between two pools: a pairing within it, best first; of a pool and itself there is none. */
+typedef struct PlanLimit {
+        char *pools[2];
+        Proximity limit;
+        Distance worst; /* of the pairs; of a pool and itself, of any two of its devices */
+        struct {
+                PciAddress devices[2];
+                Distance distance;
+        } pairs[REQUEST_DEVICES_MAX];
+        size_t n_pairs;
+} PlanLimit;
+
 typedef struct Plan {
         Allocation
                 *allocation; /* name NULL: a plan has none yet; prior driver and override are those of the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
+        PlanLimit *limits; /* as the request has them */
+        size_t n_limits;
         bool has_runner_up; /* the best plan on other NUMA nodes */
         Score runner_up;
         int runner_up_nodes[REQUEST_CELLS_MAX];

@@ -10,6 +10,7 @@
 
 #define REQUEST_POOLS_MAX   16U
 #define REQUEST_DEVICES_MAX 64U /* of one request, over all pools: a guest with root ports for more is not bootable */
+#define REQUEST_LIMITS_MAX  32U
 #define REQUEST_CPUS_MAX    4096U
 #define REQUEST_MEMORY_MAX  (1ULL << 50) /* 1 PiB */
 #define REQUEST_CELLS_MAX   8U
@@ -19,6 +20,16 @@ typedef struct RequestPool {
         char *pool;
         unsigned count;
 } RequestPool;
+
+/*
+ * How far devices of two pools may be apart: each device of the pool of which more are wanted has a partner in the
+ * other within the limit, and no partner has more than its even share of them. Of a pool and itself: any two of its
+ * devices.
+ */
+typedef struct RequestLimit {
+        char *pools[2];
+        Proximity limit;
+} RequestLimit;
 
 /* What the VF of one slot is to have; of the pool's name: of all its slots. */
 typedef struct RequestAttributes {
@@ -31,12 +42,14 @@ typedef struct Request {
         size_t n_pools;
         RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot at most once */
         size_t n_attributes;
-        unsigned cpus;      /* vCPUs, each pinned to one host CPU; 0: devices only */
-        uint64_t memory;    /* bytes; 0 only when cpus is 0 */
-        uint64_t page_size; /* bytes; 0: ordinary pages */
-        unsigned cells;     /* guest NUMA cells; 0: as few as fit */
-        NumaPolicy numa;    /* a pool may be stricter */
-        Proximity proximity;
+        unsigned cpus;       /* vCPUs, each pinned to one host CPU; 0: devices only */
+        uint64_t memory;     /* bytes; 0 only when cpus is 0 */
+        uint64_t page_size;  /* bytes; 0: ordinary pages */
+        unsigned cells;      /* guest NUMA cells; 0: as few as fit */
+        NumaPolicy numa;     /* a pool may be stricter */
+        Proximity proximity; /* of GPUs and their NICs */
+        RequestLimit limits[REQUEST_LIMITS_MAX];
+        size_t n_limits;
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
         bool force;               /* the boot VGA and the console's card are given as well */
 } Request;
@@ -48,6 +61,10 @@ void request_done(Request *r);
 
 /* Takes a copy of pool. -E2BIG beyond REQUEST_POOLS_MAX, -EEXIST for a pool named twice. */
 int request_add_pool(Request *r, const char *pool, unsigned count);
+/* Where the pool is in the request. */
+bool request_find_pool(const Request *r, const char *pool, size_t *ret);
+/* Takes copies of the names, which request_check() looks at. -E2BIG beyond REQUEST_LIMITS_MAX. */
+int request_add_limit(Request *r, const char *pool, const char *other, Proximity limit);
 /* Takes a copy of slot. -E2BIG beyond REQUEST_DEVICES_MAX, -EEXIST for a slot named twice. */
 int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes);
 

@@ -47,11 +47,17 @@ typedef struct Space {
         uint64_t bias, guards; /* two states fit together when no guard bit of packed + packed + bias is set */
         uint32_t step[REQUEST_POOLS_MAX][2]; /* what one more device of the pool adds to the number; [1] for VFs */
         unsigned pairs;                      /* of the whole request */
+        struct {
+                unsigned wanted, shift, width; /* its digit in packed */
+        } pools[REQUEST_POOLS_MAX];
 } Space;
 
 /* 0, -ENOMEM, -E2BIG beyond SEARCH_STATES_MAX. */
 int space_init(Space *s, const SearchPool *pools, size_t n_pools);
 void space_done(Space *s);
+
+/* Whether devices that are together and no others near enough satisfy a limit between two pools. */
+bool space_satisfies(const Space *s, const State *state, const size_t pools[2]);
 
 typedef struct Entry {
         Cost cost;

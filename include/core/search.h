@@ -9,7 +9,8 @@
  *
  * Pairing: every device of the larger of the two sides, GPUs and NICs, gets one of the smaller, none of which serves
  * more than its even share; within a subtree as many pairs as possible are made, which in an ultrametric is optimal for
- * the worst and for the total distance.
+ * the worst and for the total distance. A limit between two pools asks for such a pairing of theirs: what was taken at
+ * a place whose size is the limit has to be enough for itself.
  */
 
 #include "core/plan.h"
@@ -46,11 +47,19 @@ typedef struct Search Search;
 int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
 Search *search_free(Search *s);
 
+/* RequestLimit, by index of the pools. */
+typedef struct SearchLimit {
+        size_t pools[2];
+        Distance limit;
+} SearchLimit;
+
 typedef struct SearchTask {
         uint8_t standing[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* Standing, by pool of the request */
         Distance limit;                                        /* no GPU-NIC pair may be farther apart */
-        unsigned off, remote;                                  /* what a choice has at least, as Score has it */
-        bool at_least;                                         /* one that has more is of no interest */
+        SearchLimit limits[REQUEST_LIMITS_MAX];
+        size_t n_limits;
+        unsigned off, remote; /* what a choice has at least, as Score has it */
+        bool at_least;        /* one that has more is of no interest */
 } SearchTask;
 
 typedef struct Picks {
@@ -65,6 +74,17 @@ typedef struct Picks {
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
 
-/* The pairs of a set of devices, by address of the GPU; pairs has room for REQUEST_DEVICES_MAX. Returns their number.
+typedef struct SearchPair {
+        uint32_t devices[2]; /* one of each side, inventory indices */
+        Distance distance;
+} SearchPair;
+
+/* Pairs as above, nearest first, of the larger side each device once; room for REQUEST_DEVICES_MAX. Returns their
+ * number. */
+size_t search_match(const Locality *l, const uint32_t *first, size_t n_first, const uint32_t *second, size_t n_second,
+                    SearchPair *pairs);
+
+/* The GPU-NIC pairs of a set of devices, by address of the GPU; pairs has room for REQUEST_DEVICES_MAX. Returns their
+ * number.
  */
 size_t search_pairs(const PlanContext *c, const uint32_t *devices, size_t n, PlanPair *pairs);

@@ -51,11 +51,12 @@ typedef enum Option {
          OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) |                           \
          OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN))
 
-/* What the command line said. Strings belong to argv. */
+/* What the command line said. Strings belong to argv unless said otherwise. */
 typedef struct Args {
         const char *verb; /* the first operand, NULL when there is none */
         unsigned given;   /* OPTION_BIT() of each option that was there */
         const char *text[_OPTION_MAX];
+        char *lists[_OPTION_MAX]; /* the text of those that add up; owned */
         uint64_t number[_OPTION_MAX];
         const char **operands; /* those after the verb */
         size_t n_operands;

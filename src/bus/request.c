@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "bus/names.h"
+#include "core/proximity.h"
 #include "util/strings.h"
 
 static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
@@ -49,12 +50,7 @@ static int read_proximity(sd_bus_message *m, Request *r, Refusal *ret) {
 
         if (k < 0)
                 return k;
-        r->proximity = proximity_from_string(s);
-        if ((int) r->proximity >= 0)
-                return 0;
-        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say switch, root-complex, node or any.",
-                      "There is no proximity '%s'.", QUOTABLE(s));
-        return -EINVAL;
+        return proximity_parse(s, r, ret) == VERDICT_NONE ? 0 : -EINVAL;
 }
 
 static int read_cpus(sd_bus_message *m, Request *r, Refusal *ret) {

@@ -169,6 +169,35 @@ static json_object *json_steps(const PlanContext *c, const Plan *p) {
         return array;
 }
 
+static json_object *json_limit(const PlanLimit *l) {
+        json_object *o = json_object_new_object(), *pools = json_object_new_array(), *pairs = json_object_new_array();
+
+        for (size_t i = 0; i < l->n_pairs; i++) {
+                json_object *pair = json_object_new_object(), *devices = json_object_new_array();
+
+                for (unsigned side = 0; side < 2; side++)
+                        (void) json_object_array_add(devices, json_address(l->pairs[i].devices[side]));
+                json_object_object_add(pair, "devices", devices);
+                json_object_object_add(pair, "distance", json_string_or_null(distance_to_string(l->pairs[i].distance)));
+                (void) json_object_array_add(pairs, pair);
+        }
+        for (unsigned side = 0; side < 2; side++)
+                (void) json_object_array_add(pools, json_object_new_string(l->pools[side]));
+        json_object_object_add(o, "pools", pools);
+        json_object_object_add(o, "limit", json_string_or_null(proximity_to_string(l->limit)));
+        json_object_object_add(o, "distance", json_string_or_null(distance_to_string(l->worst)));
+        json_object_object_add(o, "pairs", pairs);
+        return o;
+}
+
+static json_object *json_limits(const Plan *p) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < p->n_limits; i++)
+                (void) json_object_array_add(array, json_limit(&p->limits[i]));
+        return array;
+}
+
 json_object *json_plan(const PlanContext *c, const Plan *p) {
         json_object *o = json_promise(c->inventory, p->allocation, true), *pairs = json_object_new_array();
 
@@ -185,6 +214,7 @@ json_object *json_plan(const PlanContext *c, const Plan *p) {
         }
         json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));
         json_object_object_add(o, "pairs", pairs);
+        json_object_object_add(o, "limits", json_limits(p));
         json_object_object_add(o, "runner_up", p->has_runner_up ? json_runner_up(p) : NULL);
         json_object_object_add(o, "steps", json_steps(c, p));
         return o;

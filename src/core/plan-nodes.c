@@ -67,10 +67,18 @@ static Distance distance_limit(Proximity proximity) {
         return d;
 }
 
+static void set_limits(const Planner *p, SearchTask *task) {
+        task->limit = distance_limit(p->request->proximity);
+        task->n_limits = p->request->n_limits;
+        for (size_t i = 0; i < task->n_limits; i++)
+                task->limits[i] = (SearchLimit){ .pools = { p->limits[i][0], p->limits[i][1] },
+                                                 .limit = distance_limit(p->request->limits[i].limit) };
+}
+
 /* worst: a choice that has more devices off the nodes, or as many and a pair farther apart, is of no interest; or NULL.
  */
 static int choose_devices(const Planner *p, const Score *worst, NodeChoice *choice) {
-        SearchTask task = { .limit = distance_limit(p->request->proximity) };
+        SearchTask task = { 0 };
 
         choice->picks = (Picks){ 0 };
         if (p->request->n_pools == 0)
@@ -79,6 +87,7 @@ static int choose_devices(const Planner *p, const Score *worst, NodeChoice *choi
                 judge_nodes(p, planner_policy(p, i), choice, task.standing[i]);
         if (!count_off_node(p, &task))
                 return -ENOENT;
+        set_limits(p, &task);
         if (worst && (task.off > worst->off_node || (task.off == worst->off_node && task.remote > worst->remote)))
                 return -ENOENT;
         if (worst && task.off == worst->off_node && task.remote == worst->remote) {

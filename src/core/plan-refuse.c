@@ -246,7 +246,9 @@ Verdict planner_refuse(const Planner *p, Refusal *ret) {
         if (v != VERDICT_NONE)
                 return v;
         r.proximity = PROXIMITY_ANY;
-        does = p->request->proximity != PROXIMITY_ANY ? would_do(p, &r) : 0;
+        for (size_t i = 0; i < r.n_limits; i++)
+                r.limits[i].limit = PROXIMITY_ANY;
+        does = p->request->proximity != PROXIMITY_ANY || r.n_limits > 0 ? would_do(p, &r) : 0;
         if (does > 0)
                 return refuse(ret, VERDICT_PROXIMITY, NULL, "Ask with a wider proximity, or for fewer devices.",
                               "There are enough free devices, but not every GPU and NIC can be paired within '%s'.",

@@ -73,6 +73,9 @@ int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *w
         for (size_t i = 0; i < r->n_pools; i++)
                 p->pools[i] = (SearchPool){ .pool = config_find_pool(c->config, r->pools[i].pool),
                                             .wanted = r->pools[i].count };
+        for (size_t i = 0; i < r->n_limits; i++)
+                for (unsigned side = 0; side < 2; side++)
+                        (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 ledger_cpus_free(c->ledger, inv, c->config, &inv->nodes[i], &p->free_cpus[i]);
                 p->n_free_cpus[i] = cores_pick(inv, &p->free_cpus[i], CPUSET_MAX, NULL, NULL);
@@ -100,6 +103,7 @@ Plan *plan_free(Plan *p) {
                 return NULL;
         allocation_free(p->allocation);
         free(p->pairs);
+        plan_limits_free(p);
         free(p);
         return NULL;
 }
@@ -122,6 +126,8 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
                 return planner_give_up(r, ret);
         plan->score = choice.picks.score;
         plan->n_pairs = search_pairs(p->context, choice.picks.devices, choice.picks.n, plan->pairs);
+        if (plan_limits_make(p, &choice, plan) < 0)
+                return planner_give_up(-ENOMEM, ret);
         if (plan->has_runner_up) {
                 plan->runner_up = second.picks.score;
                 plan->n_runner_up_nodes = second.n_nodes;

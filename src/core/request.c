@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/config.h"
+#include "core/proximity.h"
 #include "core/request.h"
 #include "util/strings.h"
 
@@ -19,6 +20,10 @@ void request_done(Request *r) {
                 free(r->pools[i].pool);
         for (size_t i = 0; i < r->n_attributes; i++)
                 free(r->attributes[i].slot);
+        for (size_t i = 0; i < r->n_limits; i++) {
+                free(r->limits[i].pools[0]);
+                free(r->limits[i].pools[1]);
+        }
         request_init(r);
 }
 
@@ -35,6 +40,27 @@ int request_add_pool(Request *r, const char *pool, unsigned count) {
         if (!copy)
                 return -ENOMEM;
         r->pools[r->n_pools++] = (RequestPool){ .pool = copy, .count = count };
+        return 0;
+}
+
+bool request_find_pool(const Request *r, const char *pool, size_t *ret) {
+        for (size_t i = 0; i < r->n_pools; i++)
+                if (streq(r->pools[i].pool, pool)) {
+                        if (ret)
+                                *ret = i;
+                        return true;
+                }
+        return false;
+}
+
+int request_add_limit(Request *r, const char *pool, const char *other, Proximity limit) {
+        _cleanup_free_ char *first = strdup(pool), *second = strdup(other);
+
+        if (r->n_limits >= REQUEST_LIMITS_MAX)
+                return -E2BIG;
+        if (!first || !second)
+                return -ENOMEM;
+        r->limits[r->n_limits++] = (RequestLimit){ .pools = { TAKE_PTR(first), TAKE_PTR(second) }, .limit = limit };
         return 0;
 }
 
@@ -243,8 +269,9 @@ static Verdict check_attributes(const Request *r, Refusal *ret) {
 }
 
 Verdict request_check(const Request *r, Refusal *ret) {
-        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_cpus, check_memory, check_cells,
-                                                                  check_attributes };
+        Verdict (*const checks[])(const Request *,
+                                  Refusal *) = { check_devices, check_cpus,       check_memory,
+                                                 check_cells,   check_attributes, request_check_limits };
 
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 Verdict v = checks[i](r, ret);

@@ -32,6 +32,11 @@ typedef struct Sides {
         unsigned gpus, nics, share;
 } Sides;
 
+/* How many of the larger side one of the smaller may serve. */
+static unsigned even_share(unsigned a, unsigned b) {
+        return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
+}
+
 static Sides count_sides(const SearchPool *pools, size_t n_pools) {
         Sides s = { 0 };
 
@@ -42,7 +47,7 @@ static Sides count_sides(const SearchPool *pools, size_t n_pools) {
                         s.nics += pools[p].wanted;
         }
         if (s.gpus > 0 && s.nics > 0)
-                s.share = (MAX(s.gpus, s.nics) + MIN(s.gpus, s.nics) - 1) / MIN(s.gpus, s.nics);
+                s.share = even_share(s.gpus, s.nics);
         return s;
 }
 
@@ -116,6 +121,9 @@ int space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                                         return -E2BIG;
                         }
                 s->bias |= ((1ULL << width) - 1 - pools[p].wanted) << shift;
+                s->pools[p].wanted = pools[p].wanted;
+                s->pools[p].shift = shift;
+                s->pools[p].width = width;
                 s->guards |= 1ULL << (shift + width);
                 shift += width + 1;
         }
@@ -126,6 +134,20 @@ int space_init(Space *s, const SearchPool *pools, size_t n_pools) {
         for (size_t i = 0; i < n; i++)
                 describe_state(s, pools, n_pools, &sides, i, &s->states[i]);
         return 0;
+}
+
+static unsigned state_count(const Space *s, const State *state, size_t pool) {
+        return (unsigned) (state->packed >> s->pools[pool].shift) & ((1U << s->pools[pool].width) - 1);
+}
+
+bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) {
+        unsigned first = state_count(s, state, pools[0]), second = state_count(s, state, pools[1]);
+        unsigned wanted = s->pools[pools[0]].wanted, others = s->pools[pools[1]].wanted;
+
+        if (pools[0] == pools[1])
+                return first == 0 || first == wanted;
+        return wanted >= others ? first <= even_share(wanted, others) * second
+                                : second <= even_share(wanted, others) * first;
 }
 
 void space_done(Space *s) {

@@ -120,8 +120,21 @@ static unsigned count_physical(const Leaf *leaves, size_t n) {
 }
 
 /*
+ * What is taken in a place is no farther apart than that place, and farther from all else: which is all there is to
+ * know of a limit of that distance.
+ */
+static bool is_allowed(const Search *s, Distance level, const State *state) {
+        if (level == s->worst && state->unpaired > 0)
+                return false;
+        for (size_t i = 0; i < s->task->n_limits; i++)
+                if (level == s->task->limits[i].limit && !space_satisfies(&s->space, state, s->task->limits[i].pools))
+                        return false;
+        return true;
+}
+
+/*
  * What a switch, root port, host bridge or node costs for what was taken in it: a step of distance for each pair that
- * is not made within. Where the distance would become more than allowed, choices with such pairs go.
+ * is not made within. Where a distance would become more than allowed, choices with such pairs go.
  */
 static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
         bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
@@ -132,7 +145,7 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
                 const State *state = &s->space.states[t->used[i]];
                 Entry *e = &t->entries[t->used[i]];
 
-                if (level == s->worst && state->unpaired > 0) {
+                if (!is_allowed(s, level, state)) {
                         t->present[t->used[i]] = false;
                         continue;
                 }

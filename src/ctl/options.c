@@ -12,6 +12,7 @@
 typedef enum OptionType {
         OPTION_TYPE_FLAG,
         OPTION_TYPE_TEXT,
+        OPTION_TYPE_LIST, /* text, more of which adds to it after a comma */
         OPTION_TYPE_FILE, /* any bytes: never reaches the bus */
         OPTION_TYPE_NUMBER,
         OPTION_TYPE_SIZE,
@@ -40,7 +41,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_PAGE_SIZE] = { "--page-size", 0, OPTION_TYPE_SIZE, "SIZE", 0, "Hugepages of this size: 2M, 1G" },
         [OPTION_CELLS] = { "--cells", 0, OPTION_TYPE_NUMBER, "N", UINT32_MAX, "Guest NUMA cells, else as few as fit" },
         [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0, "legacy, preferred, socket or required" },
-        [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_TEXT, "LIMIT", 0,
+        [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
                                "GPU to NIC: switch, root-complex, node, any" },
         [OPTION_RELEASE_WITH_DOMAIN] = { "--release-with-domain", 0, OPTION_TYPE_FLAG, NULL, 0,
                                          "Release it when the domain that ran with it is gone" },
@@ -107,18 +108,32 @@ static int take_number(Args *args, Option option, const char *value) {
         return 0;
 }
 
+/* One after the other, as though they were one with commas. */
+static int take_list(Args *args, Option option, const char *value) {
+        const char *before = args->text[option];
+        char *longer = NULL;
+
+        if (string_replace(&longer, "%s%s%s", before ?: "", before ? "," : "", value) < 0)
+                return report_errno(args, -ENOMEM, "Cannot read the arguments");
+        free(args->lists[option]);
+        args->text[option] = args->lists[option] = longer;
+        return 0;
+}
+
 static int take_option(Args *args, Option option, const char *value) {
         const OptionInfo *info = &options[option];
+        bool text = info->type == OPTION_TYPE_TEXT || info->type == OPTION_TYPE_LIST;
 
         args->given |= OPTION_BIT(option);
-        args->text[option] = value;
+        if (info->type != OPTION_TYPE_LIST)
+                args->text[option] = value;
         if (info->type != OPTION_TYPE_FLAG && !*value)
                 return report_usage(args, "%s needs a value, %s", info->name, info->value);
         if (info->type == OPTION_TYPE_NUMBER || info->type == OPTION_TYPE_SIZE)
                 return take_number(args, option, value);
-        if (info->type == OPTION_TYPE_TEXT && !text_is_clean(value))
+        if (text && !text_is_clean(value))
                 return report_usage(args, "the value of %s is not clean UTF-8 text", info->name);
-        return 0;
+        return info->type == OPTION_TYPE_LIST ? take_list(args, option, value) : 0;
 }
 
 static int take_operand(Args *args, const char *value) {
@@ -166,6 +181,8 @@ int args_parse(Args *args, int argc, char **argv) {
 }
 
 void args_done(Args *args) {
+        for (int i = 0; i < _OPTION_MAX; i++)
+                free(args->lists[i]);
         free(args->operands);
         args->operands = NULL;
 }

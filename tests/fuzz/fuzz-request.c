@@ -44,9 +44,10 @@ static uint64_t take_number(Input *in) {
 }
 
 static const char *take_text(Input *in, char buf[static TEXT_MAX]) {
-        static const char *const words[] = { "gpu",      "vf",           "nic",    "gpu ",      "",
-                                             "required", "any",          "legacy", "preferred", "socket",
-                                             "switch",   "root-complex", "node",   "no such" };
+        static const char *const words[] = { "gpu",       "vf",       "nic",           "gpu ",
+                                             "",          "required", "any",           "legacy",
+                                             "preferred", "socket",   "switch",        "root-complex",
+                                             "node",      "no such",  "gpu:vf=switch", "gpu:gpu=node,any" };
         unsigned first = take_byte(in), n = 0;
 
         if (first < ELEMENTSOF(words))

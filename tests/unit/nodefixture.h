@@ -4,6 +4,7 @@
 /* A node in a few lines, for tests of policy, ledger and planner. Failure ends the test. Include after cmocka.h. */
 
 #include "core/plan.h"
+#include "core/proximity.h"
 #include "util/strings.h"
 
 #define GIB (1ULL << 30)
@@ -150,7 +151,8 @@ static inline void ask_request(const Ask *ask, Request *r) {
         r->page_size = ask->page_size;
         r->cells = ask->cells;
         r->numa = ask->numa;
-        r->proximity = ask->proximity ? proximity_from_string(ask->proximity) : PROXIMITY_ANY;
+        if (ask->proximity)
+                assert_int_equal(proximity_parse(ask->proximity, r, NULL), VERDICT_NONE);
 }
 
 static inline Verdict node_plan(TestNode *t, const Ask *ask, Plan **ret, Refusal *ret_refusal) {

@@ -71,7 +71,8 @@ static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot
 /* An endpoint, or a PF with VFs, below the directory above on bus. */
 static void add_endpoint(Generator *g, const char *above, unsigned bus, unsigned slot, int numa) {
         char path[160], address[16];
-        unsigned kind = g->feature == FEATURE_SCATTERED_VFS && below(2) ? 3 : below(4);
+        bool many_vfs = g->feature == FEATURE_SCATTERED_VFS || g->feature == FEATURE_TWO_VF_POOLS;
+        unsigned kind = many_vfs && below(2) ? 3 : below(4);
 
         (void) snprintf(address, sizeof(address), "0000:%02x:%02x.0", bus, slot);
         (void) snprintf(path, sizeof(path), "%s/%s", above, address);
@@ -168,8 +169,8 @@ static void occupy(TestNode *t, unsigned i) {
 }
 
 static const char *choose_pools(Generator *g) {
-        static const char *const plain[] = { "gpu",    "nic",     "vf",       "gpu nic", "gpu vf",
-                                             "vf gpu", "nic gpu", "gpu disk", "disk" };
+        static const char *const plain[] = { "gpu",     "nic",      "vf",   "gpu nic",     "gpu vf",    "vf gpu",
+                                             "nic gpu", "gpu disk", "disk", "gpu vf disk", "gpu nic vf" };
         static const char *const two[] = { "odd", "odd vf", "gpu odd vf" };
         const char *names = plain[below(ELEMENTSOF(plain))];
 
@@ -203,6 +204,12 @@ static void make_request(const Generator *g, const char *names, unsigned threads
         r->cells = below(4) || r->cpus == 0 ? 0 : 1 + below(MIN(3U, r->cpus));
         r->numa = (NumaPolicy) below(_NUMA_POLICY_MAX);
         r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
+        for (size_t i = 0; i < r->n_pools; i++)
+                for (size_t j = 0; j <= i; j++)
+                        if (below(6) == 0)
+                                assert_int_equal(request_add_limit(r, r->pools[i].pool, r->pools[j].pool,
+                                                                   (Proximity) below(_PROXIMITY_MAX)),
+                                                 0);
 }
 
 /* A pool with its Match= lines and, now and then, its own mind. */
@@ -352,6 +359,20 @@ static void pair_all(Pairing *p, size_t at, unsigned worst, unsigned total) {
         }
 }
 
+/* From the side with more devices. */
+static void pair_larger(Pairing *p) {
+        Pairing swapped = *p;
+
+        if (p->n_larger < p->n_smaller) {
+                memcpy(swapped.larger, p->smaller, sizeof(p->smaller));
+                memcpy(swapped.smaller, p->larger, sizeof(p->larger));
+                swapped.n_larger = p->n_smaller;
+                swapped.n_smaller = p->n_larger;
+                *p = swapped;
+        }
+        pair_all(p, 0, 0, 0);
+}
+
 static void score_pairs(const Oracle *o, const Choice *c, Score *ret) {
         Pairing p = { .oracle = o, .worst = UINT32_MAX };
 
@@ -365,18 +386,35 @@ static void score_pairs(const Oracle *o, const Choice *c, Score *ret) {
                         ret->gpu_distance += distance(o, p.larger[i], p.larger[j]);
         if (p.n_larger == 0 || p.n_smaller == 0)
                 return;
-        if (p.n_larger < p.n_smaller) {
-                Pairing swapped = p;
-
-                memcpy(swapped.larger, p.smaller, sizeof(p.smaller));
-                memcpy(swapped.smaller, p.larger, sizeof(p.larger));
-                swapped.n_larger = p.n_smaller;
-                swapped.n_smaller = p.n_larger;
-                p = swapped;
-        }
-        pair_all(&p, 0, 0, 0);
+        pair_larger(&p);
         ret->worst_distance = p.worst;
         ret->total_distance = p.total;
+}
+
+/* The pool of the request that a chosen device is of. */
+static bool is_of(const Oracle *o, uint32_t device, const char *pool) {
+        return streq(policy_pool(o->node->policy, device_at(o, device))->name, pool);
+}
+
+static const Distance limits[] = { DISTANCE_PXB, DISTANCE_PHB, DISTANCE_NODE, DISTANCE_SYS };
+
+/* Some way to pair the two pools, or any two of the one, are within the limit. */
+static bool limit_holds(const Oracle *o, const Choice *c, const RequestLimit *l) {
+        Pairing p = { .oracle = o, .worst = UINT32_MAX };
+        unsigned farthest = 0;
+
+        for (size_t i = 0; i < c->n; i++)
+                if (is_of(o, c->devices[i], l->pools[0]))
+                        p.larger[p.n_larger++] = c->devices[i];
+                else if (is_of(o, c->devices[i], l->pools[1]))
+                        p.smaller[p.n_smaller++] = c->devices[i];
+        for (size_t i = 0; i < p.n_larger; i++)
+                for (size_t j = 0; j < i; j++)
+                        farthest = MAX(farthest, (unsigned) distance(o, p.larger[i], p.larger[j]));
+        if (streq(l->pools[0], l->pools[1]))
+                return farthest <= (unsigned) limits[l->limit];
+        pair_larger(&p);
+        return p.worst <= (unsigned) limits[l->limit];
 }
 
 static bool is_chosen(const Choice *c, size_t index) {
@@ -560,8 +598,6 @@ static bool is_better(const Choice *a, const Choice *b) {
 }
 
 static void consider(Oracle *o, Choice *c) {
-        static const Distance limits[] = { DISTANCE_PXB, DISTANCE_PHB, DISTANCE_NODE, DISTANCE_SYS };
-
         c->score = (Score){ 0 };
         for (size_t i = 0; i < c->n; i++) {
                 const PciDevice *dev = device_at(o, c->devices[i]);
@@ -574,6 +610,9 @@ static void consider(Oracle *o, Choice *c) {
         score_pairs(o, c, &c->score);
         if (c->score.worst_distance > (unsigned) limits[o->request->proximity])
                 return;
+        for (size_t i = 0; i < o->request->n_limits; i++)
+                if (!limit_holds(o, c, &o->request->limits[i]))
+                        return;
         c->score.held = count_held(o, c);
         c->score.left_over = count_left(o, c, DISTANCE_PIX) + count_left(o, c, DISTANCE_NODE);
         c->score.vf_load = count_vf_load(o, c);
@@ -702,6 +741,11 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
         (void) fprintf(f, "  wanted:");
         for (size_t i = 0; i < o->request->n_pools; i++)
                 (void) fprintf(f, " %s=%u", o->request->pools[i].pool, o->request->pools[i].count);
+        for (size_t i = 0; i < o->request->n_limits; i++) {
+                _cleanup_free_ char *text = request_limit_format(&o->request->limits[i]);
+
+                (void) fprintf(f, " %s", text);
+        }
         (void) fprintf(f, " cpus %u memory %s cells %u %s %s\n", o->request->cpus, FORMAT_SIZE(o->request->memory),
                        o->request->cells, numa_policy_to_string(o->request->numa),
                        proximity_to_string(o->request->proximity));

@@ -224,6 +224,78 @@ static void test_packing_counts_all_vfs_of_a_pf(void **state) {
         assert_devices(plan->allocation, "odd0=0000:01:01.1");
 }
 
+/* Two switches, each with two GPUs, a disk and a NIC; a third disk and a third GPU elsewhere on the node. */
+static TestNode *three_kinds(void) {
+        TestNode *t = node_new();
+
+        node_numa(t, 0, 0, 16, 1, 64 * GIB);
+        for (int s = 0; s < 2; s++) {
+                char port[48], path[96];
+                int bus = 0x10 * s + 0x10;
+
+                (void) snprintf(port, sizeof(port), "pci0000:00/0000:00:%02x.0", s + 1);
+                node_bridge(t, port, 0, bus);
+                for (int i = 0; i < 4; i++) {
+                        (void) snprintf(path, sizeof(path), "%s/0000:%02x:%02x.0", port, bus, i);
+                        node_device(t, path, i < 2 ? 0x030200 : i == 2 ? 0x010802 : 0x020000, 0, bus + i + 1);
+                }
+        }
+        node_device(t, "pci0000:00/0000:00:08.0", 0x010802, 0, 8);
+        node_gpu(t, "pci0000:00/0000:00:09.0", 0, 9);
+        node_ready(t, BOTH_POOLS "[Pool disk]\nMatch=class=01\n");
+        return t;
+}
+
+/* Pairs of pools, each with its own limit, and a pool and itself. */
+static void test_limits_between_pools(void **state) {
+        _cleanup_node_ TestNode *t = three_kinds();
+        static const struct {
+                const char *pools, *proximity;
+                Verdict expected;
+        } table[] = {
+                { "gpu=2 disk=2", "gpu:disk=switch", VERDICT_NONE },
+                { "gpu=3 disk=3", "gpu:disk=switch", VERDICT_PROXIMITY }, /* the third GPU has no disk near */
+                { "gpu=3 disk=3", "gpu:disk=root-complex", VERDICT_NONE },
+                { "gpu=4 disk=2", "disk:gpu=switch", VERDICT_NONE }, /* two GPUs to a disk */
+                { "gpu=5 disk=2", "disk:gpu=switch", VERDICT_PROXIMITY },
+                { "gpu=2 disk=2 nic=2", "gpu:disk=switch,gpu:nic=switch,disk:nic=switch", VERDICT_NONE },
+                { "gpu=2", "gpu:gpu=switch", VERDICT_NONE },
+                { "gpu=3", "gpu:gpu=switch", VERDICT_PROXIMITY },
+                { "gpu=2 nic=2", "gpu:gpu=switch,gpu:nic=switch", VERDICT_PROXIMITY }, /* one or the other */
+                { "gpu=2 nic=1 disk=1", "switch,gpu:gpu=switch,gpu:disk=switch", VERDICT_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                Verdict v = node_plan(t, ASK(.pools = table[i].pools, .proximity = table[i].proximity), &plan, NULL);
+
+                if (v != table[i].expected)
+                        fail_msg("row %zu: %s", i, verdict_to_string(v));
+        }
+}
+
+static void test_plan_tells_of_limits(void **state) {
+        _cleanup_node_ TestNode *t = three_kinds();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=3 disk=1", .proximity = "disk:gpu=root-complex,gpu:gpu=node"),
+                                   &plan, NULL),
+                         VERDICT_NONE);
+        assert_int_equal(plan->n_limits, 2);
+        assert_string_equal(plan->limits[0].pools[0], "disk");
+        assert_int_equal(plan->limits[0].n_pairs, 3);
+        for (size_t i = 0; i < 3; i++) {
+                const PciDevice *disk = inventory_find(t->inventory, plan->limits[0].pairs[i].devices[0]);
+                const PciDevice *gpu = inventory_find(t->inventory, plan->limits[0].pairs[i].devices[1]);
+
+                assert_true(disk->class == 0x010802 && gpu->class == 0x030200);
+                assert_true(i == 0 || plan->limits[0].pairs[i].distance >= plan->limits[0].pairs[i - 1].distance);
+        }
+        assert_int_equal(plan->limits[0].worst, DISTANCE_PHB);
+        assert_int_equal(plan->limits[1].n_pairs, 0);
+        assert_int_equal(plan->limits[1].worst, DISTANCE_PHB);
+}
+
 static void test_B4_three_devices_two_guests(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -585,6 +657,8 @@ int main(void) {
                 cmocka_unit_test(test_policy_of_one_pool_of_two),
                 cmocka_unit_test(test_vfs_are_spread_or_packed),
                 cmocka_unit_test(test_packing_counts_all_vfs_of_a_pf),
+                cmocka_unit_test(test_limits_between_pools),
+                cmocka_unit_test(test_plan_tells_of_limits),
                 cmocka_unit_test(test_B4_three_devices_two_guests),
                 cmocka_unit_test(test_B9_vfs_of_two_pfs),
                 cmocka_unit_test(test_gpu_and_nic_below_one_switch),

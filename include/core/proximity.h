@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The proximity of a request as text: "switch" for GPUs and their NICs, "gpu:disk=node" for two pools, or several of
+ * these with commas between. Pure. */
+
+#include "core/request.h"
+
+/* Adds to what the request has. VERDICT_NONE or VERDICT_INVALID_REQUEST with the sentence. */
+Verdict proximity_parse(const char *text, Request *r, Refusal *ret);
+
+/* "gpu:disk=node". NULL: out of memory. */
+char *request_limit_format(const RequestLimit *l);
+
+/* Limits are between pools of the request, at most one for two of them. As request_check(). */
+Verdict request_check_limits(const Request *r, Refusal *ret);

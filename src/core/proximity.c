@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How far devices of a request may be apart. */
+
+#include "core/proximity.h"
+
+#include <errno.h>
+
+#include "core/config.h"
+#include "util/strings.h"
+
+#define invalid(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
+
+#define FORM "Say switch, root-complex, node or any, or POOL:POOL= and one of these."
+
+static Verdict refuse_limit(const char *text, Refusal *ret) {
+        return invalid(ret, FORM, "There is no proximity '%s'.", QUOTABLE(text));
+}
+
+static Verdict parse_general(const char *text, Request *r, bool *seen, Refusal *ret) {
+        Proximity limit = proximity_from_string(text);
+
+        if (limit == _PROXIMITY_INVALID)
+                return refuse_limit(text, ret);
+        if (*seen)
+                return invalid(ret, "Give one.", "There is more than one proximity of GPUs and NICs.");
+        *seen = true;
+        r->proximity = limit;
+        return VERDICT_NONE;
+}
+
+/* "gpu:disk=node", which is taken to pieces. */
+static Verdict parse_between(char *text, Request *r, Refusal *ret) {
+        char *value = strchr(text, '='), *second = strchr(text, ':');
+        _cleanup_free_ char *whole = strdup(text);
+        Proximity limit;
+        int k;
+
+        if (!whole)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        limit = proximity_from_string(value + 1);
+        if (!second || second > value || limit == _PROXIMITY_INVALID)
+                return refuse_limit(whole, ret);
+        *second++ = *value = '\0';
+        k = request_add_limit(r, text, second, limit);
+        if (k == -E2BIG)
+                return invalid(ret, NULL, "A request can limit the proximity of at most %u pairs of pools.",
+                               REQUEST_LIMITS_MAX);
+        return k < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.") : VERDICT_NONE;
+}
+
+Verdict proximity_parse(const char *text, Request *r, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+        bool general = false;
+
+        for (const char *at = text; v == VERDICT_NONE && at; at = *at ? at + 1 : NULL) {
+                size_t n = strcspn(at, ",");
+                _cleanup_free_ char *word = strndup(at, n);
+
+                if (!word)
+                        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                v = strchr(word, '=') ? parse_between(word, r, ret) : parse_general(word, r, &general, ret);
+                at += n;
+        }
+        return v;
+}
+
+char *request_limit_format(const RequestLimit *l) {
+        char *text = NULL;
+
+        (void) string_replace(&text, "%s:%s=%s", l->pools[0], l->pools[1], proximity_to_string(l->limit));
+        return text;
+}
+
+static bool same_pools(const RequestLimit *a, const RequestLimit *b) {
+        return (streq(a->pools[0], b->pools[0]) && streq(a->pools[1], b->pools[1])) ||
+               (streq(a->pools[0], b->pools[1]) && streq(a->pools[1], b->pools[0]));
+}
+
+Verdict request_check_limits(const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_limits; i++) {
+                const RequestLimit *l = &r->limits[i];
+
+                for (unsigned side = 0; side < 2; side++)
+                        if (!request_find_pool(r, l->pools[side], NULL))
+                                return invalid(ret, "Limit the proximity of pools that the request has.",
+                                               "The proximity of pool '%s' is limited, but none of its devices is "
+                                               "wanted.",
+                                               QUOTABLE(l->pools[side]));
+                for (size_t j = 0; j < i; j++)
+                        if (same_pools(l, &r->limits[j]))
+                                return invalid(ret, "Give one.",
+                                               "There is more than one proximity of the pools '%s' and '%s'.",
+                                               l->pools[0], l->pools[1]);
+        }
+        return VERDICT_NONE;
+}
