@@ -12,37 +12,11 @@
 #include "core/ledger.h"
 #include "core/locality.h"
 #include "core/policy.h"
+#include "core/score.h"
 #include "core/step.h"
 
 /* Combinations of device counts the search may hold at once: the product of (count + 1) over the request's pools. */
 #define PLAN_STATES_MAX 4096U
-
-typedef struct Score {
-        unsigned numa_nodes;     /* host nodes used */
-        unsigned off_node;       /* devices not on those nodes, unknown ones among them */
-        unsigned remote;         /* devices known to be on other nodes */
-        unsigned worst_distance; /* of the GPU-NIC pairs, a Distance */
-        unsigned total_distance; /* of the GPU-NIC pairs */
-        unsigned gpu_distance;   /* over all pairs of GPUs */
-        unsigned node_distance;  /* SLIT, over all pairs of nodes used */
-        unsigned spoiled;        /* free devices on the nodes of a request that wants none */
-        unsigned held;           /* free devices taken along only because they share a group; see below */
-        unsigned left_over;      /* free physical devices left behind at the switches and nodes taken from */
-        unsigned vf_load;        /* VFs in use on the PFs of the VFs taken from pools that spread, see below */
-        unsigned vf_left;        /* free VFs left behind on the PFs that pools which pack take from */
-} Score;
-
-/*
- * Score.held counts a device once, and not when it is itself chosen, as long as its group is below one switch and has
- * either VFs of one PF only, or of each PF all free VFs. In any other group it counts once for each chosen device, and
- * chosen ones count for each other: that does not add up over switches, and is at least the same whenever the same is
- * asked.
- *
- * Score.vf_load counts for each VF of a pool with VfPlacement=spread the VFs of its PF that are in use, and two that
- * are taken of one PF count once for each other, when one of them is of such a pool.
- */
-
-int score_compare(const Score *a, const Score *b);
 
 typedef struct PlanPair {
         PciAddress gpu, nic;
@@ -69,10 +43,12 @@ typedef struct Plan {
         size_t n_pairs;
         PlanLimit *limits; /* as the request has them */
         size_t n_limits;
-        bool has_runner_up; /* the best plan on other NUMA nodes */
+        bool has_runner_up; /* the best plan on as many other NUMA nodes */
         Score runner_up;
         int runner_up_nodes[REQUEST_CELLS_MAX];
         size_t n_runner_up_nodes;
+        PciAddress runner_up_devices[REQUEST_DEVICES_MAX];
+        size_t n_runner_up_devices;
 } Plan;
 
 typedef struct PlanContext {

@@ -128,29 +128,31 @@ json_object *json_allocation(const Inventory *inv, const Allocation *a) {
 static json_object *json_score(const Score *s, bool pairs) {
         json_object *o = json_object_new_object();
 
-        json_object_object_add(o, "numa_nodes", json_object_new_int64(s->numa_nodes));
-        json_object_object_add(o, "off_node", json_object_new_int64(s->off_node));
-        json_object_object_add(o, "remote", json_object_new_int64(s->remote));
-        json_object_object_add(o, "worst_distance",
-                               pairs ? json_string_or_null(distance_to_string((Distance) s->worst_distance)) : NULL);
-        json_object_object_add(o, "total_distance", json_object_new_int64(s->total_distance));
-        json_object_object_add(o, "gpu_distance", json_object_new_int64(s->gpu_distance));
-        json_object_object_add(o, "node_distance", json_object_new_int64(s->node_distance));
-        json_object_object_add(o, "spoiled", json_object_new_int64(s->spoiled));
-        json_object_object_add(o, "held", json_object_new_int64(s->held));
-        json_object_object_add(o, "left_over", json_object_new_int64(s->left_over));
-        json_object_object_add(o, "vf_load", json_object_new_int64(s->vf_load));
-        json_object_object_add(o, "vf_left", json_object_new_int64(s->vf_left));
+        for (ScoreMember m = 0; m < _SCORE_MEMBER_MAX; m++) {
+                unsigned value = score_get(s, m);
+                json_object *member = m != SCORE_WORST_DISTANCE ? json_object_new_int64(value)
+                                      : pairs ? json_string_or_null(distance_to_string((Distance) value))
+                                              : NULL;
+
+                json_object_object_add(o, score_member_to_string(m), member);
+        }
         return o;
 }
 
 static json_object *json_runner_up(const Plan *p) {
-        json_object *o = json_object_new_object(), *nodes = json_object_new_array();
+        json_object *o = json_object_new_object(), *nodes = json_object_new_array(), *devices = json_object_new_array();
+        _cleanup_free_ char *why = score_explain(&p->score, &p->runner_up);
+        ScoreMember lost_by = score_difference(&p->score, &p->runner_up);
 
+        for (size_t i = 0; i < p->n_runner_up_devices; i++)
+                (void) json_object_array_add(devices, json_address(p->runner_up_devices[i]));
         for (size_t i = 0; i < p->n_runner_up_nodes; i++)
                 (void) json_object_array_add(nodes, json_object_new_int(p->runner_up_nodes[i]));
         json_object_object_add(o, "numa_nodes", nodes);
+        json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "score", json_score(&p->runner_up, p->n_pairs > 0));
+        json_object_object_add(o, "lost_by", json_string_or_null(score_member_to_string(lost_by)));
+        json_object_object_add(o, "reason", json_string_or_null(why));
         return o;
 }
 

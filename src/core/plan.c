@@ -9,20 +9,6 @@
 #include "core/plan-internal.h"
 #include "util/strings.h"
 
-int score_compare(const Score *a, const Score *b) {
-        const unsigned left[] = { a->numa_nodes,     a->off_node,     a->remote,        a->worst_distance,
-                                  a->total_distance, a->gpu_distance, a->node_distance, a->spoiled,
-                                  a->held,           a->left_over,    a->vf_load,       a->vf_left };
-        const unsigned right[] = { b->numa_nodes,     b->off_node,     b->remote,        b->worst_distance,
-                                   b->total_distance, b->gpu_distance, b->node_distance, b->spoiled,
-                                   b->held,           b->left_over,    b->vf_load,       b->vf_left };
-
-        for (size_t i = 0; i < ELEMENTSOF(left); i++)
-                if (left[i] != right[i])
-                        return left[i] < right[i] ? -1 : 1;
-        return 0;
-}
-
 static bool is_free(const PlanContext *c, const PciDevice *dev) {
         return policy_verdict(c->policy, dev) == VERDICT_NONE &&
                ledger_check_device(c->ledger, c->inventory, dev, NULL, NULL) == VERDICT_NONE;
@@ -115,6 +101,16 @@ Verdict planner_give_up(int r, Refusal *ret) {
         return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
 }
 
+static void set_runner_up(const Inventory *inv, const NodeChoice *second, Plan *plan) {
+        plan->runner_up = second->picks.score;
+        plan->n_runner_up_nodes = second->n_nodes;
+        for (size_t i = 0; i < second->n_nodes; i++)
+                plan->runner_up_nodes[i] = inv->nodes[second->nodes[i]].id;
+        plan->n_runner_up_devices = second->picks.n;
+        for (size_t i = 0; i < second->picks.n; i++)
+                plan->runner_up_devices[i] = inv->devices[second->picks.devices[i]].address;
+}
+
 static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
         NodeChoice choice, second;
         int r = planner_choose(p, &choice, &second, &plan->has_runner_up);
@@ -128,12 +124,8 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
         plan->n_pairs = search_pairs(p->context, choice.picks.devices, choice.picks.n, plan->pairs);
         if (plan_limits_make(p, &choice, plan) < 0)
                 return planner_give_up(-ENOMEM, ret);
-        if (plan->has_runner_up) {
-                plan->runner_up = second.picks.score;
-                plan->n_runner_up_nodes = second.n_nodes;
-                for (size_t i = 0; i < second.n_nodes; i++)
-                        plan->runner_up_nodes[i] = p->context->inventory->nodes[second.nodes[i]].id;
-        }
+        if (plan->has_runner_up)
+                set_runner_up(p->context->inventory, &second, plan);
         return planner_build(p, &choice, &plan->allocation, ret);
 }
 

@@ -7,6 +7,54 @@
 #include "ctl/request.h"
 #include "ctl/verbs.h"
 #include "ctl/view.h"
+#include "util/strings.h"
+
+/* Null or an object. */
+static json_object *find_object(json_object *o, const char *key) {
+        json_object *value;
+
+        return json_object_object_get_ex(o, key, &value) && json_object_is_type(value, json_type_object) ? value : NULL;
+}
+
+/* What it costs; what costs nothing is left out. */
+static void print_score(json_object *plan) {
+        json_object *score = find_object(plan, "score");
+        _cleanup_free_ char *text = NULL;
+
+        if (!score)
+                return;
+        json_object_object_foreach(score, key, value) {
+                _cleanup_free_ char *before = TAKE_PTR(text);
+                const char *s = json_object_get_string(value);
+
+                if (!s || streq(s, "0"))
+                        text = TAKE_PTR(before);
+                else if (string_replace(&text, "%s%s%s %s", before ?: "", before ? ", " : "", key, s) < 0)
+                        return;
+        }
+        view_field("Cost", "%s", text ?: "nothing");
+}
+
+static void print_runner_up(json_object *plan) {
+        json_object *second = find_object(plan, "runner_up");
+        _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL;
+
+        if (!second)
+                view_field("Runner-up", "none: as many other NUMA nodes will not do");
+        else
+                view_field("Runner-up", "on NUMA node%s %s. %s", reply_length(second, "numa_nodes") == 1 ? "" : "s",
+                           nodes ?: "-", reply_cell(second, "reason"));
+}
+
+static void print_limits(json_object *plan) {
+        for (size_t i = 0; i < reply_length(plan, "limits"); i++) {
+                json_object *limit = reply_element(plan, "limits", i);
+                _cleanup_free_ char *pools = view_join(limit, "pools", ":");
+
+                view_field(i ? "" : "Proximity", "%s=%s: %s at most", pools ?: "-", reply_cell(limit, "limit"),
+                           reply_cell(limit, "distance"));
+        }
+}
 
 static void print_path(json_object *pair) {
         json_object *path = NULL;
@@ -29,6 +77,9 @@ static void print_plan(json_object *plan) {
                            reply_cell(pair, "distance"));
                 print_path(pair);
         }
+        print_limits(plan);
+        print_score(plan);
+        print_runner_up(plan);
         for (size_t i = 0; i < reply_length(plan, "steps"); i++)
                 view_field(i ? "" : "Steps", "%zu. %s", i + 1, json_object_get_string(reply_element(plan, "steps", i)));
 }

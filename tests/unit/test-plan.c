@@ -628,23 +628,6 @@ static void test_limit_of_states(void **state) {
                        "Pool 'a' has 0 of its 0 devices free, 15 wanted.");
 }
 
-static void test_score_order(void **state) {
-        /* Each is worse than the one before it in one member and better in all that follow. */
-        const Score scores[] = {
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
-                { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
-                { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
-                { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
-                { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
-                { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(scores); i++)
-                for (size_t j = 0; j < ELEMENTSOF(scores); j++)
-                        assert_int_equal(score_compare(&scores[i], &scores[j]), i < j ? -1 : i > j);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_A1_to_A9),
@@ -677,7 +660,6 @@ int main(void) {
                 cmocka_unit_test(test_remedies_could_help),
                 cmocka_unit_test(test_giving_up_is_not_a_numa_refusal),
                 cmocka_unit_test(test_limit_of_states),
-                cmocka_unit_test(test_score_order),
         };
 
         return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

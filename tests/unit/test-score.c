@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/locality.h"
+#include "core/score.h"
+#include "util/strings.h"
+
+static void test_score_order(void **state) {
+        /* Each is worse than the one before it in one member and better in all that follow. */
+        const Score scores[] = {
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(scores); i++)
+                for (size_t j = 0; j < ELEMENTSOF(scores); j++)
+                        assert_int_equal(score_compare(&scores[i], &scores[j]), i < j ? -1 : i > j);
+}
+
+/* The first member that differs is the reason, however good the others are. */
+static void test_explanation(void **state) {
+        static const struct {
+                Score winner, loser;
+                ScoreMember by;
+                const char *reason;
+        } cases[] = {
+                { { .off_node = 0, .remote = 7 },
+                  { .off_node = 2 },
+                  SCORE_OFF_NODE,
+                  "It has 2 devices that are not on its NUMA nodes, not 0." },
+                { { .worst_distance = DISTANCE_PIX, .total_distance = 9 },
+                  { .worst_distance = DISTANCE_SYS },
+                  SCORE_WORST_DISTANCE,
+                  "Its farthest pair of a GPU and a NIC is at SYS, not PIX." },
+                { { .left_over = 1 },
+                  { .left_over = 3 },
+                  SCORE_LEFT_OVER,
+                  "It leaves 3 free devices behind where it takes others, not 1." },
+                { { .numa_nodes = 1, .vf_left = 4 },
+                  { .numa_nodes = 1, .vf_left = 4 },
+                  _SCORE_MEMBER_MAX,
+                  "It is as good, but the lower addresses and NUMA nodes go first." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = score_explain(&cases[i].winner, &cases[i].loser);
+
+                assert_int_equal(score_difference(&cases[i].winner, &cases[i].loser), cases[i].by);
+                assert_string_equal(text, cases[i].reason);
+        }
+}
+
+/* Each member has a name, a place and a sentence of its own. */
+static void test_members(void **state) {
+        assert_int_equal(sizeof(Score), _SCORE_MEMBER_MAX * sizeof(unsigned));
+        for (ScoreMember m = 0; m < _SCORE_MEMBER_MAX; m++) {
+                Score worse = { 0 };
+                _cleanup_free_ char *text = NULL;
+
+                ((unsigned *) &worse)[m] = 1;
+                assert_int_equal(score_get(&worse, m), 1);
+                assert_int_equal(score_difference(&worse, &(Score){ 0 }), m);
+                assert_non_null(score_member_to_string(m));
+                text = score_explain(&(Score){ 0 }, &worse);
+                assert_non_null(strstr(text, m == SCORE_WORST_DISTANCE ? "PXB, not PIX." : "not 0."));
+        }
+        assert_null(score_member_to_string(_SCORE_MEMBER_MAX));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_score_order),
+                cmocka_unit_test(test_explanation),
+                cmocka_unit_test(test_members),
+        };
+
+        return cmocka_run_group_tests_name("score", tests, NULL, NULL);
+}
