@@ -19,6 +19,7 @@ typedef struct Planner {
         bool *is_free;                        /* by device index */
         Search *search;
         uint64_t *work;   /* left for this request, whatever is asked on its behalf */
+        bool lenient;     /* policies of pools do not count */
         unsigned threads; /* SMT siblings per core */
         unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices, by search_node() */
         CpuSet free_cpus[INVENTORY_NODES_MAX];                    /* by node index, and so on */
@@ -43,7 +44,7 @@ NumaPolicy planner_policy(const Planner *p, size_t pool);
 
 /*
  * The best node set, with the runner-up when *ret_has_second. 0, -ENOENT, -ENOMEM, -E2BIG when the work is used up.
- * With relaxed requests (plan-refuse.c) it answers "what if".
+ * With relaxed requests (plan-refuse.c, plan-nearest.c) it answers "what if".
  */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
@@ -55,8 +56,12 @@ void plan_limits_free(Plan *plan);
 Verdict planner_give_up(int r, Refusal *ret);
 
 /* Why planner_choose() found nothing: the first of count, CPUs, memory, proximity, NUMA policy that is short, with
- * figures. */
+ * figures, and what would be found. */
 Verdict planner_refuse(const Planner *p, Refusal *ret);
+
+/* Puts into ret->nearest what would succeed in the place of the request, refused with v; nothing when that is not
+ * found. */
+void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
 /* The choice as an allocation with pins, cells, companions and held devices. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);

@@ -68,6 +68,7 @@ typedef struct Refusal {
         PciAddress device;
         char *message; /* a sentence with a full stop */
         char *remedy;  /* what to do, a sentence; NULL when there is nothing to do */
+        char *nearest; /* of a request: what like it would succeed, a sentence; NULL when that is not known */
 } Refusal;
 
 void refusal_done(Refusal *r);

@@ -42,7 +42,8 @@ int bus_reply_refusal(sd_bus_message *call, const Refusal *r) {
         _cleanup_free_ char *json = json_text(o, false), *message = NULL;
         int k;
 
-        k = string_replace(&message, "%s%s%s", r->message ?: "Refused.", r->remedy ? " " : "", r->remedy ?: "");
+        k = string_replace(&message, "%s%s%s%s%s", r->message ?: "Refused.", r->remedy ? " " : "", r->remedy ?: "",
+                           r->nearest ? " " : "", r->nearest ?: "");
         if (k < 0 || !json)
                 return -ENOMEM;
         sd_bus_error_set(&error, bus_error_name(r->verdict), message);

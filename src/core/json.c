@@ -48,6 +48,7 @@ json_object *json_refusal(const Refusal *r) {
         json_object_object_add(o, "device", r->has_device ? json_address(r->device) : NULL);
         json_object_object_add(o, "message", json_string_or_null(r->message));
         json_object_object_add(o, "remedy", json_string_or_null(r->remedy));
+        json_object_object_add(o, "nearest", json_string_or_null(r->nearest));
         return o;
 }
 

@@ -29,7 +29,7 @@ static Standing judge_remote(const Planner *p, NumaPolicy policy, const NodeChoi
 }
 
 NumaPolicy planner_policy(const Planner *p, size_t pool) {
-        return numa_policy_stricter(p->request->numa, p->pools[pool].pool->numa);
+        return p->lenient ? p->request->numa : numa_policy_stricter(p->request->numa, p->pools[pool].pool->numa);
 }
 
 static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *choice, uint8_t *ret) {

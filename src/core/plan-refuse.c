@@ -7,6 +7,7 @@
 
 #include "core/cores.h"
 #include "core/plan-internal.h"
+#include "core/proximity.h"
 #include "util/strings.h"
 
 /* How many taken devices of a pool are named in the sentence. */
@@ -220,42 +221,135 @@ static char *list_devices(const Planner *p) {
         return text;
 }
 
-/* close_enough: with another NUMA policy the proximity asked for could be had. */
-static Verdict refuse_numa(const Planner *p, bool close_enough, Refusal *ret) {
-        _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
-        bool both = p->request->proximity != PROXIMITY_ANY;
+/* "the NUMA policy 'required' of pool 'gpu'": of those that are stricter than nothing. */
+static char *list_policies(const Planner *p) {
+        char *text = NULL;
 
-        return refuse(
-                ret, VERDICT_NUMA, NULL,
-                close_enough ? "Release what occupies the device's node, or ask with the policy 'preferred'."
-                             : "Release what occupies the device's node, or ask with the policy 'preferred' and a "
-                               "wider proximity.",
-                "There are enough free devices, CPUs and memory, but not where the NUMA policy '%s'%s%s%s: %s.%s%s%s",
-                numa_policy_to_string(p->request->numa), both ? " and the proximity '" : " wants them",
-                both ? proximity_to_string(p->request->proximity) : "", both ? "' want them" : "", list ?: "",
-                cpus ? " Of CPUs " : "", cpus ?: "", cpus ? " free." : "");
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                _cleanup_free_ char *before = NULL;
+                const Pool *pool = p->pools[i].pool;
+
+                if (pool->numa == NUMA_POLICY_PREFERRED)
+                        continue;
+                before = TAKE_PTR(text);
+                (void) string_replace(&text, "%s%sthe NUMA policy '%s' of pool '%s'", before ?: "",
+                                      before ? " and " : "", numa_policy_to_string(pool->numa), pool->name);
+        }
+        return text;
+}
+
+/* by: what wants them elsewhere, one thing or several. */
+static Verdict refuse_numa(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
+        _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
+
+        return refuse(ret, VERDICT_NUMA, NULL, remedy,
+                      "There are enough free devices, CPUs and memory, but not where %s want%s them: %s.%s%s%s", by,
+                      several ? "" : "s", list ?: "", cpus ? " Of CPUs " : "", cpus ?: "", cpus ? " free." : "");
+}
+
+/* The policy of the request, those of its pools, or all of them with the proximity: the first that alone is to blame.
+ */
+static Verdict check_numa(const Planner *p, Refusal *ret) {
+        static const char release[] = "Release what occupies the device's node, or ask with the policy 'preferred'.";
+        _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL,
+                            *proximity = request_proximity_format(p->request);
+        bool close = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0;
+        Planner lenient = *p;
+        Request r = *p->request;
+        int does;
+
+        (void) string_replace(&own, "the NUMA policy '%s'%s%s%s", numa_policy_to_string(r.numa),
+                              close ? " and the proximity '" : "", close ? proximity ?: "" : "", close ? "'" : "");
+        r.numa = NUMA_POLICY_PREFERRED;
+        does = would_do(p, &r);
+        if (does > 0 || (does == 0 && !pools))
+                return refuse_numa(p, own ?: "the NUMA policy", close,
+                                   does > 0 ? release
+                                            : "Release what occupies the device's node, or ask with the policy "
+                                              "'preferred' and a wider proximity.",
+                                   ret);
+        lenient.lenient = true;
+        if (does == 0)
+                does = would_do(&lenient, p->request);
+        if (does < 0)
+                return planner_give_up(does, ret);
+        (void) string_replace(&all, "%s%s%s", does > 0 ? "" : own ?: "", does > 0 ? "" : " and ", pools ?: "");
+        return refuse_numa(p, all ?: "the NUMA policies", does == 0 || strstr(all ?: "", " and "),
+                           "Release what occupies the device's node; NumaPolicy= of a pool is in the configuration.",
+                           ret);
+}
+
+/* Which limit alone is in the way: n_limits is that of GPUs and NICs, beyond that it takes several. Negative: not
+ * found out. */
+static int find_limit(const Planner *p) {
+        for (size_t i = 0; i <= p->request->n_limits; i++) {
+                Request r = *p->request;
+                int does;
+
+                if (i < r.n_limits)
+                        r.limits[i].limit = PROXIMITY_ANY;
+                else
+                        r.proximity = PROXIMITY_ANY;
+                does = would_do(p, &r);
+                if (does != 0)
+                        return does < 0 ? does : (int) i;
+        }
+        return (int) p->request->n_limits + 1;
+}
+
+#define NOT_CLOSE "There are enough free devices, but "
+
+static Verdict refuse_limit(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
+        const RequestLimit *l = &p->request->limits[index];
+        const SearchPool *pools[] = { &p->pools[p->limits[index][0]], &p->pools[p->limits[index][1]] };
+        bool swap = pools[0]->wanted < pools[1]->wanted;
+
+        if (pools[0] == pools[1])
+                return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                              NOT_CLOSE "not %u of pool '%s' within '%s' of each other.", pools[0]->wanted, l->pools[0],
+                              proximity_to_string(l->limit));
+        return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                      NOT_CLOSE "not every one of pool '%s' can be paired with one of pool '%s' within '%s'.",
+                      l->pools[swap], l->pools[!swap], proximity_to_string(l->limit));
+}
+
+static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
+        static const char remedy[] = "Ask with a wider proximity, or for fewer devices.";
+        _cleanup_free_ char *all = request_proximity_format(p->request);
+        int culprit = find_limit(p), n = (int) p->request->n_limits;
+
+        if (culprit < 0)
+                return planner_give_up(culprit, ret);
+        if (culprit < n)
+                return refuse_limit(p, (size_t) culprit, remedy, ret);
+        if (culprit == n)
+                return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                              NOT_CLOSE "not every GPU and NIC can be paired within '%s'.",
+                              proximity_to_string(p->request->proximity));
+        return refuse(ret, VERDICT_PROXIMITY, NULL, remedy, NOT_CLOSE "not all that is wanted of '%s' together.",
+                      all ?: "the proximity");
+}
+
+/* There are enough devices, CPUs and memory: not close enough, or not on the right nodes? */
+static Verdict check_places(const Planner *p, Refusal *ret) {
+        Request r = *p->request;
+        int does;
+
+        r.proximity = PROXIMITY_ANY;
+        r.n_limits = 0;
+        does = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0 ? would_do(p, &r) : 0;
+        if (does < 0)
+                return planner_give_up(does, ret);
+        return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);
 }
 
 Verdict planner_refuse(const Planner *p, Refusal *ret) {
-        Request r = *p->request;
         Verdict v = check_counts(p, ret);
-        int does;
 
         if (v == VERDICT_NONE)
                 v = check_room(p, ret);
-        if (v != VERDICT_NONE)
-                return v;
-        r.proximity = PROXIMITY_ANY;
-        for (size_t i = 0; i < r.n_limits; i++)
-                r.limits[i].limit = PROXIMITY_ANY;
-        does = p->request->proximity != PROXIMITY_ANY || r.n_limits > 0 ? would_do(p, &r) : 0;
-        if (does > 0)
-                return refuse(ret, VERDICT_PROXIMITY, NULL, "Ask with a wider proximity, or for fewer devices.",
-                              "There are enough free devices, but not every GPU and NIC can be paired within '%s'.",
-                              proximity_to_string(p->request->proximity));
-        r.proximity = p->request->proximity;
-        r.numa = NUMA_POLICY_PREFERRED;
-        if (does == 0)
-                does = would_do(p, &r);
-        return does < 0 ? planner_give_up(does, ret) : refuse_numa(p, does, ret);
+        if (v == VERDICT_NONE)
+                v = check_places(p, ret);
+        planner_nearest(p, v, ret);
+        return v;
 }

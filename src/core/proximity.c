@@ -71,6 +71,20 @@ char *request_limit_format(const RequestLimit *l) {
         return text;
 }
 
+char *request_proximity_format(const Request *r) {
+        char *text = NULL;
+
+        if (r->proximity != PROXIMITY_ANY || r->n_limits == 0)
+                (void) string_replace(&text, "%s", proximity_to_string(r->proximity));
+        for (size_t i = 0; i < r->n_limits; i++) {
+                _cleanup_free_ char *before = TAKE_PTR(text), *limit = request_limit_format(&r->limits[i]);
+
+                if (!limit || string_replace(&text, "%s%s%s", before ?: "", before ? "," : "", limit) < 0)
+                        return NULL;
+        }
+        return text;
+}
+
 static bool same_pools(const RequestLimit *a, const RequestLimit *b) {
         return (streq(a->pools[0], b->pools[0]) && streq(a->pools[1], b->pools[1])) ||
                (streq(a->pools[0], b->pools[1]) && streq(a->pools[1], b->pools[0]));

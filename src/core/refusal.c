@@ -53,6 +53,7 @@ DEFINE_STRING_TABLE_TO_STRING(verdict, Verdict, _VERDICT_MAX)
 void refusal_done(Refusal *r) {
         free(r->message);
         free(r->remedy);
+        free(r->nearest);
         *r = (Refusal){ 0 };
 }
 

@@ -296,6 +296,60 @@ static void test_plan_tells_of_limits(void **state) {
         assert_int_equal(plan->limits[1].worst, DISTANCE_PHB);
 }
 
+/* Which of them it was. */
+static void test_refusal_names_the_limit(void **state) {
+        _cleanup_node_ TestNode *t = three_kinds();
+        static const struct {
+                const char *pools, *proximity, *words;
+        } table[] = {
+                { "gpu=3 disk=3", "disk:gpu=switch",
+                  "not every one of pool 'disk' can be paired with one of pool 'gpu' within 'switch'." },
+                { "gpu=5 disk=2", "disk:gpu=switch",
+                  "not every one of pool 'gpu' can be paired with one of pool 'disk' within 'switch'." },
+                { "gpu=3 nic=1", "node,gpu:gpu=switch", "not 3 of pool 'gpu' within 'switch' of each other." },
+                { "gpu=5 nic=2", "switch,gpu:gpu=node", "not every GPU and NIC can be paired within 'switch'." },
+                { "gpu=3 nic=1 disk=1", "switch,gpu:gpu=switch",
+                  "not all that is wanted of 'switch,gpu:gpu=switch' together." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                assert_int_equal(
+                        node_plan(t, ASK(.pools = table[i].pools, .proximity = table[i].proximity), NULL, &why),
+                        VERDICT_PROXIMITY);
+                assert_says(&why, table[i].words);
+        }
+}
+
+/* The pool's own, the request's, or both. */
+static void test_refusal_names_the_policy(void **state) {
+        static const struct {
+                const char *config;
+                NumaPolicy request;
+                const char *words;
+        } table[] = {
+                { "", NUMA_POLICY_REQUIRED, "where the NUMA policy 'required' wants them" },
+                { "NumaPolicy=required\n", NUMA_POLICY_PREFERRED,
+                  "where the NUMA policy 'required' of pool 'gpu' wants them" },
+                { "NumaPolicy=legacy\n", NUMA_POLICY_REQUIRED,
+                  "where the NUMA policy 'required' and the NUMA policy 'legacy' of pool 'gpu' want them" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_free_ char *config = NULL;
+                _cleanup_node_ TestNode *t = NULL;
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                assert_int_equal(string_replace(&config, "HousekeepingCpus=0-3\n" GPU_POOL "%s", table[i].config), 0);
+                t = nova_host(0, config);
+                assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .numa = table[i].request), NULL, &why),
+                                 VERDICT_NUMA);
+                assert_says(&why, table[i].words);
+                assert_int_equal(why.nearest == NULL, i > 0);
+        }
+}
+
 static void test_B4_three_devices_two_guests(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -642,6 +696,8 @@ int main(void) {
                 cmocka_unit_test(test_packing_counts_all_vfs_of_a_pf),
                 cmocka_unit_test(test_limits_between_pools),
                 cmocka_unit_test(test_plan_tells_of_limits),
+                cmocka_unit_test(test_refusal_names_the_limit),
+                cmocka_unit_test(test_refusal_names_the_policy),
                 cmocka_unit_test(test_B4_three_devices_two_guests),
                 cmocka_unit_test(test_B9_vfs_of_two_pfs),
                 cmocka_unit_test(test_gpu_and_nic_below_one_switch),

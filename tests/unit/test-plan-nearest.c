@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* A refusal says which request like the refused one would succeed: that one does, and nothing between the two. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+/* Node 0: two GPUs and two NICs below a switch, a GPU and a disk elsewhere. Node 1: a NIC and a disk. */
+static TestNode *small_node(const char *config) {
+        TestNode *t = node_new();
+
+        node_hugepages(node_numa(t, 0, 0, 16, 2, 24 * GIB), GIB, 4, 4);
+        node_numa(t, 1, 16, 8, 2, 16 * GIB);
+        node_bridge(t, "pci0000:00/0000:00:01.0", 0, 10);
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:00.0", 0, 11);
+        node_gpu(t, "pci0000:00/0000:00:01.0/0000:01:01.0", 0, 12);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:02.0", 0, 13);
+        node_nic(t, "pci0000:00/0000:00:01.0/0000:01:03.0", 0, 14);
+        node_gpu(t, "pci0000:00/0000:00:02.0", 0, 15);
+        node_device(t, "pci0000:00/0000:00:03.0", 0x010802, 0, 16);
+        node_nic(t, "pci0000:80/0000:80:02.0", 1, 17);
+        node_device(t, "pci0000:80/0000:80:03.0", 0x010802, 1, 18);
+        node_ready(t, config);
+        return t;
+}
+
+#define POOLS "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02\n[Pool disk]\nMatch=class=01\n"
+
+typedef struct Row {
+        Ask ask;
+        const char *nearest; /* NULL: nothing */
+        Ask does;            /* what that says */
+        Ask does_not;        /* what would be nearer; without pools and CPUs: nothing is */
+} Row;
+
+static void check_row(size_t i, const Row *row) {
+        _cleanup_node_ TestNode *t = small_node(POOLS);
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (node_plan(t, &row->ask, &plan, &why) == VERDICT_NONE)
+                fail_msg("row %zu is not refused", i);
+        if (!row->nearest != !why.nearest || (why.nearest && !streq(why.nearest, row->nearest)))
+                fail_msg("row %zu, %s: %s", i, why.message, why.nearest ?: "nothing");
+        if (row->nearest && node_plan(t, &row->does, &plan, NULL) != VERDICT_NONE)
+                fail_msg("row %zu does not tell the truth", i);
+        if ((row->does_not.pools || row->does_not.cpus) && node_plan(t, &row->does_not, &plan, NULL) == VERDICT_NONE)
+                fail_msg("row %zu does not tell the nearest", i);
+}
+
+#define DO(...)                                                                                                        \
+        { __VA_ARGS__ }
+
+static void test_nearest(void **state) {
+        static const Row rows[] = {
+                /* counts */
+                { DO("gpu=5"), "It would fit with 3 of pool 'gpu'.", DO("gpu=3"), DO("gpu=4") },
+                { DO("gpu=5 nic=9"), "It would fit with 3 of pool 'gpu' and 3 of pool 'nic'.", DO("gpu=3 nic=3"),
+                  DO("gpu=3 nic=4") },
+                { DO("gpu=3 nic=3", .proximity = "switch"), "It would fit with the proximity 'any'.", DO("gpu=3 nic=3"),
+                  DO("gpu=3 nic=3", .proximity = "node") },
+                /* CPUs, in whole cores; and with another number of guest cells */
+                { DO(.cpus = 40, .memory = GIB), "It would fit with 18 vCPUs.", DO(.cpus = 18, .memory = GIB),
+                  DO(.cpus = 20, .memory = GIB) },
+                { DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 2), "It would fit with 1 guest cell.",
+                  DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 1) },
+                { DO(.cpus = 20, .memory = GIB, .cells = 1), "It would fit with 16 vCPUs.",
+                  DO(.cpus = 16, .memory = GIB, .cells = 1), DO(.cpus = 18, .memory = GIB, .cells = 1) },
+                /* memory */
+                { DO("gpu=1", .cpus = 2, .memory = 100 * GIB), "It would fit with 32 GiB of memory.",
+                  DO("gpu=1", .cpus = 2, .memory = 32 * GIB), DO("gpu=1", .cpus = 2, .memory = 33 * GIB) },
+                { DO(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), "It would fit with 4 GiB of memory.",
+                  DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB),
+                  DO(.cpus = 2, .memory = 5 * GIB, .page_size = GIB) },
+                { DO(.cpus = 2, .memory = 8 << 20, .page_size = 2 << 20), "It would fit with ordinary pages.",
+                  DO(.cpus = 2, .memory = 8 << 20) },
+                /* places */
+                { DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_REQUIRED),
+                  "It would fit with the NUMA policy 'preferred'.",
+                  DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_PREFERRED),
+                  DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_SOCKET) },
+                { DO("gpu=3 disk=1", .proximity = "gpu:gpu=switch"),
+                  "It would fit with the proximity 'gpu:gpu=root-complex'.",
+                  DO("gpu=3 disk=1", .proximity = "gpu:gpu=root-complex") },
+                { DO("gpu=2 nic=2 disk=1", .proximity = "switch,gpu:disk=switch"),
+                  "It would fit with the proximity 'gpu:disk=root-complex'.",
+                  DO("gpu=2 nic=2 disk=1", .proximity = "switch,gpu:disk=root-complex") },
+                /* several things at once */
+                { DO("gpu=4", .cpus = 40, .memory = GIB), "It would fit with 3 of pool 'gpu' and 18 vCPUs.",
+                  DO("gpu=3", .cpus = 18, .memory = GIB), DO("gpu=3", .cpus = 20, .memory = GIB) },
+                { DO("nic=3", .cpus = 20, .cells = 1, .memory = 100 * GIB, .numa = NUMA_POLICY_REQUIRED),
+                  "It would fit with 18 vCPUs and 32 GiB of memory and 2 guest cells.",
+                  DO("nic=3", .cpus = 18, .cells = 2, .memory = 32 * GIB, .numa = NUMA_POLICY_REQUIRED),
+                  DO("nic=3", .cpus = 18, .cells = 1, .memory = 24 * GIB, .numa = NUMA_POLICY_REQUIRED) },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++)
+                check_row(i, &rows[i]);
+}
+
+/* What no request can be without. */
+static void test_nothing_is_near(void **state) {
+        _cleanup_node_ TestNode *t = small_node(POOLS "[Exclude]\nMatch=class=03\n");
+        _cleanup_refusal_ Refusal devices = { 0 }, invalid = { 0 }, pool = { 0 };
+
+        assert_int_equal(node_plan(t, ASK("gpu=1 nic=1"), NULL, &devices), VERDICT_INSUFFICIENT_DEVICES);
+        assert_null(devices.nearest);
+        assert_int_equal(node_plan(t, ASK("nic=0"), NULL, &invalid), VERDICT_INVALID_REQUEST);
+        assert_null(invalid.nearest);
+        assert_int_equal(node_plan(t, ASK("fpga=1"), NULL, &pool), VERDICT_NO_SUCH_POOL);
+        assert_null(pool.nearest);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_nearest),
+                cmocka_unit_test(test_nothing_is_near),
+        };
+
+        return cmocka_run_group_tests_name("plan-nearest", tests, NULL, NULL);
+}
