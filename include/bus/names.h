@@ -43,6 +43,7 @@
 #define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
 #define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: released when its domain is gone */
 #define REQUEST_KEY_FORCE               "force"               /* b: the boot VGA and the console's card too */
+#define REQUEST_KEY_REPEAT              "repeat"              /* b: of Plan: how often it fits */
 #define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */
 
 /* Keys of GetDomainXML's options, a{sv}. */

@@ -10,6 +10,8 @@ json_object *json_string_or_null(const char *s);
 json_object *json_known_or_null(int n);
 json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
+/* pairs: whether there are GPU-NIC pairs, whose distance counts. */
+json_object *json_score(const Score *s, bool pairs);
 json_object *json_hex(unsigned value, int digits);
 /* NULL where nothing is known. */
 json_object *json_link(const HealthLink *l);

@@ -22,6 +22,7 @@ json_object *json_device(const PlanContext *c, const PciDevice *dev);
 json_object *json_explain(const PlanContext *c, const PciDevice *dev);
 json_object *json_allocation(const Inventory *inv, const Allocation *a);
 json_object *json_plan(const PlanContext *c, const Plan *p);
+json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
 /*
  * The node: devices, pools, nodes, allocations, notes, as text of one line, which takes a third of the time of an

@@ -10,6 +10,12 @@
  */
 #define PLAN_WORK_MAX 100000000U
 
+/* What a look at one device or CPU costs, in the same. */
+#define PLAN_DEVICE_WORK 64U
+
+/* plan_make() that takes what it costs from *work. */
+Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
+
 /* What the planner knows before it looks at any set of NUMA nodes. */
 typedef struct Planner {
         const PlanContext *context;

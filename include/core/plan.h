@@ -66,6 +66,26 @@ Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *r
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 
+/* How many such requests fit one after the other, each planned as though those before it were allocations. */
+#define REPEAT_MAX 1024U
+
+typedef struct RepeatFit {
+        Allocation *allocation; /* "#1" and so on; owned */
+        Score score;
+        bool has_pairs; /* of GPUs and NICs */
+} RepeatFit;
+
+typedef struct Repeat {
+        RepeatFit *fits;
+        size_t n;
+        Refusal refusal; /* of the next one; VERDICT_LIMIT: there may be more, but no more were tried */
+} Repeat;
+
+/* VERDICT_NONE with *ret, also when not even one fits; else *ret_refusal says what is wrong with the request. */
+Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal *ret_refusal);
+void repeat_done(Repeat *r);
+#define _cleanup_repeat_ _cleanup_(repeat_done)
+
 /* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what
  * Bind=start binds. */
 int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret);

@@ -51,6 +51,7 @@ typedef struct Request {
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
+        bool repeat;              /* of a plan: how often it fits */
         bool force;               /* the boot VGA and the console's card are given as well */
 } Request;
 

@@ -38,6 +38,7 @@ typedef enum Option {
         OPTION_IDENTITIES,
         OPTION_LINES,
         OPTION_CLEAR,
+        OPTION_REPEAT,
         _OPTION_MAX,
 } Option;
 

@@ -56,7 +56,10 @@ int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *erro
                 return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "Access to %s.Allocate() not permitted.",
                                          BUS_MANAGER_INTERFACE);
         request_init(&request);
-        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE ||
+        if (bus_read_request(call, &request, &refusal) == VERDICT_NONE && request.repeat)
+                (void) refuse(&refusal, VERDICT_INVALID_REQUEST, NULL, "Ask Plan.",
+                              "How often a request fits is not for an allocation.");
+        if (refusal.verdict != VERDICT_NONE ||
             s->callbacks->allocate(s->userdata, name, &request, owner, &id, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         r = allocation_path(name, &path);

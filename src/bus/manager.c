@@ -146,6 +146,15 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
         return dev ? reply_json(call, json_explain(&c, dev)) : r;
 }
 
+static int reply_repeat(sd_bus_message *call, const PlanContext *c, const Request *request) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_repeat_ Repeat repeat = { 0 };
+
+        if (plan_repeat(c, request, &repeat, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_json(call, json_repeat(&repeat));
+}
+
 static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -153,8 +162,11 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
         PlanContext c = server_context(userdata);
 
         request_init(&request);
-        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE ||
-            plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
+        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        if (request.repeat)
+                return reply_repeat(call, &c, &request);
+        if (plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return reply_json(call, json_plan(&c, plan));
 }

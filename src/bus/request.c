@@ -118,6 +118,14 @@ static int read_release_with_domain(sd_bus_message *m, Request *r, Refusal *ret)
         return k;
 }
 
+static int read_repeat(sd_bus_message *m, Request *r, Refusal *ret) {
+        int repeat, k = sd_bus_message_read(m, "b", &repeat);
+
+        if (k >= 0)
+                r->repeat = repeat;
+        return k;
+}
+
 static const struct {
         const char *key;
         const char *type;
@@ -132,6 +140,7 @@ static const struct {
         { REQUEST_KEY_PROXIMITY, "s", read_proximity },
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
         { REQUEST_KEY_FORCE, "b", read_force },
+        { REQUEST_KEY_REPEAT, "b", read_repeat },
         { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
 };
 
@@ -166,7 +175,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         }
         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
                       "Known are devices, cpus, memory, page-size, cells, numa, proximity, vf-attributes, "
-                      "release-with-domain and force.",
+                      "release-with-domain, force and repeat.",
                       "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }

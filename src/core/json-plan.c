@@ -125,7 +125,7 @@ json_object *json_allocation(const Inventory *inv, const Allocation *a) {
         return json_promise(inv, a, false);
 }
 
-static json_object *json_score(const Score *s, bool pairs) {
+json_object *json_score(const Score *s, bool pairs) {
         json_object *o = json_object_new_object();
 
         for (ScoreMember m = 0; m < _SCORE_MEMBER_MAX; m++) {

@@ -16,8 +16,6 @@
 /* Plans made for it, and what they may cost: a refusal is no reason to keep everybody else waiting. */
 #define TRIES_MAX      96U
 #define TRIES_WORK_MAX (PLAN_WORK_MAX / 8)
-/* A look at one device, in units of work. */
-#define DEVICE_WORK    16U
 
 typedef enum Wish {
         WISH_NUMA,
@@ -60,9 +58,9 @@ static int fits(Nearest *n) {
 
         for (size_t i = 0; i < n->at.n_pools; i++)
                 same = same && n->at.pools[i].count == p->pools[i].wanted;
-        if (n->tries++ >= TRIES_MAX || n->work < devices * DEVICE_WORK)
+        if (n->tries++ >= TRIES_MAX || n->work < devices * PLAN_DEVICE_WORK)
                 return -E2BIG;
-        n->work -= devices * DEVICE_WORK;
+        n->work -= devices * PLAN_DEVICE_WORK;
         again.request = &n->at;
         again.work = &n->work;
         r = same ? 0 : planner_init(&again, p->context, &n->at, &n->work);

@@ -145,25 +145,24 @@ static Verdict check_pools(const PlanContext *c, const Request *r, Refusal *ret)
 }
 
 /* As though nobody looked at any display. */
-static Verdict make_forced(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
+static Verdict make_forced(const PlanContext *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_policy_free) Policy *forced = NULL;
         PlanContext context = *c;
 
         if (policy_new_forced(c->config, c->inventory, &forced) < 0)
                 return planner_give_up(-ENOMEM, ret_refusal);
         context.policy = forced;
-        return plan_make(&context, r, ret, ret_refusal);
+        return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
+Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        uint64_t work = PLAN_WORK_MAX;
         Planner p;
         Verdict v;
         int failed;
 
         if (r->force && !c->policy->forced)
-                return make_forced(c, r, ret, ret_refusal);
+                return make_forced(c, r, work, ret, ret_refusal);
         v = request_check(r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_pools(c, r, ret_refusal);
@@ -172,10 +171,16 @@ Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *r
         plan = calloc(1, sizeof(*plan));
         if (!plan)
                 return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-        failed = planner_init(&p, c, r, &work);
+        failed = planner_init(&p, c, r, work);
         v = failed < 0 ? planner_give_up(failed, ret_refusal) : make(&p, plan, ret_refusal);
         planner_done(&p);
         if (v == VERDICT_NONE)
                 *ret = TAKE_PTR(plan);
         return v;
+}
+
+Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
+        uint64_t work = PLAN_WORK_MAX;
+
+        return plan_make_within(c, r, &work, ret, ret_refusal);
 }

@@ -27,7 +27,7 @@ static const Verb verbs[] = {
         { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is on offer, and why not" },
         { "topology", verb_topology, "", 0, 0, BIT(OPTION_MATRIX) | BIT(OPTION_SVG) | BIT(OPTION_ALL) | OPTIONS_NODE,
           "Draw NUMA nodes, switches, devices and who has them" },
-        { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, OPTIONS_REQUEST | OPTIONS_NODE,
+        { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, BIT(OPTION_REPEAT) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Show what allocate would choose" },
         { "allocate", verb_allocate, "NAME [POOL=COUNT...]", 1, SIZE_MAX, OPTIONS_REQUEST | BIT(OPTION_NO_WAIT),
           "Reserve and prepare devices, CPUs and memory" },

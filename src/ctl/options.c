@@ -55,6 +55,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_IDENTITIES] = { "--identities", 0, OPTION_TYPE_FLAG, NULL, 0,
                                 "Serial numbers, MACs, names as they are" },
         [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", BUS_HISTORY_MAX, "Only the last N, at most 1000" },
+        [OPTION_REPEAT] = { "--repeat", 0, OPTION_TYPE_FLAG, NULL, 0, "How many such requests still fit, and where" },
         [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "Give it back: somebody has looked at it" },
 };
 

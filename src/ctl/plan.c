@@ -84,6 +84,31 @@ static void print_plan(json_object *plan) {
                 view_field(i ? "" : "Steps", "%zu. %s", i + 1, json_object_get_string(reply_element(plan, "steps", i)));
 }
 
+/* "1. node 0, 0000:13:00.0 0000:14:00.1, farthest PIX" */
+static void print_fit(json_object *fit, size_t number) {
+        _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
+        json_object *score = find_object(fit, "score");
+        const char *worst = score ? reply_text(score, "worst_distance") : NULL;
+
+        printf("%4zu. %s%s%s%s%s%s\n", number, nodes && *nodes ? "node " : "", nodes ?: "",
+               nodes && *nodes && devices && *devices ? ": " : "", devices ?: "", worst ? ", at most " : "",
+               worst ?: "");
+}
+
+static void print_repeat(json_object *repeat) {
+        json_object *refusal = find_object(repeat, "refusal"), *complete = NULL;
+        bool all = json_object_object_get_ex(repeat, "complete", &complete) && json_object_get_boolean(complete);
+        size_t n = reply_length(repeat, "fits");
+        const char *nearest = refusal ? reply_text(refusal, "nearest") : NULL;
+
+        printf("%s%zu such request%s fit%s.\n", all ? "" : "At least ", n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+        for (size_t i = 0; i < n; i++)
+                print_fit(reply_element(repeat, "fits", i), i + 1);
+        if (refusal)
+                printf("%s%s%s%s\n", all && n > 0 ? "One more does not: " : "", reply_cell(refusal, "message"),
+                       nearest ? " " : "", nearest ?: "");
+}
+
 int verb_plan(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
@@ -114,6 +139,9 @@ int verb_plan(const Args *args) {
         if (r < 0)
                 return r;
         view_read_only(node);
-        print_plan(plan);
+        if (args_has(args, OPTION_REPEAT))
+                print_repeat(plan);
+        else
+                print_plan(plan);
         return 0;
 }

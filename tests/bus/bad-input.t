@@ -67,6 +67,7 @@ my @requests = (
         ['more CPUs than there are', 'Insufficient',   qr/CPUs|cores/,               [['cpus', ['u', 17]], ['memory', ['t', 2**30]]]],
         ['more memory',              'Insufficient',   qr/memory|GiB/,               [['cpus', ['u', 4]], ['memory', ['t', 2**40]]]],
 );
+is_error($bus->call('Allocate', 'sa{sv}', 'new', [devices(['gpu', 1]), ['repeat', ['b', 1]]]), 'InvalidRequest', qr/not for an allocation/, 'Allocate, repeat');
 for my $case (@requests) {
         my ($what, $error, $sentence, $request) = @$case;
         is_error($bus->call('Plan', 'a{sv}', $request), $error, $sentence, "Plan, $what");

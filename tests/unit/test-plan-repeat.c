@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* How many requests fit is how many could be allocated one after the other, and asking changes nothing. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+/* Two NUMA nodes with four GPUs each, and a PF with three VFs on the first one. */
+static TestNode *eight_gpus(void) {
+        TestNode *t = node_new();
+
+        for (int n = 0; n < 2; n++) {
+                node_numa(t, n, (unsigned) n * 16, 16, 2, 16 * GIB);
+                for (int i = 0; i < 4; i++) {
+                        char path[32];
+
+                        (void) snprintf(path, sizeof(path), "pci0000:%02x/0000:%02x:%02x.0", n * 0x80, n * 0x80, i + 1);
+                        node_gpu(t, path, n, n * 10 + i);
+                }
+        }
+        node_nic(t, "pci0000:00/0000:00:08.0", 0, 30)->total_vfs = 3;
+        for (int i = 1; i < 4; i++) {
+                char path[32];
+
+                (void) snprintf(path, sizeof(path), "pci0000:00/0000:00:08.%d", i);
+                node_vf(t, path, "0000:00:08.0", 0, 30 + i);
+        }
+        node_ready(t, "[Pool gpu]\nMatch=class=03\n[Pool vf]\nMatch=type=vf\n");
+        return t;
+}
+
+static Verdict repeat(const TestNode *t, const Ask *ask, Repeat *ret, Refusal *why) {
+        _cleanup_request_ Request r;
+
+        ask_request(ask, &r);
+        return plan_repeat(&t->context, &r, ret, why);
+}
+
+static void check_repeat(TestNode *t, const Ask *ask, size_t expected) {
+        size_t allocations = t->ledger->n_allocations, claims = t->ledger->n_claims;
+        _cleanup_refusal_ Refusal why = { 0 };
+        _cleanup_repeat_ Repeat fits = { 0 };
+        char name[32];
+
+        assert_int_equal(repeat(t, ask, &fits, &why), VERDICT_NONE);
+        assert_int_equal(fits.n, expected);
+        assert_int_equal(t->ledger->n_allocations, allocations);
+        assert_int_equal(t->ledger->n_claims, claims);
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        for (size_t i = 0; i < fits.n; i++) {
+                _cleanup_free_ char *text = allocation_text(fits.fits[i].allocation);
+                const Allocation *a;
+
+                (void) snprintf(name, sizeof(name), "vm%zu", i);
+                assert_int_equal(node_allocate(t, name, ask, NULL), VERDICT_NONE);
+                a = ledger_find(t->ledger, name);
+                assert_devices(a, text);
+                assert_true(cpuset_equal(&a->cpus, &fits.fits[i].allocation->cpus));
+        }
+        assert_int_equal(node_allocate(t, "one-more", ask, &why), fits.refusal.verdict);
+        for (size_t i = 0; i < fits.n; i++) {
+                (void) snprintf(name, sizeof(name), "vm%zu", i);
+                node_release(t, name);
+        }
+}
+
+static void test_repeat(void **state) {
+        _cleanup_node_ TestNode *t = eight_gpus();
+
+        check_repeat(t, ASK("gpu=1", .cpus = 2), 8);
+        check_repeat(t, ASK("gpu=3", .cpus = 2), 2);
+        check_repeat(t, ASK("gpu=1 vf=1", .cpus = 2), 3);
+        check_repeat(t, ASK("gpu=1", .cpus = 8), 4);                    /* CPUs */
+        check_repeat(t, ASK("gpu=1", .cpus = 2, .memory = 6 * GIB), 5); /* memory: two a node, one over both */
+        check_repeat(t, ASK("gpu=9", .cpus = 2), 0);
+        check_repeat(t, ASK(.cpus = 4), 8);
+}
+
+static void test_repeat_beside_others(void **state) {
+        _cleanup_node_ TestNode *t = eight_gpus();
+
+        assert_int_equal(node_allocate(t, "other", ASK("gpu=3 vf=1", .cpus = 2), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_withhold(t->ledger, address_of("0000:80:01.0"), VERDICT_BUSY, "Somebody uses it."), 0);
+        check_repeat(t, ASK("gpu=1", .cpus = 2), 4);
+        check_repeat(t, ASK("vf=1", .cpus = 2), 2);
+        assert_int_equal(t->ledger->n_withheld, 1);
+}
+
+static void test_what_is_wrong_with_the_request(void **state) {
+        _cleanup_node_ TestNode *t = eight_gpus();
+        _cleanup_refusal_ Refusal pool = { 0 }, empty = { 0 };
+        Repeat fits;
+
+        assert_int_equal(repeat(t, ASK("fpga=1"), &fits, &pool), VERDICT_NO_SUCH_POOL);
+        assert_says(&pool, "There is no pool 'fpga'.");
+        assert_int_equal(repeat(t, ASK(""), &fits, &empty), VERDICT_INVALID_REQUEST);
+        repeat_done(&fits);
+}
+
+/* There is an end to it. */
+static void test_bound(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_repeat_ Repeat fits = { 0 };
+
+        node_numa(t, 0, 0, 1100, 1, 4096 * GIB);
+        node_ready(t, "");
+        assert_int_equal(repeat(t, ASK(.cpus = 1), &fits, NULL), VERDICT_NONE);
+        assert_int_equal(fits.n, REPEAT_MAX);
+        assert_int_equal(fits.refusal.verdict, VERDICT_LIMIT);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_repeat),
+                cmocka_unit_test(test_repeat_beside_others),
+                cmocka_unit_test(test_what_is_wrong_with_the_request),
+                cmocka_unit_test(test_bound),
+        };
+
+        return cmocka_run_group_tests_name("plan-repeat", tests, NULL, NULL);
+}
