@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* CPUs, pages and guest cells of plans: whole cores, each page size by itself on each node, as many cells as asked. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "nodefixture.h"
+
+#define MIB (1ULL << 20)
+
+/* So many nodes of eight CPUs, two to a core, and 16 GiB, of which 4 are 1 GiB pages and 2 are 2 MiB pages. */
+static TestNode *node_of(unsigned n, const char *config) {
+        TestNode *t = node_new();
+
+        for (unsigned i = 0; i < n; i++) {
+                NumaNode *node = node_numa(t, (int) i, i * 8, 8, 2, 16 * GIB);
+
+                node_hugepages(node, GIB, 4, 4);
+                node_hugepages(node, 2 * MIB, 1024, 1024);
+        }
+        node_gpu(t, "pci0000:00/0000:00:02.0", 0, 1);
+        node_ready(t, config);
+        return t;
+}
+
+#define GPUS "[Pool gpu]\nMatch=class=03\n"
+
+static void assert_allocated(TestNode *t, const char *name, const Ask *ask, const char *cpus) {
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (node_allocate(t, name, ask, &why) != VERDICT_NONE)
+                fail_msg("%s: %s", name, why.message);
+        assert_cpus(&ledger_find(t->ledger, name)->cpus, cpus);
+}
+
+static void assert_verdict(TestNode *t, const Ask *ask, Verdict expected) {
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Verdict v = node_plan(t, ask, &plan, NULL);
+
+        if (v != expected)
+                fail_msg("%s, not %s", verdict_to_string(v), verdict_to_string(expected));
+}
+
+/* The other thread of a core that is begun is nobody's. */
+static void test_whole_cores(void **state) {
+        _cleanup_node_ TestNode *t = node_of(1, GPUS);
+
+        assert_allocated(t, "three", ASK(.cpus = 3), "0-3");
+        assert_int_equal(ledger_find(t->ledger, "three")->n_pins, 3);
+        assert_allocated(t, "one", ASK(.cpus = 1), "4-5");
+        assert_verdict(t, ASK(.cpus = 3), VERDICT_INSUFFICIENT_CPUS);
+        assert_allocated(t, "two", ASK(.cpus = 2), "6-7");
+        assert_verdict(t, ASK(.cpus = 1), VERDICT_INSUFFICIENT_CPUS);
+}
+
+/* Nor is that of a core on which the host has something to do. */
+static void test_housekeeping_keeps_the_core(void **state) {
+        _cleanup_node_ TestNode *t = node_of(1, "HousekeepingCpus=1,4\n" GPUS);
+
+        assert_allocated(t, "vm", ASK(.cpus = 4), "2-3,6-7");
+        assert_verdict(t, ASK(.cpus = 1), VERDICT_INSUFFICIENT_CPUS);
+}
+
+/* What is taken of one size is not missing of another. */
+static void test_page_sizes_are_counted_apart(void **state) {
+        _cleanup_node_ TestNode *t = node_of(1, GPUS);
+
+        assert_allocated(t, "large", ASK(.cpus = 2, .memory = 3 * GIB, .page_size = GIB), "0-1");
+        assert_verdict(t, ASK(.cpus = 2, .memory = 2 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY);
+        assert_allocated(t, "small", ASK(.cpus = 2, .memory = 2 * GIB, .page_size = 2 * MIB), "2-3");
+        assert_verdict(t, ASK(.cpus = 2, .memory = 2 * MIB, .page_size = 2 * MIB), VERDICT_INSUFFICIENT_MEMORY);
+        assert_verdict(t, ASK(.cpus = 2, .memory = GIB, .page_size = GIB), VERDICT_NONE);
+        /* 16 GiB less the 4 and the 2 that are set aside as hugepages, in use or not */
+        assert_verdict(t, ASK(.cpus = 2, .memory = 10 * GIB + 4096), VERDICT_INSUFFICIENT_MEMORY);
+        assert_allocated(t, "rest", ASK(.cpus = 2, .memory = 10 * GIB), "4-5");
+}
+
+/* A page is on one node: those of two nodes are no pages for one cell. */
+static void test_pages_are_counted_by_node(void **state) {
+        _cleanup_node_ TestNode *t = node_of(2, GPUS);
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        assert_verdict(t, ASK(.cpus = 2, .memory = 6 * GIB, .page_size = GIB, .cells = 1), VERDICT_INSUFFICIENT_MEMORY);
+        assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = 7 * GIB, .page_size = GIB), &plan, NULL), VERDICT_NONE);
+        assert_int_equal(plan->allocation->n_cells, 2);
+        assert_int_equal(plan->allocation->cells[0].memory, 4 * GIB); /* the odd page is the first cell's */
+        assert_int_equal(plan->allocation->cells[1].memory, 3 * GIB);
+        assert_allocated(t, "half", ASK(.cpus = 2, .memory = 2 * GIB, .page_size = GIB), "8-9");
+        assert_verdict(t, ASK(.cpus = 2, .memory = 7 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY);
+}
+
+/* From one to as many as a guest may have, each on a node of its own, with even shares. */
+static void test_guest_cells(void **state) {
+        _cleanup_node_ TestNode *t = node_of(REQUEST_CELLS_MAX, GPUS);
+
+        for (unsigned cells = 1; cells <= REQUEST_CELLS_MAX; cells++) {
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                uint64_t memory = 0;
+                unsigned cpus = 0;
+
+                assert_int_equal(node_plan(t, ASK(.cpus = 8, .memory = 8 * GIB + 4096, .cells = cells), &plan, NULL),
+                                 VERDICT_NONE);
+                assert_int_equal(plan->allocation->n_cells, cells);
+                for (unsigned i = 0; i < cells; i++) {
+                        const Cell *c = &plan->allocation->cells[i];
+
+                        assert_true(i == 0 || c->node > plan->allocation->cells[i - 1].node);
+                        assert_true(c->memory / GIB == 8 / cells && c->memory % 4096 == 0);
+                        memory += c->memory;
+                        cpus += cpuset_count(&c->vcpus);
+                }
+                assert_int_equal(memory, 8 * GIB + 4096);
+                assert_int_equal(cpus, 8);
+        }
+}
+
+/* Without a number, as few as fit. */
+static void test_as_few_cells_as_fit(void **state) {
+        _cleanup_node_ TestNode *t = node_of(4, GPUS);
+
+        for (unsigned k = 1; k <= 4; k++) {
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                assert_int_equal(node_plan(t, ASK(.cpus = 8 * k, .memory = GIB), &plan, NULL), VERDICT_NONE);
+                assert_int_equal(plan->allocation->n_cells, k);
+        }
+        assert_verdict(t, ASK(.cpus = 33, .memory = GIB), VERDICT_INSUFFICIENT_CPUS);
+}
+
+/* Where a GPU is free nobody goes who wants none, as long as there is room elsewhere; one that is taken is no reason.
+ */
+static void test_without_devices_away_from_devices(void **state) {
+        _cleanup_node_ TestNode *t = node_of(2, GPUS);
+
+        assert_allocated(t, "a", ASK(.cpus = 4), "8-11");
+        assert_allocated(t, "b", ASK(.cpus = 4), "12-15");
+        assert_allocated(t, "c", ASK(.cpus = 2), "0-1");
+        node_release(t, "a");
+        node_release(t, "c");
+        assert_allocated(t, "gpu", ASK("gpu=1", .cpus = 2), "0-1");
+        assert_allocated(t, "d", ASK(.cpus = 2), "2-3");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_whole_cores),
+                cmocka_unit_test(test_housekeeping_keeps_the_core),
+                cmocka_unit_test(test_page_sizes_are_counted_apart),
+                cmocka_unit_test(test_pages_are_counted_by_node),
+                cmocka_unit_test(test_guest_cells),
+                cmocka_unit_test(test_as_few_cells_as_fit),
+                cmocka_unit_test(test_without_devices_away_from_devices),
+        };
+
+        return cmocka_run_group_tests_name("plan-room", tests, NULL, NULL);
+}
