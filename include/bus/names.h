@@ -41,6 +41,7 @@
 #define REQUEST_KEY_CELLS               "cells"               /* u */
 #define REQUEST_KEY_NUMA                "numa"                /* s: legacy, preferred, socket, required */
 #define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
+#define REQUEST_KEY_TOPOLOGY            "topology"            /* s: mirror, flat */
 #define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: released when its domain is gone */
 #define REQUEST_KEY_FORCE               "force"               /* b: the boot VGA and the console's card too */
 #define REQUEST_KEY_REPEAT              "repeat"              /* b: of Plan: how often it fits */

@@ -86,6 +86,8 @@ typedef struct Allocation {
         Cell cells[REQUEST_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
         size_t n_cells;
         uint64_t page_size; /* 0: ordinary pages */
+        GuestTopology topology;
+        unsigned spare_ports; /* empty ports of each root bus of the guest, whatever SparePorts= says later */
 } Allocation;
 
 /* What it is called: ready, with a domain, is in-use. */

@@ -18,7 +18,8 @@
 #define CONFIG_MATCHES_MAX    256U /* Match= lines of a pool, or of [Exclude] */
 #define CONFIG_PROBLEMS_MAX   256U
 #define CONFIG_INTERFACES_MAX 256U /* of KeepInterfaces= */
-#define CONFIG_SERVICES_MAX   16U  /* of StopServices= of a pool */
+#define CONFIG_SPARE_MAX      8U
+#define CONFIG_SERVICES_MAX   16U /* of StopServices= of a pool */
 #define CLEANER_WORDS_MAX     16U
 #define UNIT_NAME_MAX         255U
 #define POOL_NAME_MAX         63U /* [a-z0-9][a-z0-9-]* */
@@ -131,6 +132,7 @@ typedef struct Config {
         unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, 60 */
         CpuSet housekeeping;     /* HousekeepingCpus=, never given to guests, empty */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
+        unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, 1 */
         AfterRelease after_release;
         char **keep_interfaces; /* KeepInterfaces=: globs of names of interfaces whose devices stay with the host */
         size_t n_keep_interfaces;

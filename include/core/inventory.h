@@ -194,5 +194,6 @@ bool pci_device_is_nic(const PciDevice *dev);
 bool pci_device_is_platform(const PciDevice *dev);
 /* How much of path names the host bridge it is below, "pci0000:80" with what is before that; 0 when none is named. */
 size_t pci_device_host_length(const PciDevice *dev);
+size_t pci_path_host_length(const char *path);
 /* 0 unless the whole way up to the root complex isolates; names the first open port in *ret_port when it does not. */
 bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_port);

@@ -16,6 +16,16 @@
 #define REQUEST_CELLS_MAX   8U
 #define ALLOCATION_NAME_MAX 63U
 
+/* How the guest's PCI tree is made: core/guestpci.h. */
+typedef enum GuestTopology {
+        GUEST_TOPOLOGY_FLAT,   /* an expander for each cell, a root port for each card */
+        GUEST_TOPOLOGY_MIRROR, /* root complexes and shared switches as on the host */
+        _GUEST_TOPOLOGY_MAX,
+        _GUEST_TOPOLOGY_INVALID = -22,
+} GuestTopology;
+const char *guest_topology_to_string(GuestTopology t);
+GuestTopology guest_topology_from_string(const char *s);
+
 typedef struct RequestPool {
         char *pool;
         unsigned count;
@@ -50,6 +60,7 @@ typedef struct Request {
         Proximity proximity; /* of GPUs and their NICs */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
+        GuestTopology topology;   /* invalid: mirror for more than one device, where that fits */
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
         bool repeat;              /* of a plan: how often it fits */
         bool force;               /* the boot VGA and the console's card are given as well */

@@ -53,6 +53,20 @@ static int read_proximity(sd_bus_message *m, Request *r, Refusal *ret) {
         return proximity_parse(s, r, ret) == VERDICT_NONE ? 0 : -EINVAL;
 }
 
+static int read_topology(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k < 0)
+                return k;
+        r->topology = guest_topology_from_string(s);
+        if ((int) r->topology >= 0)
+                return 0;
+        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say mirror or flat.", "There is no topology '%s'.",
+                      QUOTABLE(s));
+        return -EINVAL;
+}
+
 static int read_cpus(sd_bus_message *m, Request *r, Refusal *ret) {
         return sd_bus_message_read(m, "u", &r->cpus);
 }
@@ -138,6 +152,7 @@ static const struct {
         { REQUEST_KEY_CELLS, "u", read_cells },
         { REQUEST_KEY_NUMA, "s", read_numa },
         { REQUEST_KEY_PROXIMITY, "s", read_proximity },
+        { REQUEST_KEY_TOPOLOGY, "s", read_topology },
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
         { REQUEST_KEY_FORCE, "b", read_force },
         { REQUEST_KEY_REPEAT, "b", read_repeat },
@@ -174,7 +189,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                      "Known are devices, cpus, memory, page-size, cells, numa, proximity, vf-attributes, "
+                      "Known are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
                       "release-with-domain, force and repeat.",
                       "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;

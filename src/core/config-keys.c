@@ -42,6 +42,15 @@ static int parse_reserve_memory(ConfigParser *p, const char *value) {
         return parse_size(value, &p->config->reserve_memory);
 }
 
+static int parse_spare_ports(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, CONFIG_SPARE_MAX, &n);
+
+        if (r == 0)
+                p->config->spare_ports = (unsigned) n;
+        return r;
+}
+
 static int parse_after_release(ConfigParser *p, const char *value) {
         AfterRelease a = after_release_from_string(value);
 
@@ -287,6 +296,7 @@ static const struct Key {
         { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
         { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
+        { SECTION_DAEMON, "SparePorts", parse_spare_ports, "1", "a number from 0 to 8" },
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
         { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
           "names of network interfaces with spaces between, as in eth0 storage*" },

@@ -54,6 +54,7 @@ Config *config_new(void) {
                 return NULL;
         c->job_timeout = 60;
         c->reserve_memory = UINT64_C(1) << 30;
+        c->spare_ports = 1;
         return TAKE_PTR(c);
 }
 

@@ -178,6 +178,17 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
         return v;
 }
 
+/* libvirt finds it a PCI address, perhaps on a port that is there for others. */
+static bool seeks_port(const xmlNode *node) {
+        static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
+                                             "crypto", "shmem",     "sound",      "watchdog",   "input" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (node_is(node, names[i]))
+                        return !node_find(node, "address") && !node_has(node, "model", "none");
+        return false;
+}
+
 Verdict domain_check_devices(Domain *d, Refusal *ret) {
         Controllers c = { 0 };
         unsigned others = 0;
@@ -186,7 +197,10 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
         d->room = GUEST_PCI_ROOM_DEFAULT;
         for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n)) {
                 v = check_node(d, n, &c, ret);
-                others += !node_is(n, "controller") || !node_has(n, "type", "pci");
+                if (node_is(n, "controller") && node_has(n, "type", "pci"))
+                        continue;
+                others++;
+                d->room.seekers += seeks_port(n);
         }
         /*
          * Buses of pcie.0: each device may need a port, and each index below ours has a bus, because libvirt adds

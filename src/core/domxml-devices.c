@@ -31,15 +31,20 @@ static xmlNode *write_controller(Domain *d, unsigned index, const char *model) {
 }
 
 static void write_guest_controller(Domain *d, const GuestController *c) {
-        xmlNode *controller =
-                write_controller(d, c->index, c->type == GUEST_EXPANDER_BUS ? "pcie-expander-bus" : "pcie-root-port");
+        static const char *const models[] = {
+                [GUEST_EXPANDER_BUS] = "pcie-expander-bus",
+                [GUEST_ROOT_PORT] = "pcie-root-port",
+                [GUEST_UPSTREAM_PORT] = "pcie-switch-upstream-port",
+                [GUEST_DOWNSTREAM_PORT] = "pcie-switch-downstream-port",
+        };
+        xmlNode *controller = write_controller(d, c->index, models[c->type]);
 
         if (c->type == GUEST_EXPANDER_BUS) {
                 xmlNode *target = node_add(d, controller, "target");
 
                 node_set(d, target, "busNr", "%u", c->bus_nr);
                 node_set_text(d, node_add(d, target, "node"), "%d", c->cell);
-        } else if (c->cell >= 0)
+        } else if (c->bus > 0)
                 write_address(d, controller, "pci",
                               (PciAddress){ .bus = (uint8_t) c->bus, .slot = c->slot, .function = c->function },
                               c->multifunction);

@@ -1,38 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lays out the guest's PCI: cards, then bus numbers, then controllers, then addresses. */
-
-#include "core/guestpci.h"
+/* Lays out the guest's PCI: cards, then controllers for them, then addresses. */
 
 #include <errno.h>
 
-#define EXPANDER_SLOTS 32U
+#include "core/guestpci-internal.h"
+
 #define HOLE64_DEFAULT (32ULL << 30) /* QEMU's q35 without pcihole64 (domain.md F8) */
-
-/* Functions that share one guest slot: one VF, or all functions here of one host slot. */
-typedef struct Card {
-        size_t first;   /* its first device in the allocation */
-        size_t n;       /* functions */
-        uint8_t lowest; /* host function that becomes function 0 */
-        int cell;       /* -1: no guest cell is on its node */
-        unsigned bus;   /* index of its port */
-} Card;
-
-typedef struct Layout {
-        const Inventory *inv;
-        const Allocation *a;
-        Card cards[GUEST_PORTS_MAX];
-        size_t n_cards;
-        unsigned ports[REQUEST_CELLS_MAX]; /* behind the expander of each cell */
-        unsigned bus_nr[REQUEST_CELLS_MAX];
-} Layout;
 
 bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role == DEVICE_ROLE_ASSIGNED || dev->role == DEVICE_ROLE_COMPANION;
 }
 
 /* A VF is a card of its own, wherever its routing id falls. */
-static Card *layout_find_card(Layout *l, const AllocationDevice *dev) {
+static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) {
         if (dev->is_vf)
                 return NULL;
         for (size_t i = 0; i < l->n_cards; i++) {
@@ -45,7 +26,7 @@ static Card *layout_find_card(Layout *l, const AllocationDevice *dev) {
 }
 
 /* Unknown is not zero: a device without a node is on no cell. */
-static int layout_cell(const Layout *l, const AllocationDevice *dev) {
+static int layout_cell(const GuestLayout *l, const AllocationDevice *dev) {
         if (dev->numa_node < 0)
                 return -1;
         for (size_t i = 0; i < l->a->n_cells; i++)
@@ -54,10 +35,31 @@ static int layout_cell(const Layout *l, const AllocationDevice *dev) {
         return -1;
 }
 
-static int layout_make_cards(Layout *l) {
+/*
+ * As core/locality.h sees it: three bridges and more are a root port and switches, each an upstream port and a
+ * downstream port, so that siblings meet at the upstream port.
+ */
+static void locate_card(GuestCard *card, const AllocationDevice *dev) {
+        size_t last = 0, second = 0; /* where the names of the nearest bridges end */
+        const char *at, *end;
+        unsigned n = 0;
+
+        card->path = dev->path ?: "";
+        card->host = pci_path_host_length(card->path);
+        at = card->path + card->host;
+        for (; card->host > 0 && *at && (end = strchr(at + 1, '/')); at = end) {
+                second = last;
+                last = (size_t) (end - card->path);
+                if (n++ == 0)
+                        card->port = last;
+        }
+        card->nearest = n >= 3 ? second : n == 2 ? last : 0;
+}
+
+static int layout_make_cards(GuestLayout *l) {
         for (size_t i = 0; i < l->a->n_devices; i++) {
                 const AllocationDevice *dev = &l->a->devices[i];
-                Card *card;
+                GuestCard *card;
 
                 if (!guest_pci_shows(dev))
                         continue;
@@ -66,10 +68,13 @@ static int layout_make_cards(Layout *l) {
                         if (l->n_cards == ELEMENTSOF(l->cards))
                                 return -E2BIG;
                         card = &l->cards[l->n_cards++];
-                        *card = (Card){ .first = i, .lowest = dev->address.function };
-                        card->cell = layout_cell(l, dev);
-                        if (card->cell >= 0)
-                                l->ports[card->cell]++;
+                        *card = (GuestCard){
+                                .first = i,
+                                .lowest = dev->address.function,
+                                .cell = layout_cell(l, dev),
+                                .group = -1,
+                        };
+                        locate_card(card, dev);
                 }
                 card->n++;
                 card->lowest = MIN(card->lowest, dev->address.function);
@@ -77,79 +82,14 @@ static int layout_make_cards(Layout *l) {
         return 0;
 }
 
-/* From the top down; what is left below the lowest expander belongs to pcie.0. */
-static int layout_number_buses(Layout *l, const GuestPciRoom *room) {
-        unsigned end = room->bus_end;
-        size_t behind_expanders = 0;
-
-        for (size_t i = l->a->n_cells; i-- > 0;) {
-                unsigned needed = 1 + l->ports[i] + GUEST_EXPANDER_SPARE;
-
-                if (l->ports[i] == 0)
-                        continue;
-                if (needed >= end)
-                        return -E2BIG;
-                end -= needed;
-                l->bus_nr[i] = end;
-                behind_expanders += l->ports[i];
-        }
-        return 1 + (l->n_cards - behind_expanders) + room->others > end ? -E2BIG : 0;
-}
-
-/* Ports for the cards of one cell (-1: none), in the order of the request. */
-static void layout_make_ports(Layout *l, int cell, unsigned bus, unsigned *index, GuestPci *pci) {
-        unsigned n = 0;
-
-        for (size_t i = 0; i < l->n_cards; i++) {
-                GuestController *port = &pci->controllers[pci->n_controllers];
-
-                if (l->cards[i].cell != cell)
-                        continue;
-                *port = (GuestController){ .type = GUEST_ROOT_PORT, .index = *index, .cell = cell, .bus = bus };
-                if (cell >= 0) {
-                        port->slot = (uint8_t) (n % EXPANDER_SLOTS);
-                        port->function = (uint8_t) (n / EXPANDER_SLOTS);
-                        port->multifunction = n + EXPANDER_SLOTS < l->ports[cell] && n < EXPANDER_SLOTS;
-                }
-                l->cards[i].bus = (*index)++;
-                pci->n_controllers++;
-                n++;
-        }
-}
-
-static int layout_make_controllers(Layout *l, const GuestPciRoom *room, GuestPci *pci) {
-        unsigned index = room->first_index;
-
-        pci->controllers = calloc(l->n_cards + l->a->n_cells + 1, sizeof(GuestController));
-        if (!pci->controllers)
-                return -ENOMEM;
-
-        for (size_t i = 0; i < l->a->n_cells; i++) {
-                unsigned bus = index;
-
-                if (l->ports[i] == 0)
-                        continue;
-                index++;
-                pci->controllers[pci->n_controllers++] = (GuestController){
-                        .type = GUEST_EXPANDER_BUS,
-                        .index = bus,
-                        .cell = (int) i,
-                        .bus_nr = l->bus_nr[i],
-                };
-                layout_make_ports(l, (int) i, bus, &index, pci);
-        }
-        layout_make_ports(l, -1, 0, &index, pci);
-        return index > GUEST_BUSES_MAX ? -E2BIG : 0;
-}
-
-static int layout_make_functions(Layout *l, GuestPci *pci) {
+static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
         pci->functions = calloc(l->a->n_devices + 1, sizeof(GuestFunction));
         if (!pci->functions)
                 return -ENOMEM;
 
         for (size_t i = 0, next_card = 0; i < l->a->n_devices; i++) {
                 const AllocationDevice *dev = &l->a->devices[i];
-                const Card *card;
+                const GuestCard *card;
                 uint8_t function;
 
                 if (!guest_pci_shows(dev))
@@ -186,8 +126,8 @@ static uint64_t hole64_size(const Inventory *inv, const Allocation *a) {
 }
 
 int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret) {
-        Layout l = { .inv = inv, .a = a };
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = calloc(1, sizeof(GuestPci));
+        GuestLayout l = { .a = a, .room = room, .pci = pci };
         int r;
 
         if (!pci)
@@ -196,10 +136,7 @@ int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom 
         r = layout_make_cards(&l);
         if (r < 0)
                 return r;
-        r = layout_number_buses(&l, room);
-        if (r < 0)
-                return r;
-        r = layout_make_controllers(&l, room, pci);
+        r = guest_layout_controllers(&l);
         if (r < 0)
                 return r;
         r = layout_make_functions(&l, pci);
@@ -218,4 +155,37 @@ GuestPci *guest_pci_free(GuestPci *p) {
         free(p->functions);
         free(p);
         return NULL;
+}
+
+const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f) {
+        return &p->controllers[f->guest.bus - p->controllers[0].index];
+}
+
+static int try_topology(const Inventory *inv, GuestTopology topology, Allocation *a) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+
+        a->topology = topology;
+        return guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+}
+
+Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret) {
+        bool mirrors = wanted == GUEST_TOPOLOGY_MIRROR;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                n += a->devices[i].role == DEVICE_ROLE_ASSIGNED;
+        if (mirrors || (wanted == _GUEST_TOPOLOGY_INVALID && n > 1))
+                r = try_topology(inv, GUEST_TOPOLOGY_MIRROR, a);
+        else
+                a->topology = GUEST_TOPOLOGY_FLAT;
+        if (r == -E2BIG && mirrors)
+                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Use --topology flat, or ask for fewer devices.",
+                              "The host's PCI tree of these devices does not fit the %u buses of a guest.",
+                              GUEST_BUSES_MAX);
+        if (r == -E2BIG) {
+                a->topology = GUEST_TOPOLOGY_FLAT;
+                return VERDICT_NONE;
+        }
+        return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.") : VERDICT_NONE;
 }

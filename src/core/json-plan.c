@@ -116,6 +116,7 @@ static json_object *json_promise(const Inventory *inv, const Allocation *a, bool
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
         json_object_object_add(o, "domain", json_string_or_null(a->domain));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
+        json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
         json_object_object_add(o, "devices", json_allocation_devices(inv, a));
         add_placement(o, a);
         return o;

@@ -85,6 +85,10 @@ char *ledger_file_format(const Allocation *a) {
                 json_object_object_add(o, "had_domain", json_object_new_boolean(true));
         if (a->forced)
                 json_object_object_add(o, "forced", json_object_new_boolean(true));
+        if (a->topology != GUEST_TOPOLOGY_FLAT)
+                json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
+        if (a->spare_ports > 0)
+                json_object_object_add(o, "spare_ports", json_object_new_int64(a->spare_ports));
         json_object_object_add(o, "generation", json_object_new_uint64(a->generation));
         json_object_object_add(o, "state", json_string_or_null(allocation_state_to_string(a->state)));
         json_object_object_add(o, "reason", json_string_or_null(a->reason));
@@ -307,6 +311,23 @@ static int parse_cells(json_object *cells, Allocation *a) {
         return 0;
 }
 
+/* Absent, as in files from before there was a choice: flat, and no spare ports. */
+static int parse_guest_pci(json_object *o, Allocation *a) {
+        _cleanup_free_ char *topology = NULL;
+        uint64_t spare_ports = 0;
+        int r = 0;
+
+        if (json_object_object_get_ex(o, "topology", NULL))
+                r = get_string(o, "topology", false, &topology);
+        if (r == 0 && json_object_object_get_ex(o, "spare_ports", NULL))
+                r = get_number(o, "spare_ports", CONFIG_SPARE_MAX, &spare_ports);
+        if (r < 0)
+                return r;
+        a->topology = topology ? guest_topology_from_string(topology) : GUEST_TOPOLOGY_FLAT;
+        a->spare_ports = (unsigned) spare_ports;
+        return (int) a->topology < 0 ? -EBADMSG : 0;
+}
+
 static int parse_head(json_object *o, Allocation *a) {
         _cleanup_free_ char *id = NULL, *state = NULL;
         uint64_t owner = 0;
@@ -321,6 +342,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_flag(o, "had_domain", &a->had_domain);
         r = r ?: get_flag(o, "forced", &a->forced);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
+        r = r ?: parse_guest_pci(o, a);
         r = r ?: get_number(o, "page_size", REQUEST_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);
         if (r < 0)

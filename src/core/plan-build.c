@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "core/cores.h"
+#include "core/guestpci.h"
 #include "core/placement.h"
 #include "core/plan-internal.h"
 #include "core/vfidentity.h"
@@ -129,6 +130,10 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         a->page_size = p->request->page_size;
         a->forced = p->request->force;
         a->release_with_domain = p->request->release_with_domain;
+        a->spare_ports = p->context->config->spare_ports;
+        v = guest_topology_choose(p->context->inventory, p->request->topology, a, ret_refusal);
+        if (v != VERDICT_NONE)
+                return v;
         v = vf_identity_merge(a, p->context, p->request, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;

@@ -11,8 +11,15 @@
 
 #define SMALLEST_PAGE 4096U
 
+static const char *const guest_topology_table[_GUEST_TOPOLOGY_MAX] = {
+        [GUEST_TOPOLOGY_FLAT] = "flat",
+        [GUEST_TOPOLOGY_MIRROR] = "mirror",
+};
+
+DEFINE_STRING_TABLE(guest_topology, GuestTopology, _GUEST_TOPOLOGY_MAX)
+
 void request_init(Request *r) {
-        *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY };
+        *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY, .topology = _GUEST_TOPOLOGY_INVALID };
 }
 
 void request_done(Request *r) {

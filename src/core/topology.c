@@ -55,8 +55,8 @@ static bool is_host_bridge(const char *name, size_t n) {
 }
 
 /* The last one counts: a host bridge can itself be below a PCI function, as that of a VMD domain is. */
-size_t pci_device_host_length(const PciDevice *dev) {
-        const char *path = dev->path ?: "", *at = path;
+size_t pci_path_host_length(const char *path) {
+        const char *at = path;
         size_t length = 0;
 
         while (*at) {
@@ -67,6 +67,10 @@ size_t pci_device_host_length(const PciDevice *dev) {
                 at += n + (at[n] == '/');
         }
         return length;
+}
+
+size_t pci_device_host_length(const PciDevice *dev) {
+        return dev->path ? pci_path_host_length(dev->path) : 0;
 }
 
 static void find_parents(Inventory *inv) {

@@ -43,6 +43,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0, "legacy, preferred, socket or required" },
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
                                "GPU to NIC: switch, root-complex, node, any" },
+        [OPTION_TOPOLOGY] = { "--topology", 0, OPTION_TYPE_TEXT, "SHAPE", 0, "Guest's PCI tree: mirror or flat" },
         [OPTION_RELEASE_WITH_DOMAIN] = { "--release-with-domain", 0, OPTION_TYPE_FLAG, NULL, 0,
                                          "Release it when the domain that ran with it is gone" },
         [OPTION_FORCE] = { "--force", 0, OPTION_TYPE_FLAG, NULL, 0, "The boot VGA and the console's card too" },

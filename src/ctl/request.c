@@ -126,6 +126,7 @@ static const RequestOption request_options[] = {
         { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
+        { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },
         { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },
         { OPTION_REPEAT, REQUEST_KEY_REPEAT, 'b' },
         { OPTION_RELEASE_WITH_DOMAIN, REQUEST_KEY_RELEASE_WITH_DOMAIN, 'b' },

@@ -47,6 +47,7 @@ my @requests = (
         ['9 cells',                  'InvalidRequest', qr/9 guest NUMA cells/,       [['cpus', ['u', 16]], ['memory', ['t', 2**30]], ['cells', ['u', 9]]]],
         ['more cells than CPUs',     'InvalidRequest', qr/4 guest NUMA cells for 2/, [['cpus', ['u', 2]], ['memory', ['t', 2**30]], ['cells', ['u', 4]]]],
         ['an unknown policy',        'InvalidRequest', qr/no NUMA policy 'maybe'/,   [devices(['gpu', 1]), ['numa', ['s', 'maybe']]]],
+        ['an unknown topology',      'InvalidRequest', qr/no topology 'ring'/,       [devices(['gpu', 1]), ['topology', ['s', 'ring']]]],
         ['an unknown proximity',     'InvalidRequest', qr/no proximity 'near'/,      [devices(['gpu', 1]), ['proximity', ['s', 'near']]]],
         ['a proximity of one pool',  'InvalidRequest', qr/no proximity 'gpu=node'/,  [devices(['gpu', 1]), ['proximity', ['s', 'gpu=node']]]],
         ['a proximity too many',     'InvalidRequest', qr/more than one proximity/,  [devices(['gpu', 1]), ['proximity', ['s', 'node,any']]]],

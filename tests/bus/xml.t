@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use File::Path qw(make_path);
 use FindBin;
 use lib $FindBin::Bin;
 
@@ -12,10 +13,36 @@ use Test::More;
 use Document;
 use Node;
 
-node('hgx-h100');
+node('hgx-h100', configure => 1);
 
-my $bus    = Bus->new->listen;
+my $bus     = Bus->new->listen;
+my $dropins = "$ENV{NODE_TMP}/passthroughd.conf.d";
+make_path($dropins);
+configure(slurp("$FindBin::Bin/../nodes/hgx-h100.conf"));
 my $before = tree();
+
+# The addresses that the daemon tells are those of its document.
+sub agree {
+        my ($allocation, $xml) = @_;
+        my $number  = qr/domain="0x(\S+)" bus="0x(\S+)" slot="0x(\S+)" function="0x(\S+)"/;
+        my $written = sub { sprintf '%s:%s:%s.%s', @_ };
+        my %in;
+        for ($xml =~ /<hostdev .*?<\/hostdev>/gs) {
+                my @host  = /<source>\s*<address $number/ or next;
+                my @guest = /<address type="pci" $number/ or next;
+                $in{ $written->(@host) } = $written->(@guest);
+        }
+        is_deeply(\%in, { map { $_->{address} => $_->{guest_address} } @{ $allocation->{devices} } }, 'the addresses in the guest are those that the allocation tells');
+        return;
+}
+
+sub spare_ports {
+        my ($n) = @_;
+        spew("$dropins/spare.conf", "[Daemon]\nSparePorts=$n\n");
+        is($bus->call('Reload')->{error}, undef, "SparePorts=$n");
+        return;
+}
+
 
 # ---- eight devices and CPUs of both nodes, on 1 GiB pages
 
@@ -77,9 +104,33 @@ is($status, 0, 'six GPUs and six VFs, which are on two nodes') or diag($err);
 is_deeply($allocation->{numa_nodes}, [0, 1], 'takes CPUs of both');
 $xml = document('wide', 'devices on two nodes');
 is(() = $xml =~ /<hostdev /g, 12, 'twelve host devices');
+is($allocation->{topology}, 'mirror', 'the guest is to see the host\'s tree');
+is(() = $xml =~ /model="pcie-expander-bus"/g, 6, 'behind an expander bus for each root complex');
+is_deeply([sort $xml =~ /<node>(\d)<\/node>/g], [0, 0, 0, 0, 1, 1], 'that belongs to the cell of its node');
+is(() = $xml =~ /model="pcie-switch-upstream-port"/g, 6, 'each GPU shares a switch with its VF');
+is(() = $xml =~ /model="pcie-switch-downstream-port"/g, 12, 'where both have a port');
+agree($allocation, $xml);
+is(release($bus, 'wide'), 'done', 'it is released');
+
+($status, undef, $err) = ctl('allocate', 'wide', qw(gpu=6 rdma=6 --cpus 48 --memory 96G --numa required --topology flat));
+is($status, 0, 'the same, flat') or diag($err);
+($allocation) = grep { $_->{name} eq 'wide' } @{ describe($bus)->{allocations} };
+$xml = document('wide', 'flat');
 is(() = $xml =~ /model="pcie-expander-bus"/g, 2, 'behind an expander bus for each node');
 is_deeply([sort $xml =~ /<node>(\d)<\/node>/g], [0, 1], 'that belongs to the cell of that node');
+unlike($xml, qr/pcie-switch/, 'without a switch');
+agree($allocation, $xml);
+is(() = $xml =~ /model="pcie-root-port"/g, 12 + 2 + 1 + 2, 'each has a root port; one to spare behind both, and those that the rest would take');
 is(release($bus, 'wide'), 'done', 'it is released');
+
+# ---- SparePorts=, of the time when it was allocated
+
+spare_ports(0);
+($status, undef, $err) = ctl('allocate', 'tight', qw(gpu=1 --cpus 2 --memory 2G));
+is($status, 0, 'one GPU, SparePorts=0') or diag($err);
+spare_ports(3);
+is(() = document('tight', 'no spare ports') =~ /model="pcie-root-port"/g, 1, 'no port but its own, whatever SparePorts= says later');
+is(release($bus, 'tight'), 'done', 'it is released');
 
 # ---- CPUs and memory alone, on 2 MiB pages if there are any, and devices alone
 

@@ -136,14 +136,15 @@ static void test_empty_is_the_default(void **state _unused_) {
         _cleanup_config_ Config *defaults = config_new();
         _cleanup_config_ Config *c =
                 MERGE("[Daemon]\nJobTimeoutSec=5\nVfioDriver=one\nReserveMemory=2G\nHousekeepingCpus=3\n"
-                      "AfterRelease=keep\n[Pool a]\nMatch=vendor=1\nVirtualFunctions=3\nBind=start\n",
+                      "SparePorts=7\nAfterRelease=keep\n[Pool a]\nMatch=vendor=1\nVirtualFunctions=3\nBind=start\n",
                       "[Daemon]\nJobTimeoutSec=\nVfioDriver= \nReserveMemory=\nHousekeepingCpus=\n"
-                      "AfterRelease=\n[Pool a]\nVirtualFunctions=\nBind=\n");
+                      "SparePorts=\nAfterRelease=\n[Pool a]\nVirtualFunctions=\nBind=\n");
 
         assert_int_equal(c->n_problems, 0);
         assert_int_equal(c->job_timeout, defaults->job_timeout);
         assert_string_equal(c->vfio_driver, defaults->vfio_driver);
         assert_true(c->reserve_memory == defaults->reserve_memory);
+        assert_int_equal(c->spare_ports, defaults->spare_ports);
         assert_true(cpuset_is_empty(&c->housekeeping));
         assert_int_equal(c->after_release, defaults->after_release);
         assert_int_equal(c->pools[0].virtual_functions, 0);

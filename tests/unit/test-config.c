@@ -49,6 +49,7 @@ static void test_defaults(void **state _unused_) {
         assert_int_equal(c->job_timeout, 60);
         assert_true(cpuset_is_empty(&c->housekeeping));
         assert_true(c->reserve_memory == UINT64_C(1) << 30);
+        assert_int_equal(c->spare_ports, 1);
         assert_int_equal(c->after_release, AFTER_RELEASE_RESTORE);
         assert_int_equal(c->n_pools + c->n_excludes + c->n_problems, 0);
 }
@@ -59,6 +60,7 @@ static void test_full(void **state _unused_) {
                                            "\tJobTimeoutSec=3600\n"
                                            "  HousekeepingCpus=0-1,64\n"
                                            "ReserveMemory=2G\n"
+                                           "SparePorts=8\n"
                                            "AfterRelease=keep\n"
                                            "\n# comment\n; comment \xff\n"
                                            "[Pool gpu]\n"
@@ -77,14 +79,15 @@ static void test_full(void **state _unused_) {
         assert_int_equal(c->job_timeout, 3600);
         assert_int_equal(cpuset_count(&c->housekeeping), 3);
         assert_true(c->reserve_memory == UINT64_C(2) << 30);
+        assert_int_equal(c->spare_ports, 8);
         assert_int_equal(c->after_release, AFTER_RELEASE_KEEP);
 
         assert_int_equal(c->n_pools, 2);
         const Pool *gpu = config_find_pool(c, "gpu"), *vf = config_find_pool(c, "ib-vf");
         assert_ptr_equal(gpu, &c->pools[0]);
-        assert_int_equal(gpu->place.line, 10);
+        assert_int_equal(gpu->place.line, 11);
         assert_int_equal(gpu->n_matches, 2);
-        assert_int_equal(gpu->matches[1].place.line, 12);
+        assert_int_equal(gpu->matches[1].place.line, 13);
         assert_int_equal(gpu->matches[1].device, 0x740f);
         assert_int_equal(gpu->bind, POOL_BIND_ALLOCATE);
         assert_int_equal(gpu->virtual_functions, 0);
@@ -115,6 +118,7 @@ static void test_problems(void **state _unused_) {
                 { "VfioDriver=../x", "name of a kernel driver" },
                 { "HousekeepingCpus=3-1", "list of CPUs" },
                 { "ReserveMemory=1.5G", "a size" },
+                { "SparePorts=9", "a number from 0 to 8" },
                 { "AfterRelease=forget", "restore or keep" },
                 { "VfioDriver=\x01", "control characters" },
                 { "VfioDriver=\xff", "UTF-8" },

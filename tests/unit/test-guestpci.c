@@ -7,10 +7,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "core/guestpci.h"
+#include "core/locality.h"
+#include "util/strings.h"
 
 static Inventory *inventory;
 static Allocation *allocation;
@@ -48,21 +52,51 @@ static GuestPci *layout(void) {
         return pci;
 }
 
-/* As firmware numbers them: an expander's bus, then each port behind it; the others from 1. */
+/* Where it is in the order in which firmware finds what is plugged into one bus. */
+static int place_on_bus(const GuestController *c) {
+        return c->bus == 0 ? (int) c->index : c->slot * 8 + c->function;
+}
+
+/* As firmware numbers them, depth first, from the bus that c makes. What it says of itself has to be the same. */
+static void enumerate(const GuestPci *pci, unsigned parent, bool known, unsigned *next, bool used[]) {
+        for (int last = -1;;) {
+                const GuestController *first = NULL;
+
+                for (size_t i = 0; i < pci->n_controllers; i++) {
+                        const GuestController *c = &pci->controllers[i];
+
+                        if (c->bus == parent && c->type != GUEST_EXPANDER_BUS && place_on_bus(c) > last &&
+                            (!first || place_on_bus(c) < place_on_bus(first)))
+                                first = c;
+                }
+                if (!first)
+                        return;
+                last = place_on_bus(first);
+                assert_in_range(*next, 1, GUEST_BUSES_MAX - 1);
+                assert_false(used[*next]);
+                used[*next] = true;
+                assert_int_equal(first->bus_nr, known ? *next : 0);
+                (*next)++;
+                enumerate(pci, first->index, known, next, used);
+        }
+}
+
 static void assert_buses_are_apart(const GuestPci *pci) {
         bool used[GUEST_BUSES_MAX] = { true };
-        unsigned next[GUEST_BUSES_MAX + 1] = { 1 };
+        unsigned next = 1;
 
+        enumerate(pci, 0, false, &next, used);
         for (size_t i = 0; i < pci->n_controllers; i++) {
                 const GuestController *c = &pci->controllers[i];
-                unsigned bus = c->type == GUEST_EXPANDER_BUS ? c->bus_nr : next[c->bus]++;
 
                 assert_int_equal(c->index, i + 1);
-                assert_in_range(bus, 1, GUEST_BUSES_MAX - 1);
-                assert_false(used[bus]);
-                used[bus] = true;
-                if (c->type == GUEST_EXPANDER_BUS)
-                        next[c->index] = bus + 1;
+                if (c->type != GUEST_EXPANDER_BUS)
+                        continue;
+                assert_in_range(c->bus_nr, 1, GUEST_BUSES_MAX - 1);
+                assert_false(used[c->bus_nr]);
+                used[c->bus_nr] = true;
+                next = c->bus_nr + 1;
+                enumerate(pci, c->index, true, &next, used);
         }
 }
 
@@ -73,7 +107,8 @@ static void assert_addresses_are_apart(const GuestPci *pci) {
                 bool has_first = false;
 
                 assert_int_equal(port->index, f->guest.bus);
-                assert_int_equal(port->type, GUEST_ROOT_PORT);
+                assert_true(port->type == GUEST_ROOT_PORT || port->type == GUEST_DOWNSTREAM_PORT);
+                assert_ptr_equal(port, guest_pci_port(pci, f));
                 assert_int_equal(f->guest.slot, 0);
                 for (size_t j = 0; j < pci->n_functions; j++) {
                         const GuestFunction *g = &pci->functions[j];
@@ -92,10 +127,10 @@ static void assert_ports_are_apart(const GuestPci *pci) {
         for (size_t i = 0; i < pci->n_controllers; i++) {
                 const GuestController *a = &pci->controllers[i];
 
-                for (size_t j = 0; a->cell >= 0 && a->type == GUEST_ROOT_PORT && j < i; j++) {
+                for (size_t j = 0; a->bus > 0 && j < i; j++) {
                         const GuestController *b = &pci->controllers[j];
 
-                        if (b->type != GUEST_ROOT_PORT || b->bus != a->bus)
+                        if (b->bus != a->bus)
                                 continue;
                         assert_true(a->slot != b->slot || a->function != b->function);
                         if (a->slot == b->slot && b->function == 0)
@@ -182,10 +217,11 @@ static void test_ports_beyond_the_slots(void **state) {
                 add((PciAddress){ .bus = (uint8_t) i }, 0, false, DEVICE_ROLE_ASSIGNED);
         pci = layout();
         assert_ports_are_apart(pci);
-        assert_true(port_of(pci, 7)->multifunction);
-        assert_false(port_of(pci, 8)->multifunction);
-        assert_int_equal(port_of(pci, 32)->slot, 0);
-        assert_int_equal(port_of(pci, 32)->function, 1);
+        assert_buses_are_apart(pci);
+        assert_true(port_of(pci, 38)->multifunction);
+        assert_int_equal(port_of(pci, 38)->slot, 19);
+        assert_int_equal(port_of(pci, 39)->slot, 19);
+        assert_int_equal(port_of(pci, 39)->function, 1);
         end();
 }
 
@@ -243,6 +279,231 @@ static void test_hole64(void **state) {
         assert_int_equal(hole_of(UINT64_MAX), 1ULL << 61); /* nonsense stays within bounds */
 }
 
+/* Expanders and root ports for hot-plug; no device has another address for them. */
+static void test_spare_ports(void **state) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *without = NULL, *with = NULL;
+        GuestPciRoom room = GUEST_PCI_ROOM_DEFAULT;
+        unsigned on_root = 0, behind = 0;
+
+        begin(2);
+        add((PciAddress){ .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress){ .bus = 2 }, 2, false, DEVICE_ROLE_ASSIGNED);
+        add((PciAddress){ .bus = 3 }, -1, false, DEVICE_ROLE_ASSIGNED);
+        without = layout();
+        allocation->spare_ports = 2;
+        room.seekers = 3;
+        assert_int_equal(guest_pci_new(inventory, allocation, &room, &with), 0);
+        assert_int_equal(without->n_used, without->n_controllers);
+        assert_int_equal(with->n_used, without->n_controllers);
+        for (size_t i = 0; i < 3; i++)
+                assert_true(pci_address_equal(with->functions[i].guest, without->functions[i].guest));
+        for (size_t i = with->n_used; i < with->n_controllers; i++) {
+                on_root += with->controllers[i].bus == 0;
+                behind += with->controllers[i].bus > 0;
+        }
+        assert_int_equal(on_root, 2 + 3);
+        assert_int_equal(behind, 2 * 2);
+        assert_buses_are_apart(with);
+        assert_ports_are_apart(with);
+        end();
+}
+
+/* One device with a path of its own on the host. */
+static void add_at(const char *path, int node, bool is_vf) {
+        PciAddress address;
+
+        assert_int_equal(pci_address_parse(strrchr(path, '/') + 1, &address), 0);
+        add(address, node, is_vf, DEVICE_ROLE_ASSIGNED);
+        assert_int_equal(string_copy(&allocation->devices[allocation->n_devices - 1].path, path), 0);
+}
+
+#define TREE_CARDS_MAX 12U
+
+/* Where a card is: one of two root ports of one of three root complexes, at a switch below it, 0 none. */
+typedef struct Spot {
+        unsigned complex, port, at;
+} Spot;
+
+static int node_of(Spot s) {
+        return s.complex == 2 ? 2 : 0;
+}
+
+static Distance host_distance(Spot a, Spot b) {
+        if (a.complex != b.complex)
+                return node_of(a) == node_of(b) ? DISTANCE_NODE : DISTANCE_SYS;
+        if (a.port != b.port || a.at == 0 || b.at == 0)
+                return DISTANCE_PHB;
+        return a.at == b.at ? DISTANCE_PIX : DISTANCE_PXB;
+}
+
+static const GuestController *above(const GuestPci *pci, const GuestController *c, GuestControllerType type) {
+        while (c->type != type) {
+                if (c->bus == 0)
+                        return NULL;
+                c = &pci->controllers[c->bus - 1];
+        }
+        return c;
+}
+
+static Distance guest_distance(const GuestPci *pci, const GuestFunction *f, const GuestFunction *g) {
+        const GuestController *a = guest_pci_port(pci, f), *b = guest_pci_port(pci, g);
+        const GuestController *at = above(pci, a, GUEST_UPSTREAM_PORT);
+
+        if (at && at == above(pci, b, GUEST_UPSTREAM_PORT))
+                return DISTANCE_PIX;
+        if (above(pci, a, GUEST_ROOT_PORT) == above(pci, b, GUEST_ROOT_PORT))
+                return DISTANCE_PXB;
+        if (above(pci, a, GUEST_EXPANDER_BUS) == above(pci, b, GUEST_EXPANDER_BUS))
+                return DISTANCE_PHB;
+        return a->cell == b->cell ? DISTANCE_NODE : DISTANCE_SYS;
+}
+
+/* The first switch, two below it, and one below the first of these; a root port has one card where it has no switch. */
+static void add_at_spot(Spot s, unsigned bus) {
+        static const char *const switches[] = { "", "/%s:00.0/%s:01.0", "/%s:00.0/%s:02.0/%s:10.0/%s:11.0",
+                                                "/%s:00.0/%s:03.0/%s:20.0/%s:21.0",
+                                                "/%s:00.0/%s:02.0/%s:10.0/%s:12.0/%s:30.0/%s:31.0" };
+        _cleanup_free_ char *path = NULL, *below = NULL;
+        char bridge[16];
+
+        (void) snprintf(bridge, sizeof(bridge), "0000:%02x", 0x80 + s.complex * 16 + s.port);
+        assert_int_equal(string_replace(&below, "%s", ""), 0);
+        for (const char *c = switches[s.at]; *c; c += c[0] == '%' ? 2 : 1)
+                assert_int_equal(string_replace(&below, "%s%.*s", below, c[0] == '%' ? 7 : 1, c[0] == '%' ? bridge : c),
+                                 0);
+        assert_int_equal(string_replace(&path, "pci0000:%02x/0000:%02x:%02x.0%s/0000:%02x:00.0", 0x70 + s.complex,
+                                        0x70 + s.complex, s.at == 0 ? 8 + bus : s.port, below, bus),
+                         0);
+        add_at(path, node_of(s), false);
+}
+
+/* The point of it all: the guest finds its cards as near to each other as they are. */
+static void test_mirror_keeps_distances(void **state) {
+        srand(7);
+        for (unsigned round = 0; round < 3000; round++) {
+                _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+                Spot spots[TREE_CARDS_MAX];
+                unsigned n = 2 + (unsigned) rand() % (TREE_CARDS_MAX - 1);
+
+                begin(2);
+                allocation->topology = GUEST_TOPOLOGY_MIRROR;
+                allocation->spare_ports = round % 3;
+                for (unsigned i = 0; i < n; i++) {
+                        spots[i] = (Spot){ (unsigned) rand() % 3, (unsigned) rand() % 2, (unsigned) rand() % 5 };
+                        add_at_spot(spots[i], i + 1);
+                }
+                pci = layout();
+                assert_buses_are_apart(pci);
+                assert_addresses_are_apart(pci);
+                assert_ports_are_apart(pci);
+                for (unsigned i = 0; i < n; i++) {
+                        assert_int_equal(port_of(pci, i)->cell, node_of(spots[i]) / 2);
+                        for (unsigned j = 0; j < i; j++)
+                                assert_int_equal(guest_distance(pci, &pci->functions[i], &pci->functions[j]),
+                                                 host_distance(spots[i], spots[j]));
+                }
+                end();
+        }
+}
+
+static unsigned count(const GuestPci *pci, GuestControllerType type) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < pci->n_controllers; i++)
+                n += pci->controllers[i].type == type;
+        return n;
+}
+
+/* A switch costs bus numbers: there is one only where cards share it. VFs of one PF without a switch share none. */
+static void test_switches_only_where_shared(void **state) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *mirror = NULL, *flat = NULL;
+
+        begin(1);
+        add_at("pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0", 0, false);
+        add_at("pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0/0000:23:00.0", 0, false);
+        add_at("pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:01.0/0000:24:00.0", 0, false);
+        add_at("pci0000:30/0000:30:01.0/0000:31:00.1", 0, true);
+        add_at("pci0000:30/0000:30:01.0/0000:31:00.2", 0, true);
+        allocation->topology = GUEST_TOPOLOGY_MIRROR;
+        mirror = layout();
+        assert_int_equal(count(mirror, GUEST_EXPANDER_BUS), 3);
+        assert_int_equal(count(mirror, GUEST_UPSTREAM_PORT), 1);
+        assert_int_equal(count(mirror, GUEST_DOWNSTREAM_PORT), 2);
+        assert_int_equal(count(mirror, GUEST_ROOT_PORT), 1 + 1 + 2);
+        assert_int_equal(port_of(mirror, 1)->bus, port_of(mirror, 2)->bus);
+
+        allocation->topology = GUEST_TOPOLOGY_FLAT;
+        flat = layout();
+        assert_int_equal(count(flat, GUEST_EXPANDER_BUS), 1);
+        assert_int_equal(count(flat, GUEST_ROOT_PORT), 5);
+        end();
+}
+
+/* What is on no cell stays together below the root bus, switch and all. */
+static void test_mirror_without_a_cell(void **state) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+
+        begin(1);
+        add_at("pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:00.0/0000:23:00.0", -1, false);
+        add_at("pci0000:20/0000:20:01.0/0000:21:00.0/0000:22:01.0/0000:24:00.0", -1, false);
+        add_at("pci0000:30/0000:30:01.0/0000:31:00.0", 6, false);
+        allocation->topology = GUEST_TOPOLOGY_MIRROR;
+        pci = layout();
+        assert_int_equal(count(pci, GUEST_EXPANDER_BUS), 0);
+        assert_int_equal(count(pci, GUEST_UPSTREAM_PORT), 1);
+        assert_int_equal(pci->controllers[0].bus, 0);
+        assert_int_equal(port_of(pci, 2)->bus, 0);
+        assert_int_equal(port_of(pci, 2)->bus_nr, 0);
+        assert_buses_are_apart(pci);
+        end();
+}
+
+/* Root complexes, and so the guest's bus numbers, in the order of the request. */
+static void test_request_order(void **state) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+
+        begin(2);
+        add_at("pci0000:c0/0000:c0:01.0/0000:c1:00.0", 2, false);
+        add_at("pci0000:20/0000:20:01.0/0000:21:00.0", 0, false);
+        add_at("pci0000:80/0000:80:01.0/0000:81:00.0", 2, false);
+        allocation->topology = GUEST_TOPOLOGY_MIRROR;
+        pci = layout();
+        for (unsigned i = 1; i < 3; i++) {
+                assert_true(pci->functions[i - 1].guest.bus < pci->functions[i].guest.bus);
+                assert_true(port_of(pci, i - 1)->bus_nr < port_of(pci, i)->bus_nr);
+        }
+        assert_int_equal(port_of(pci, 0)->cell, 1);
+        assert_int_equal(port_of(pci, 1)->cell, 0);
+        assert_int_equal(port_of(pci, 2)->cell, 1);
+        end();
+}
+
+/* Mirror for more than one, where that fits; who asks for what does not fit hears of it. */
+static void test_choose(void **state) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        begin(1);
+        assert_int_equal(guest_topology_choose(inventory, _GUEST_TOPOLOGY_INVALID, allocation, NULL), VERDICT_NONE);
+        assert_int_equal(allocation->topology, GUEST_TOPOLOGY_FLAT);
+        for (unsigned i = 0; i <= GUEST_EXPANDERS_MAX; i++) {
+                char path[64];
+
+                if (i == 1)
+                        assert_int_equal(allocation->topology, GUEST_TOPOLOGY_FLAT);
+                else if (i > 1)
+                        assert_int_equal(allocation->topology, GUEST_TOPOLOGY_MIRROR);
+                (void) snprintf(path, sizeof(path), "pci0000:%02x/0000:%02x:00.0", i + 1, i + 1);
+                add_at(path, 0, false);
+                assert_int_equal(guest_topology_choose(inventory, _GUEST_TOPOLOGY_INVALID, allocation, NULL),
+                                 VERDICT_NONE);
+        }
+        assert_int_equal(allocation->topology, GUEST_TOPOLOGY_FLAT);
+        assert_int_equal(guest_topology_choose(inventory, GUEST_TOPOLOGY_MIRROR, allocation, &refusal),
+                         VERDICT_INVALID_REQUEST);
+        assert_non_null(strstr(refusal.remedy, "--topology flat"));
+        end();
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_buses_never_overlap),
@@ -250,6 +511,12 @@ int main(void) {
                 cmocka_unit_test(test_functions_of_a_slot),
                 cmocka_unit_test(test_ports_beyond_the_slots),
                 cmocka_unit_test(test_too_many),
+                cmocka_unit_test(test_spare_ports),
+                cmocka_unit_test(test_mirror_keeps_distances),
+                cmocka_unit_test(test_switches_only_where_shared),
+                cmocka_unit_test(test_mirror_without_a_cell),
+                cmocka_unit_test(test_request_order),
+                cmocka_unit_test(test_choose),
                 cmocka_unit_test(test_hole64),
         };
 

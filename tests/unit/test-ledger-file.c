@@ -77,6 +77,8 @@ static Allocation *make_full(void) {
         cpuset_add(&a->cells[1].vcpus, 1);
         a->n_cells = 2;
         a->page_size = GIB;
+        a->topology = GUEST_TOPOLOGY_MIRROR;
+        a->spare_ports = CONFIG_SPARE_MAX;
         return a;
 }
 
@@ -139,6 +141,8 @@ static void assert_same(const Allocation *a, const Allocation *b) {
         assert_int_equal(a->generation, b->generation);
         assert_int_equal(a->state, b->state);
         assert_int_equal(a->page_size, b->page_size);
+        assert_int_equal(a->topology, b->topology);
+        assert_int_equal(a->spare_ports, b->spare_ports);
         assert_true(cpuset_equal(&a->cpus, &b->cpus));
         assert_same_devices(a, b);
         assert_int_equal(a->n_pins, b->n_pins);
@@ -302,6 +306,9 @@ static void test_broken_members(void **state) {
                 { "\"generation\": 9223372036854775807", "\"generation\": -99999999999999999999999" },
                 { "\"generation\": 9223372036854775807", "\"generation\": 1e3" },
                 { "\"page_size\": 1073741824", "\"page_size\": 1125899906842625" },
+                { "\"topology\": \"mirror\"", "\"topology\": \"ring\"" },
+                { "\"topology\": \"mirror\"", "\"topology\": 1" },
+                { "\"spare_ports\": 8", "\"spare_ports\": 9" },
                 { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-11,4096\"" },
                 { "\"cpus\": \"8-11,4095\"", "\"cpus\": \"8-10,4094\"" }, /* pins are no longer among them */
                 { "\"cpus\": \"8-11,4095\"", "\"cpus\": [8]" },
