@@ -67,5 +67,8 @@ static inline bool domain_needs_iommu(const Allocation *a) {
 /* domxml-devices.c: PCI controllers, hostdevs, memballoon, for many vCPUs an iommu; needs d->pci. */
 void domain_write_devices(Domain *d);
 
+/* domxml-nccl.c: what NCCL in the guest is to know; needs d->pci. The caller frees; NULL when out of memory. */
+xmlDoc *domain_nccl(Domain *d);
+
 /* domxml.c. Out of memory is a refusal too. */
 Verdict domain_refuse_memory(Refusal *ret);

@@ -17,12 +17,13 @@
 
 /*
  * Where a device sits in the domain: the address in its <hostdev>. Its bus is the index of a libvirt controller. The
- * bus number that the guest itself sees is another one: the guest's firmware assigns it. Slot and function are the
- * same.
+ * bus number that the guest itself sees is another one: the guest's firmware assigns it, depth first behind each
+ * expander, so that there it is known, and below pcie.0 it is not. Slot and function are the same.
  */
 typedef struct GuestAddress {
         PciAddress host;
         PciAddress guest;
+        PciAddress seen; /* bus 0: nobody can tell */
 } GuestAddress;
 
 /*
@@ -35,6 +36,11 @@ typedef struct GuestAddress {
  */
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
                     Refusal *ret_refusal);
+
+/* What NCCL in the guest is to be told of its PCI tree, an XML document for NCCL_TOPO_FILE; the rest as domxml_make().
+ * Devices below pcie.0 are not in it: NCCL finds them without. */
+Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
+                             char **ret, Refusal *ret_refusal);
 
 /* The address in the domain of each assigned and companion device, as domxml_make() without a template gives it: one
  * that comes with PCI controllers of its own moves ours to higher indices. Caller frees. -ENOMEM, -E2BIG. */

@@ -80,5 +80,8 @@ DEFINE_CLEANUP(GuestPci *, guest_pci_free)
  */
 Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret);
 
-/* The controller a function is plugged into. */
+/* The controller a function is plugged into, and the root port above any but an expander. */
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
+const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c);
+/* The address by which the guest itself knows it; bus 0 when nobody can tell. */
+PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);

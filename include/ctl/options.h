@@ -33,6 +33,7 @@ typedef enum Option {
         OPTION_RELEASE_WITH_DOMAIN,
         OPTION_GENERATION,
         OPTION_TEMPLATE,
+        OPTION_NCCL,
         OPTION_NO_WAIT,
         OPTION_MATRIX,
         OPTION_SVG,

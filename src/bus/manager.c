@@ -171,7 +171,7 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
         return reply_json(call, json_plan(&c, plan));
 }
 
-/* The template of GetDomainXML, borrowed from the message. */
+/* The template of GetDomainXML and GetNcclTopology, borrowed from the message. */
 static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
         const char *key, *contents;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
@@ -196,7 +196,10 @@ static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusa
         return VERDICT_NONE;
 }
 
-static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+typedef Verdict (*DocumentMaker)(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
+                                 char **ret, Refusal *ret_refusal);
+
+static int reply_document(sd_bus_message *call, void *userdata, DocumentMaker make) {
         PlanContext c = server_context(userdata);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const char *name, *template = NULL;
@@ -220,9 +223,17 @@ static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_er
                               a->reason ?: "");
                 return bus_reply_refusal(call, &refusal);
         }
-        if (domxml_make(c.inventory, c.config, a, template, &xml, &refusal) != VERDICT_NONE)
+        if (make(c.inventory, c.config, a, template, &xml, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return sd_bus_reply_method_return(call, "s", xml);
+}
+
+static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return reply_document(call, userdata, domxml_make);
+}
+
+static int method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return reply_document(call, userdata, domxml_nccl_topology);
 }
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -288,6 +299,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 bus_method_accept, 0),
         SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
                                 method_get_domain_xml, READ),
+        SD_BUS_METHOD_WITH_ARGS("GetNcclTopology", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
+                                method_get_nccl_topology, READ),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
                                 bus_method_set_virtual_functions, 0),
         SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job),

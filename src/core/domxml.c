@@ -73,6 +73,8 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunctio
                 node_set(d, node, "pool", "%s", dev->pool);
         format_address(d, node, "address", dev->address);
         format_address(d, node, "guest", f->guest);
+        if (guest_pci_port(d->pci, f)->bus_nr > 0)
+                format_address(d, node, "seen", guest_pci_seen(d->pci, f));
         if (dev->is_vf)
                 format_address(d, node, "physfn", dev->physfn);
         write_attributes(d, node, &dev->attributes);
@@ -120,47 +122,72 @@ static char *document_text(xmlDoc *doc) {
         return text;
 }
 
-static Verdict make_document(Domain *d, const char *template, char **ret, Refusal *ret_refusal) {
-        char *text;
-        Verdict v = domain_load(d, template, ret_refusal);
+/* The template, and what the domain's PCI looks like beside what is in it. */
+static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
+        Verdict v = check_allocation(d->a, ret);
         int r;
 
+        if (v == VERDICT_NONE)
+                v = domain_load(d, template, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (d->failed)
-                return domain_refuse_memory(ret_refusal);
+                return domain_refuse_memory(ret);
         if (d->emulated && domain_needs_iommu(d->a))
-                return refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
                               DOMXML_PLAIN_VCPUS_MAX);
 
         r = guest_pci_new(d->inv, d->a, &d->room, &d->pci);
         if (r == -E2BIG)
-                return refuse(ret_refusal, VERDICT_INVALID_REQUEST, NULL,
-                              "Ask for fewer devices, or take some out of the template.",
+                return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
+                              d->a->topology == GUEST_TOPOLOGY_MIRROR
+                                      ? "Allocate them with --topology flat, or take some out of the template."
+                                      : "Ask for fewer devices, or take some out of the template.",
                               "The devices of '%s' and its template need more than the %u PCI buses a guest has.",
                               d->a->name, GUEST_BUSES_MAX);
-        if (r < 0)
-                return domain_refuse_memory(ret_refusal);
+        return r < 0 ? domain_refuse_memory(ret) : VERDICT_NONE;
+}
 
-        write_domain(d);
-        text = d->failed ? NULL : document_text(d->doc);
+static Verdict take_text(const Domain *d, xmlDoc *doc, char **ret, Refusal *ret_refusal) {
+        char *text = d->failed || !doc ? NULL : document_text(doc);
+
         if (!text)
                 return domain_refuse_memory(ret_refusal);
         *ret = text;
         return VERDICT_NONE;
 }
 
+static void domain_done(Domain *d) {
+        guest_pci_free(d->pci);
+        xmlFreeDoc(d->doc);
+}
+
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
                     Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };
-        Verdict v = check_allocation(a, ret_refusal);
+        Verdict v = prepare(&d, template, ret_refusal);
 
-        if (v != VERDICT_NONE)
-                return v;
-        v = make_document(&d, template, ret, ret_refusal);
-        guest_pci_free(d.pci);
-        xmlFreeDoc(d.doc);
+        if (v == VERDICT_NONE) {
+                write_domain(&d);
+                v = take_text(&d, d.doc, ret, ret_refusal);
+        }
+        domain_done(&d);
+        return v;
+}
+
+Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
+                             char **ret, Refusal *ret_refusal) {
+        Domain d = { .inv = inv, .config = config, .a = a };
+        Verdict v = prepare(&d, template, ret_refusal);
+
+        if (v == VERDICT_NONE) {
+                xmlDoc *doc = domain_nccl(&d);
+
+                v = take_text(&d, doc, ret, ret_refusal);
+                xmlFreeDoc(doc);
+        }
+        domain_done(&d);
         return v;
 }
 
@@ -178,6 +205,7 @@ int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddre
                 addresses[i] = (GuestAddress){
                         .host = a->devices[pci->functions[i].device].address,
                         .guest = pci->functions[i].guest,
+                        .seen = guest_pci_seen(pci, &pci->functions[i]),
                 };
         *ret = addresses;
         *ret_n = pci->n_functions;

@@ -161,6 +161,16 @@ const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f)
         return &p->controllers[f->guest.bus - p->controllers[0].index];
 }
 
+const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c) {
+        while (c->type != GUEST_ROOT_PORT)
+                c = &p->controllers[c->bus - p->controllers[0].index];
+        return c;
+}
+
+PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f) {
+        return (PciAddress){ .bus = (uint8_t) guest_pci_port(p, f)->bus_nr, .function = f->guest.function };
+}
+
 static int try_topology(const Inventory *inv, GuestTopology topology, Allocation *a) {
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
 

@@ -50,6 +50,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_GENERATION] = { "--generation", 0, OPTION_TYPE_NUMBER, "N", UINT64_MAX,
                                 "Only if it still is of this generation" },
         [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in, - for stdin" },
+        [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "NCCL's topology file for the guest instead" },
         [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Leave the hardware work to run by itself" },
         [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "How far GPUs and NICs are apart" },
         [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Draw it as a picture into a file, - for stdout" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template; of a recorded node, where
- * there are none, the domain of what a request would get. */
+/* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template, or what NCCL in that guest
+ * is to know; of a recorded node, where there are no allocations, that of what a request would get. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -92,9 +92,10 @@ static int allocate(Client *c, const char *name, const PoolCounts *pools) {
 }
 
 static int ask(Client *c, const char *name, const char *template, sd_bus_message **ret_reply) {
-        return template
-                       ? client_ask(c, "GetDomainXML", ret_reply, "sa{sv}", name, 1, OPTION_KEY_TEMPLATE, "s", template)
-                       : client_ask(c, "GetDomainXML", ret_reply, "sa{sv}", name, 0);
+        const char *method = args_has(c->args, OPTION_NCCL) ? "GetNcclTopology" : "GetDomainXML";
+
+        return template ? client_ask(c, method, ret_reply, "sa{sv}", name, 1, OPTION_KEY_TEMPLATE, "s", template)
+                        : client_ask(c, method, ret_reply, "sa{sv}", name, 0);
 }
 
 static int print_json(const Args *args, const char *name, const char *xml) {

@@ -9,6 +9,8 @@
 #include "host/devicefacts.h"
 #include "util/strings.h"
 
+#define CLASS_PCI_BRIDGE 0x0604U
+
 int device_facts_read_ids(const DeviceDir *d, PciDevice *dev) {
         static const Attribute needed[] = { ATTRIBUTE_VENDOR, ATTRIBUTE_DEVICE, ATTRIBUTE_CLASS };
         const struct {
@@ -191,10 +193,48 @@ static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
         return MIN(r, 0);
 }
 
+/* "16.0 GT/s PCIe", "5 GT/s" of older kernels, "Unknown". */
+static unsigned parse_link_speed(const char *text) {
+        char *end;
+        unsigned long whole = strtoul(text, &end, 10), tenths = 0;
+
+        if (end == text || whole > 1000)
+                return 0;
+        if (*end == '.')
+                tenths = strtoul(end + 1, &end, 10);
+        return tenths > 9 || strncmp(end, " GT/s", 5) != 0 ? 0 : (unsigned) (whole * 1000 + tenths * 100);
+}
+
+/* Of what may be on the way from one GPU or NIC to another. */
+static int read_link(const DeviceDir *d, PciDevice *dev) {
+        bool matters = dev->class >> 8 == CLASS_PCI_BRIDGE || pci_device_is_gpu(dev) || pci_device_is_nic(dev);
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        uint64_t width;
+        int r;
+
+        if (dev->type == PCI_TYPE_VF || !matters)
+                return 0;
+        r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_SPEED, dev, buf);
+        if (r > 0)
+                dev->link_speed = parse_link_speed(buf);
+        if (r < 0)
+                return r;
+        r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_WIDTH, dev, buf);
+        /* 255 is unknown. */
+        if (r > 0 && parse_unsigned(buf, 64, &width) >= 0)
+                dev->link_width = (unsigned) width;
+        return MIN(r, 0);
+}
+
 int device_facts_read(const DeviceDir *d, PciDevice *dev) {
         static int (*const readers[])(const DeviceDir *, PciDevice *) = {
-                read_numa_node, device_facts_read_group, device_facts_read_driver, read_sriov,
-                read_bars,      read_power_and_reset,
+                read_numa_node,
+                device_facts_read_group,
+                device_facts_read_driver,
+                read_sriov,
+                read_bars,
+                read_power_and_reset,
+                read_link,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(readers); i++) {

@@ -24,6 +24,8 @@ static const char *const attributes[] = {
         "class",
         "device",
         "driver_override",
+        "max_link_speed",
+        "max_link_width",
         "numa_node",
         "power_state",
         "reset_method",

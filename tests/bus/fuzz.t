@@ -158,6 +158,7 @@ my %sensible = (
         Explain             => sub { return one_of(@devices)->[0] },
         GetAllocation       => sub { return @allocations ? one_of(@allocations)->[0] : 'vm1' },
         GetDomainXML        => sub { return (@allocations ? one_of(@allocations)->[0] : 'vm1', rand() < 0.5 ? [] : [['template', ['s', one_of(@templates)]]]) },
+        GetNcclTopology     => sub { return (@allocations ? one_of(@allocations)->[0] : 'vm1', rand() < 0.5 ? [] : [['template', ['s', one_of(@templates)]]]) },
         Plan                => sub { return modest() },
         Allocate            => sub { return (one_of(@vms), modest()) },
         Release             => sub { return @allocations ? @{ one_of(@allocations) }[0, 2] : ('vm1', 1) },

@@ -31,6 +31,7 @@ my %reading = (
         Explain         => ['s', '0000:82:00.0'],
         Plan            => \@request,
         GetDomainXML    => ['sa{sv}', 'guest', []],
+        GetNcclTopology => ['sa{sv}', 'guest', []],
         Describe        => [],
         DescribeTopology => [],
         GetHistory      => ['su', '0000:82:00.0', 10],

@@ -34,6 +34,7 @@ my %calls = (
         'DescribeTopology'      => ['DescribeTopology'],
         'GetHistory'            => ['GetHistory', 'su', '0000:82:00.0', 1000],
         'GetDomainXML'          => ['GetDomainXML', 'sa{sv}', 'guest', []],
+        'GetNcclTopology'       => ['GetNcclTopology', 'sa{sv}', 'guest', []],
 );
 
 for my $name (sort keys %calls) {

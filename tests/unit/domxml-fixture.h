@@ -111,6 +111,11 @@ static inline AllocationDevice *take(Case *c, const char *address, DeviceRole ro
         return dev;
 }
 
+/* Where the device that was taken last is on the host. */
+static inline void take_path(Case *c, const char *path) {
+        assert_int_equal(string_copy(&c->a->devices[c->a->n_devices - 1].path, path), 0);
+}
+
 static inline void add_gpu(Case *c, const char *address, int node, uint64_t bar, const char *slot) {
         add_fact(c, address, node, CLASS_3D)->bar_size[1] = bar;
         take(c, address, DEVICE_ROLE_ASSIGNED, slot, "gpu");

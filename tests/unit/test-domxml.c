@@ -21,6 +21,53 @@ static void test_two_nodes(void **state) {
         assert_golden(&c, NULL, "domxml-two-nodes.xml");
 }
 
+/* Two root complexes of node 0, one with a switch, and one of node 1: as many expanders, and the switch again. */
+static Case mirrored(const char *name) {
+        Case c = case_new(name, 2, (int[]){ 0, 1 }, false);
+
+        add_gpu(&c, "0000:13:00.0", 0, 128 * GIB, "gpu0");
+        take_path(&c, "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:00.0/0000:13:00.0");
+        add_gpu(&c, "0000:82:00.0", 1, 128 * GIB, "gpu1");
+        take_path(&c, "pci0000:80/0000:80:01.0/0000:82:00.0");
+        add_vf(&c, "0000:14:00.1", "0000:14:00.0", 0, "ib-vf0");
+        take_path(&c, "pci0000:10/0000:10:01.0/0000:11:00.0/0000:12:01.0/0000:14:00.1");
+        add_vf(&c, "0000:23:00.1", "0000:23:00.0", 0, "ib-vf1");
+        take_path(&c, "pci0000:20/0000:20:01.0/0000:23:00.1");
+        c.a->topology = GUEST_TOPOLOGY_MIRROR;
+        c.a->spare_ports = 1;
+        pin(&c, "2-7,18-23", 64 * GIB, 0);
+        return c;
+}
+
+static void test_mirror(void **state) {
+        _cleanup_case_ Case c = mirrored("vm30");
+
+        assert_golden(&c, NULL, "domxml-mirror.xml");
+}
+
+/* For NCCL: no declaration, one root, the buses that firmware gives, links as on the host where they are known. */
+static void test_nccl(void **state) {
+        _cleanup_case_ Case c = mirrored("vm31");
+        _cleanup_free_ char *text = NULL, *bare = NULL;
+
+        assert_int_equal(domxml_nccl_topology(c.inv, c.config, c.a, NULL, &text, NULL), VERDICT_NONE);
+        assert_int_equal(strncmp(text, "<system version=\"1\">", 20), 0);
+        assert_has(text, "<cpu numaid=\"0\" affinity=\"0000003f\" arch=\"x86_64\">");
+        assert_has(text, "<cpu numaid=\"1\" affinity=\"00000fc0\" arch=\"x86_64\">");
+        assert_has(text, "class=\"0x060400\">\n      <pci busid=");
+        assert_has_not(text, "link_speed"); /* nobody said */
+        for (size_t i = 0; i < c.inv->n_devices; i++) {
+                c.inv->devices[i].link_speed = i == 0 ? 2500 : 32000;
+                c.inv->devices[i].link_width = 16;
+        }
+        assert_int_equal(domxml_nccl_topology(c.inv, c.config, c.a, NULL, &bare, NULL), VERDICT_NONE);
+        assert_has(bare, "class=\"0x030200\" link_speed=\"2.5 GT/s PCIe\" link_width=\"16\"/>");
+        assert_has(bare, "class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"/>");
+
+        c.a->n_pins = 0;
+        assert_int_equal(domxml_nccl_topology(c.inv, c.config, c.a, NULL, &bare, NULL), VERDICT_INVALID_REQUEST);
+}
+
 /* For who looks at the domain; libvirt keeps what is in the metadata as it is. */
 static void test_vf_attributes(void **state) {
         _cleanup_case_ Case c = case_new("vm20", 1, (int[]){ 0 }, false);
@@ -216,6 +263,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_one_node),
                 cmocka_unit_test(test_two_nodes),
+                cmocka_unit_test(test_mirror),
+                cmocka_unit_test(test_nccl),
                 cmocka_unit_test(test_vf_attributes),
                 cmocka_unit_test(test_multifunction),
                 cmocka_unit_test(test_hugepages_1g),
