@@ -53,6 +53,7 @@ typedef struct GuestPci {
         GuestFunction *functions; /* assigned and companion devices, in the allocation's order */
         size_t n_functions;
         uint64_t hole64; /* bytes the 64-bit window needs, a power of two; 0: the machine's own default is enough */
+        bool hint;       /* UEFI makes no window of that size by itself */
 } GuestPci;
 
 /* What the rest of the machine leaves. */

@@ -89,7 +89,8 @@ typedef struct PciDevice {
         uint16_t vf_device;  /* device id its VFs will have (sriov_vf_device), 0 unknown */
         char *reset_methods; /* as the kernel lists them, NULL when none */
         char *power_state;
-        unsigned link_speed; /* the most it can, MT/s: 2500, 16000; 0 unknown. Of bridges, GPUs and NICs that are no VFs */
+        unsigned link_speed; /* the most it can, MT/s: 2500, 16000; 0 unknown. Of bridges, GPUs and NICs that are no VFs
+                              */
         unsigned link_width; /* lanes, 0 unknown */
         uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
         PciAcs acs;
@@ -139,6 +140,7 @@ typedef struct Inventory {
         size_t n_nodes;
         Cpu *cpus; /* online ones, ascending by id */
         size_t n_cpus;
+        unsigned phys_bits;     /* of the processors' physical addresses, 0 unknown */
         bool iommu;             /* some group exists */
         char *critical_unknown; /* why nobody can tell what the host stands on: nothing is given away; NULL when known
                                  */

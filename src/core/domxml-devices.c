@@ -7,6 +7,10 @@
 
 #define CLASS_VGA 0x0300U
 #define UNIT_GIB  (1ULL << 30)
+#define UNIT_MIB  (1ULL << 20)
+
+#define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
+#define FIRMWARE_HINT  "opt/ovmf/X-PciMmio64Mb"
 
 static void write_address(Domain *d, xmlNode *parent, const char *type, PciAddress a, bool multifunction) {
         xmlNode *address = node_add(d, parent, "address");
@@ -129,6 +133,50 @@ static void write_iommu(Domain *d) {
         node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* else there is no remapping */
 }
 
+static bool is_uefi(const Domain *d) {
+        const xmlNode *os = node_find(d->root, "os"), *loader = node_find(os, "loader");
+
+        return (os && node_has(os, "firmware", "efi")) || (loader && node_has(loader, "type", "pflash"));
+}
+
+static bool has_hint(const xmlNode *commandline) {
+        for (const xmlNode *arg = commandline ? commandline->children : NULL; arg; arg = arg->next) {
+                _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
+
+                if (value && strstr(value, FIRMWARE_HINT))
+                        return true;
+        }
+        return false;
+}
+
+/* libvirt has no word for it, and keeps that name from <sysinfo> (domain.md F8b). The template's own stays. */
+static void write_firmware_hint(Domain *d) {
+        xmlNode *commandline = NULL, *arg;
+        xmlNs *ns;
+
+        for (xmlNode *n = d->root->children; n && !commandline; n = n->next)
+                if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, QEMU_NAMESPACE) &&
+                    streq((const char *) n->name, "commandline"))
+                        commandline = n;
+        if (has_hint(commandline))
+                return;
+        if (!commandline) {
+                commandline = node_add(d, d->root, "commandline");
+                ns = commandline ? xmlNewNs(commandline, (const xmlChar *) QEMU_NAMESPACE, (const xmlChar *) "qemu")
+                                 : NULL;
+                if (!ns) {
+                        d->failed = true;
+                        return;
+                }
+                xmlSetNs(commandline, ns);
+        }
+        arg = node_add(d, commandline, "arg"); /* of the namespace of what it is in */
+        node_set(d, arg, "value", "-fw_cfg");
+        arg = node_add(d, commandline, "arg");
+        node_set(d, arg, "value", "name=%s,string=%llu", FIRMWARE_HINT,
+                 (unsigned long long) (d->pci->hole64 / UNIT_MIB));
+}
+
 void domain_write_devices(Domain *d) {
         write_root(d);
         for (size_t i = 0; i < d->pci->n_controllers; i++)
@@ -139,4 +187,6 @@ void domain_write_devices(Domain *d) {
         node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
         if (domain_needs_iommu(d->a))
                 write_iommu(d);
+        if (d->pci->hint && is_uefi(d))
+                write_firmware_hint(d);
 }

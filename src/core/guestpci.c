@@ -108,10 +108,10 @@ static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
         return 0;
 }
 
-/* Twice the BARs, so that alignment cannot make them miss, as a power of two (domain.md F8). */
-static uint64_t hole64_size(const Inventory *inv, const Allocation *a) {
+/* Of all that the guest gets, as far as anybody knows. */
+static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
         const uint64_t limit = 1ULL << 60;
-        uint64_t sum = 0, size = 1;
+        uint64_t sum = 0;
 
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev =
@@ -120,9 +120,24 @@ static uint64_t hole64_size(const Inventory *inv, const Allocation *a) {
                 for (size_t bar = 0; dev && bar < PCI_BARS_MAX; bar++)
                         sum = dev->bar_size[bar] > limit - sum ? limit : sum + dev->bar_size[bar];
         }
+        return sum;
+}
+
+/*
+ * Twice the BARs, so that alignment cannot make them miss, as a power of two; but once when twice would be half of all
+ * there is to address. Firmware takes an eighth of that for its window when it is not told otherwise (domain.md F8).
+ */
+static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
+        uint64_t sum = sum_bars(inv, a), space = inv->phys_bits > 0 ? 1ULL << MIN(inv->phys_bits, 63U) : 0, size = 1;
+
         while (size < sum * 2)
                 size *= 2;
-        return size > HOLE64_DEFAULT ? size : 0;
+        if (space > 0 && size >= space / 2 && size / 2 >= sum)
+                size /= 2;
+        if (size <= HOLE64_DEFAULT)
+                return;
+        pci->hole64 = size;
+        pci->hint = space > 0 && size > space / 8;
 }
 
 int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret) {
@@ -143,7 +158,7 @@ int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom 
         if (r < 0)
                 return r;
 
-        pci->hole64 = hole64_size(inv, a);
+        size_window(inv, a, pci);
         *ret = TAKE_PTR(pci);
         return 0;
 }

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "host/cpuinfo.h"
 #include "host/devicefacts.h"
 #include "host/numa.h"
 #include "host/pciconf.h"
@@ -257,6 +258,7 @@ int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddres
                 r = scan_pci(&s);
         if (r >= 0)
                 r = numa_scan(fs, inv);
+        cpuinfo_scan(fs, inv);
         if (r >= 0)
                 r = scan_complete(&s);
         if (r < 0)

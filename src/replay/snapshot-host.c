@@ -323,6 +323,14 @@ static char *filter_cmdline(const Recorder *r, char *text) {
         return scrubbed;
 }
 
+/* Of one processor, how long its addresses are: all that is asked for. */
+static char *filter_cpuinfo(const Recorder *r, char *text) {
+        _cleanup_free_ char *all = text;
+        const char *line = strstr(text, "address sizes");
+
+        return strndup(line ?: "", line ? strcspn(line, "\n") + 1 : 0);
+}
+
 int record_host(Recorder *r) {
         static const struct {
                 const char *path;
@@ -331,6 +339,7 @@ int record_host(Recorder *r) {
                 { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode", NULL },
                 { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", NULL },
                 { "proc/cmdline", filter_cmdline },
+                { "proc/cpuinfo", filter_cpuinfo },
                 { "proc/sys/kernel/osrelease", NULL },
                 { "proc/swaps", filter_swaps },
                 { "proc/net/route", filter_routes },

@@ -133,6 +133,30 @@ static void test_large_bars(void **state) {
         assert_golden(&c, NULL, "domxml-large-bars.xml");
 }
 
+/* A window that firmware would not make by itself: it is told, unless it is no UEFI or was told already. */
+static void test_firmware_hint(void **state) {
+        _cleanup_case_ Case c = case_new("vm32", 1, (int[]){ 0 }, false);
+        static const char hint[] = "<qemu:arg value=\"name=opt/ovmf/X-PciMmio64Mb,string=131072\"/>";
+        _cleanup_free_ char *bios = NULL, *told = NULL, *other = NULL;
+
+        add_gpu(&c, "0000:82:00.0", 0, 64 * GIB, "gpu0");
+        pin(&c, "0-3", 8 * GIB, 0);
+        c.inv->phys_bits = 39;
+        assert_golden(&c, NULL, "domxml-firmware-hint.xml");
+        bios = make(&c, "<domain type='kvm'/>");
+        assert_has_not(bios, "X-PciMmio64Mb");
+        told = make(&c, "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><os firmware='efi'/>"
+                        "<q:commandline><q:arg value='-fw_cfg'/><q:arg "
+                        "value='name=opt/ovmf/X-PciMmio64Mb,string=7'/></q:commandline></domain>");
+        assert_has_not(told, "131072");
+        other = make(&c, "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'><os "
+                         "firmware='efi'/><qemu:commandline><qemu:arg value='-d'/></qemu:commandline></domain>");
+        assert_has(other, hint);
+        c.inv->phys_bits = 46;
+        _cleanup_free_ char *plain = make(&c, NULL);
+        assert_has_not(plain, "X-PciMmio64Mb");
+}
+
 static void test_no_devices(void **state) {
         _cleanup_case_ Case c = case_new("vm13", 1, (int[]){ 0 }, false);
 
@@ -270,6 +294,7 @@ int main(void) {
                 cmocka_unit_test(test_hugepages_1g),
                 cmocka_unit_test(test_F1_sparse_nodes),
                 cmocka_unit_test(test_large_bars),
+                cmocka_unit_test(test_firmware_hint),
                 cmocka_unit_test(test_no_devices),
                 cmocka_unit_test(test_threads),
                 cmocka_unit_test(test_uneven_cells),

@@ -270,6 +270,31 @@ static uint64_t hole_of(uint64_t bar) {
         return pci->hole64;
 }
 
+static void assert_window(unsigned phys_bits, uint64_t bar, uint64_t hole64, bool hint) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+
+        begin(1);
+        add((PciAddress){ .bus = 1 }, 0, false, DEVICE_ROLE_ASSIGNED);
+        inventory->devices[0].bar_size[1] = bar;
+        inventory->phys_bits = phys_bits;
+        pci = layout();
+        end();
+        assert_int_equal(pci->hole64, hole64);
+        assert_int_equal(pci->hint, hint);
+}
+
+/* Firmware makes a window of an eighth of what the processor can address. */
+static void test_firmware_hint(void **state) {
+        assert_window(0, 128ULL << 30, 256ULL << 30, false); /* nobody knows */
+        assert_window(52, 1024ULL << 30, 2048ULL << 30, false);
+        assert_window(46, 4096ULL << 30, 8192ULL << 30, false);
+        assert_window(46, (4096ULL << 30) + 1, 16384ULL << 30, true);
+        assert_window(39, 16ULL << 30, 0, false);
+        assert_window(39, 32ULL << 30, 64ULL << 30, false);
+        assert_window(39, 64ULL << 30, 128ULL << 30, true);
+        assert_window(39, 128ULL << 30, 128ULL << 30, true); /* twice that would leave too little for memory */
+}
+
 static void test_hole64(void **state) {
         assert_int_equal(hole_of(0), 0);
         assert_int_equal(hole_of(16ULL << 30), 0); /* what q35 has anyway */
@@ -518,6 +543,7 @@ int main(void) {
                 cmocka_unit_test(test_request_order),
                 cmocka_unit_test(test_choose),
                 cmocka_unit_test(test_hole64),
+                cmocka_unit_test(test_firmware_hint),
         };
 
         return cmocka_run_group_tests_name("guestpci", tests, NULL, NULL);
