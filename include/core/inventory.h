@@ -8,6 +8,7 @@
  */
 
 #include "core/cpuset.h"
+#include "core/libvirt-features.h"
 #include "core/pciaddr.h"
 #include "util/cleanup.h"
 
@@ -77,6 +78,7 @@ typedef struct PciDevice {
         char *driver_override; /* NULL when not set */
         bool has_override;     /* the driver_override file exists */
         bool vfio;             /* vfio-dev/ exists: bound to some VFIO driver (domain.md B11) */
+        bool vfio_cdev;        /* and it has a character device of its own, as iommufd needs */
         bool boot_vga;
         bool is_bridge; /* header type 1 or class 0604/0607: can never be given to a guest (A11) */
         PciType type;
@@ -140,7 +142,8 @@ typedef struct Inventory {
         size_t n_nodes;
         Cpu *cpus; /* online ones, ascending by id */
         size_t n_cpus;
-        unsigned phys_bits;     /* of the processors' physical addresses, 0 unknown */
+        unsigned phys_bits; /* of the processors' physical addresses, 0 unknown */
+        LibvirtFeatures libvirt;
         bool iommu;             /* some group exists */
         char *critical_unknown; /* why nobody can tell what the host stands on: nothing is given away; NULL when known
                                  */

@@ -50,6 +50,8 @@ void device_dir_set_locked(DeviceDir *d);
 uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
+/* Its vfio-dev/vfioN has a number: the kernel made /dev/vfio/devices/vfioN. */
+bool device_dir_has_vfio_cdev(const DeviceDir *d);
 /* The directory listed its ids but they can no longer be read: the device went away since. */
 bool device_dir_is_gone(const DeviceDir *d);
 /* The N of its virtfnN entries, ascending. */

@@ -284,7 +284,8 @@ static void write_cpu(Domain *d) {
         write_topology(d, cpu);
         if (!d->emulated) {
                 node_set(d, node_add(d, cpu, "cache"), "mode", "passthrough");
-                node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");
+                if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
+                        node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");
         }
         numa = node_add(d, cpu, "numa");
         for (size_t i = 0; i < d->a->n_cells; i++)

@@ -5,6 +5,8 @@
 #include "core/domxml-internal.h"
 #include "util/strings.h"
 
+#define PLAIN_DRIVER "vfio-pci"
+
 #define CLASS_VGA 0x0300U
 #define UNIT_GIB  (1ULL << 30)
 #define UNIT_MIB  (1ULL << 20)
@@ -96,6 +98,28 @@ static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         return dev->is_vf || (facts && pci_device_is_gpu(facts) && facts->class >> 8 != CLASS_VGA);
 }
 
+/* One guest is not of two minds: all its devices, or none. */
+static bool uses_iommufd(const Domain *d) {
+        for (size_t i = 0; i < d->pci->n_functions; i++) {
+                const PciDevice *dev = inventory_find(d->inv, d->a->devices[d->pci->functions[i].device].address);
+
+                if (!dev || !dev->vfio_cdev)
+                        return false;
+        }
+        return d->inv->libvirt.iommufd;
+}
+
+/* What only some libvirts know is written for those that do. Which driver it is is said where it is no plain one. */
+static void write_driver(Domain *d, xmlNode *hostdev) {
+        xmlNode *driver = node_add(d, hostdev, "driver");
+
+        node_set(d, driver, "name", "vfio");
+        if (d->inv->libvirt.driver_model && d->a->vfio_driver && !streq(d->a->vfio_driver, PLAIN_DRIVER))
+                node_set(d, driver, "model", "%s", d->a->vfio_driver);
+        if (uses_iommufd(d))
+                node_set(d, driver, "iommufd", "yes");
+}
+
 static void write_hostdev(Domain *d, const GuestFunction *f) {
         const AllocationDevice *dev = &d->a->devices[f->device];
         xmlNode *hostdev = node_add(d, d->devices, "hostdev");
@@ -103,7 +127,7 @@ static void write_hostdev(Domain *d, const GuestFunction *f) {
         node_set(d, hostdev, "mode", "subsystem");
         node_set(d, hostdev, "type", "pci");
         node_set(d, hostdev, "managed", "no"); /* binding is ours (domain.md F6) */
-        node_set(d, node_add(d, hostdev, "driver"), "name", "vfio");
+        write_driver(d, hostdev);
         write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
         if (rom_is_useless(d, dev))
                 node_set(d, node_add(d, hostdev, "rom"), "bar", "off");

@@ -9,12 +9,14 @@
 #include <sys/stat.h>
 
 #include "host/devicedir.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 
 #define VIRTFN_PREFIX "virtfn"
 #define LISTING_SIZE  8192U /* most functions in one call; opendir() would make four calls and a buffer first */
 #define QUOTE_MAX     40U
+#define VFIO_DEVS_MAX 16U
 
 static const char *const attribute_table[_ATTRIBUTE_MAX] = {
         [ATTRIBUTE_BOOT_VGA] = "boot_vga",
@@ -237,4 +239,22 @@ int device_dir_read_address(const DeviceDir *d, const char *link, PciDevice *dev
         if (pci_address_parse(buf, ret) < 0)
                 return device_fault_value(dev, link, buf);
         return 1;
+}
+
+bool device_dir_has_vfio_cdev(const DeviceDir *d) {
+        _cleanup_close_ int dir = openat(d->fd, "vfio-dev", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        char **names = NULL;
+        bool has = false;
+        size_t n = 0;
+
+        if (dir < 0 || list_dir_at(dir, ".", VFIO_DEVS_MAX, &names, &n) < 0)
+                return false;
+        for (size_t i = 0; i < n && !has; i++) {
+                char path[SYSFS_ATTRIBUTE_MAX];
+
+                (void) snprintf(path, sizeof(path), "%s/dev", names[i]);
+                has = faccessat(dir, path, F_OK, 0) == 0;
+        }
+        (void) free_names(names, n);
+        return has;
 }

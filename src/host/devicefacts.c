@@ -91,6 +91,7 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         int r;
 
         dev->vfio = device_dir_has(d, ATTRIBUTE_VFIO_DEV);
+        dev->vfio_cdev = dev->vfio && device_dir_has_vfio_cdev(d);
         r = device_dir_read_link(d, ATTRIBUTE_DRIVER, dev, buf);
         if (r >= 0)
                 r = string_copy(&dev->driver, r > 0 ? buf : NULL);

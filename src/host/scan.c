@@ -9,6 +9,7 @@
 
 #include "host/cpuinfo.h"
 #include "host/devicefacts.h"
+#include "host/libvirt.h"
 #include "host/numa.h"
 #include "host/pciconf.h"
 #include "host/scan-internal.h"
@@ -259,6 +260,7 @@ int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddres
         if (r >= 0)
                 r = numa_scan(fs, inv);
         cpuinfo_scan(fs, inv);
+        libvirt_features_read(fs, &inv->libvirt);
         if (r >= 0)
                 r = scan_complete(&s);
         if (r < 0)

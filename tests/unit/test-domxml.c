@@ -157,6 +157,63 @@ static void test_firmware_hint(void **state) {
         assert_has_not(plain, "X-PciMmio64Mb");
 }
 
+#define DRIVER_SCHEMA(attributes)                                                                                      \
+        "<grammar xmlns='http://relaxng.org/ns/structure/1.0'><define name='hostdevDriver'><element name='driver'>"    \
+        "<optional><attribute name='name'><choice><value>kvm</value><value>vfio</value></choice></attribute>"          \
+        "</optional>" attributes "</element></define></grammar>"
+
+static LibvirtFeatures features_of(const char *schema) {
+        LibvirtFeatures f = { 0 };
+
+        libvirt_features_add_schema(&f, schema);
+        return f;
+}
+
+/* By its schemas: a disk's driver is none of ours, an attribute that takes something else than yes is another one. */
+static void test_libvirt_features(void **state) {
+        LibvirtFeatures f = features_of(DRIVER_SCHEMA(""));
+
+        assert_true(f.known && !f.driver_model && !f.iommufd && !f.maxphysaddr);
+        f = features_of(DRIVER_SCHEMA("<attribute name='model'/><attribute name='iommufd'><ref name='virYesNo'/>"
+                                      "</attribute>"));
+        assert_true(f.driver_model && f.iommufd);
+        f = features_of(DRIVER_SCHEMA("<attribute name='iommufd'><ref name='genericName'/></attribute>"));
+        assert_false(f.iommufd);
+        f = features_of("<grammar><element name='driver'><attribute name='name'><value>qemu</value></attribute>"
+                        "<attribute name='model'/></element><element name='maxphysaddr'/></grammar>");
+        assert_true(f.known && f.maxphysaddr && !f.driver_model);
+        f = features_of("<grammar>");
+        assert_false(f.known);
+        assert_true(libvirt_qemu_has_iommufd("<qemuCaps><flag name='kvm'/><flag name='iommufd'/></qemuCaps>"));
+        assert_false(libvirt_qemu_has_iommufd("<qemuCaps><flag name='kvm'/></qemuCaps>"));
+        assert_false(libvirt_qemu_has_iommufd("iommufd"));
+}
+
+/* Written for a libvirt that has it, for no other. */
+static void test_libvirt_that_has_it(void **state) {
+        _cleanup_case_ Case c = one_node("vm33");
+        _cleanup_free_ char *unknown = make(&c, NULL), *old = NULL, *recent = NULL, *mixed = NULL, *plain = NULL;
+
+        assert_has(unknown, "<maxphysaddr");
+        assert_int_equal(string_copy(&c.a->vfio_driver, "mlx5_vfio_pci"), 0);
+        c.inv->libvirt = (LibvirtFeatures){ .known = true };
+        old = make(&c, NULL);
+        assert_has_not(old, "maxphysaddr");
+        assert_has_not(old, "model=\"mlx5");
+        assert_has_not(old, "iommufd");
+        c.inv->libvirt = (LibvirtFeatures){ .known = true, .driver_model = true, .iommufd = true, .maxphysaddr = true };
+        c.inv->devices[0].vfio_cdev = true;
+        mixed = make(&c, NULL);
+        assert_has(mixed, "<driver name=\"vfio\" model=\"mlx5_vfio_pci\"/>");
+        assert_has_not(mixed, "iommufd"); /* one of them has no device of its own */
+        c.inv->devices[1].vfio_cdev = true;
+        recent = make(&c, NULL);
+        assert_has(recent, "<driver name=\"vfio\" model=\"mlx5_vfio_pci\" iommufd=\"yes\"/>");
+        assert_int_equal(string_copy(&c.a->vfio_driver, "vfio-pci"), 0);
+        plain = make(&c, NULL);
+        assert_has(plain, "<driver name=\"vfio\" iommufd=\"yes\"/>");
+}
+
 static void test_no_devices(void **state) {
         _cleanup_case_ Case c = case_new("vm13", 1, (int[]){ 0 }, false);
 
@@ -295,6 +352,8 @@ int main(void) {
                 cmocka_unit_test(test_F1_sparse_nodes),
                 cmocka_unit_test(test_large_bars),
                 cmocka_unit_test(test_firmware_hint),
+                cmocka_unit_test(test_libvirt_features),
+                cmocka_unit_test(test_libvirt_that_has_it),
                 cmocka_unit_test(test_no_devices),
                 cmocka_unit_test(test_threads),
                 cmocka_unit_test(test_uneven_cells),

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the installed libvirt and its QEMUs understand, from the files they come with and keep: it need not run, and
+ * nothing hangs.
+ */
+
+#include "core/libvirt-features.h"
+#include "util/sysfs.h"
+
+/* Below the root. */
+#define LIBVIRT_SCHEMAS_DIR      "usr/share/libvirt/schemas"
+#define LIBVIRT_CAPABILITIES_DIR "var/cache/libvirt/qemu/capabilities"
+
+/* iommufd only when every QEMU that libvirt knows has it, and the kernel: a guest could be started with any. */
+void libvirt_features_read(const Sysfs *fs, LibvirtFeatures *ret);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Looks for elements and attributes that a schema or a document of capabilities has. */
+
+#include "core/libvirt-features.h"
+
+#include <limits.h>
+
+#include <libxml/parser.h>
+#include <libxml/tree.h>
+
+#include "util/cleanup.h"
+#include "util/strings.h"
+
+static xmlDoc *read_document(const char *text) {
+        size_t size = strlen(text);
+
+        return size > INT_MAX ? NULL
+                              : xmlReadMemory(text, (int) size, NULL, NULL,
+                                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+}
+
+static bool is_element(const xmlNode *node, const char *name) {
+        return node->type == XML_ELEMENT_NODE && streq((const char *) node->name, name);
+}
+
+static bool is_named(const xmlNode *node, const char *element, const char *name) {
+        xmlChar *value = is_element(node, element) ? xmlGetProp(node, (const xmlChar *) "name") : NULL;
+        bool same = value && streq((const char *) value, name);
+
+        xmlFree(value);
+        return same;
+}
+
+/* The first below that is; libxml2 bounds how deep a document is. */
+static const xmlNode *find_named(const xmlNode *above, const char *element, const char *name) {
+        for (const xmlNode *n = above ? above->children : NULL; n; n = n->next) {
+                const xmlNode *below;
+
+                if (is_named(n, element, name))
+                        return n;
+                below = n->type == XML_ELEMENT_NODE ? find_named(n, element, name) : NULL;
+                if (below)
+                        return below;
+        }
+        return NULL;
+}
+
+static bool has_value(const xmlNode *above, const char *text) {
+        for (const xmlNode *n = above ? above->children : NULL; n; n = n->next) {
+                xmlChar *value = is_element(n, "value") ? xmlNodeGetContent(n) : NULL;
+                bool same = value && streq((const char *) value, text);
+
+                xmlFree(value);
+                if (same || (n->type == XML_ELEMENT_NODE && has_value(n, text)))
+                        return true;
+        }
+        return false;
+}
+
+/* There are many <driver>: that of a host PCI device can be vfio. */
+static void add_drivers(LibvirtFeatures *f, const xmlNode *above) {
+        for (const xmlNode *n = above ? above->children : NULL; n; n = n->next) {
+                const xmlNode *iommufd;
+
+                if (n->type != XML_ELEMENT_NODE)
+                        continue;
+                if (!is_named(n, "element", "driver") || !has_value(find_named(n, "attribute", "name"), "vfio")) {
+                        add_drivers(f, n);
+                        continue;
+                }
+                iommufd = find_named(n, "attribute", "iommufd");
+                f->driver_model = f->driver_model || find_named(n, "attribute", "model");
+                f->iommufd = f->iommufd || (iommufd && find_named(iommufd, "ref", "virYesNo"));
+        }
+}
+
+void libvirt_features_add_schema(LibvirtFeatures *f, const char *text) {
+        xmlDoc *doc = read_document(text);
+        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+
+        if (root && is_element(root, "grammar")) {
+                f->known = true;
+                f->maxphysaddr = f->maxphysaddr || find_named(root, "element", "maxphysaddr");
+                add_drivers(f, root);
+        }
+        xmlFreeDoc(doc);
+}
+
+bool libvirt_qemu_has_iommufd(const char *text) {
+        xmlDoc *doc = read_document(text);
+        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+        bool has = false;
+
+        for (const xmlNode *n = root ? root->children : NULL; n && !has; n = n->next) {
+                xmlChar *name = is_element(n, "flag") ? xmlGetProp(n, (const xmlChar *) "name") : NULL;
+
+                has = name && strstr((const char *) name, "iommufd");
+                xmlFree(name);
+        }
+        xmlFreeDoc(doc);
+        return has;
+}

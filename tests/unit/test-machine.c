@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* What is found out about the machine as a whole, and of links: processors, libvirt, the VFIO devices of the kernel. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scanfixture.h"
+
+#define BASIC "usr/share/libvirt/schemas/basictypes.rng"
+#define CPU   "usr/share/libvirt/schemas/cputypes.rng"
+#define QEMU  "var/cache/libvirt/qemu/capabilities/"
+
+static void test_phys_bits(void **state) {
+        Fixture *f = *state;
+        static const struct {
+                const char *text;
+                unsigned bits;
+        } cases[] = {
+                { "processor\t: 0\nflags\t\t: fpu\naddress sizes\t: 46 bits physical, 48 bits virtual\n", 46 },
+                { "address sizes\t: 52 bits physical", 52 },
+                { "address sizes\t: 7 bits physical\n", 0 },
+                { "address sizes\t: 65 bits physical\n", 0 },
+                { "address sizes", 0 },
+                { "", 0 },
+        };
+
+        scan(f);
+        assert_int_equal(f->inv->phys_bits, 0);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                tree_file(f->root, "proc/cpuinfo", cases[i].text);
+                scan(f);
+                assert_int_equal(f->inv->phys_bits, cases[i].bits);
+        }
+}
+
+static void test_links(void **state) {
+        Fixture *f = *state;
+        static const struct {
+                const char *text;
+                unsigned speed;
+        } cases[] = {
+                { "16.0 GT/s PCIe", 16000 },
+                { "2.5 GT/s PCIe", 2500 },
+                { "8 GT/s", 8000 },
+                { "Unknown", 0 },
+                { "16.0", 0 },
+                { "99999 GT/s", 0 },
+        };
+
+        nic_has(f, "max_link_width", "8");
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                nic_has(f, "max_link_speed", cases[i].text);
+                assert_int_equal(scan_nic(f)->link_speed, cases[i].speed);
+                assert_int_equal(scan_nic(f)->link_width, 8);
+                assert_null(scan_nic(f)->fault);
+        }
+        nic_has(f, "max_link_width", "255");
+        assert_int_equal(scan_nic(f)->link_width, 0);
+}
+
+static void test_libvirt(void **state) {
+        Fixture *f = *state;
+
+        scan(f);
+        assert_false(f->inv->libvirt.known);
+        tree_file(f->root, CPU, "<grammar><element name='maxphysaddr'/></grammar>");
+        tree_file(f->root, BASIC,
+                  "<grammar><define name='hostdevDriver'><element name='driver'><attribute name='name'>"
+                  "<value>vfio</value></attribute><attribute name='model'/>"
+                  "<attribute name='iommufd'><ref name='virYesNo'/></attribute></element></define></grammar>");
+        scan(f);
+        assert_true(f->inv->libvirt.known && f->inv->libvirt.maxphysaddr && f->inv->libvirt.driver_model);
+        assert_false(f->inv->libvirt.iommufd); /* no QEMU, no kernel that has it */
+
+        tree_file(f->root, "dev/iommu", "");
+        scan(f);
+        assert_false(f->inv->libvirt.iommufd);
+        tree_file(f->root, QEMU "one.xml", "<qemuCaps><flag name='iommufd'/></qemuCaps>");
+        scan(f);
+        assert_true(f->inv->libvirt.iommufd);
+        tree_file(f->root, QEMU "two.xml", "<qemuCaps><flag name='kvm'/></qemuCaps>");
+        scan(f);
+        assert_false(f->inv->libvirt.iommufd); /* a guest may be started with either */
+}
+
+static void test_vfio_cdev(void **state) {
+        Fixture *f = *state;
+
+        tree_dir(f->root, "sys/devices/" NIC "/vfio-dev/vfio0");
+        assert_true(scan_nic(f)->vfio && !scan_nic(f)->vfio_cdev);
+        tree_file(f->root, "sys/devices/" NIC "/vfio-dev/vfio0/dev", "511:0");
+        assert_true(scan_nic(f)->vfio_cdev);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_links, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_libvirt, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
+}
