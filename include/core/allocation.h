@@ -38,6 +38,7 @@ typedef struct AllocationDevice {
         char *pool; /* NULL for companions and held devices outside pools */
         char *prior_driver;   /* before the allocation, NULL none: what AfterRelease=restore goes back to */
         char *prior_override; /* NULL not set */
+        char *vfio_driver;    /* one of its own that it is bound to; NULL: that of the allocation */
         bool is_vf;
         PciAddress physfn;       /* when is_vf */
         VfAttributes attributes; /* of an assigned VF: what it is given, what was generated among it */
@@ -89,6 +90,11 @@ typedef struct Allocation {
         GuestTopology topology;
         unsigned spare_ports; /* empty ports of each root bus of the guest, whatever SparePorts= says later */
 } Allocation;
+
+/* The VFIO driver that d, one of its devices, is bound to. */
+static inline const char *allocation_driver(const Allocation *a, const AllocationDevice *d) {
+        return d->vfio_driver ?: a->vfio_driver;
+}
 
 /* What it is called: ready, with a domain, is in-use. */
 AllocationState allocation_shown_state(const Allocation *a);

@@ -129,6 +129,7 @@ typedef struct Config {
         size_t n_files;
         size_t size;             /* of their text */
         char *vfio_driver;       /* VfioDriver=, "vfio-pci" */
+        bool variants;           /* it is auto: devices that have a driver of their own get that */
         unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, 60 */
         CpuSet housekeeping;     /* HousekeepingCpus=, never given to guests, empty */
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */

@@ -12,10 +12,11 @@
 #include "core/pciaddr.h"
 #include "util/cleanup.h"
 
-#define INVENTORY_DEVICES_MAX 65536U
-#define INVENTORY_NODES_MAX   64U
-#define PCI_BARS_MAX          7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
-#define PAGE_SIZES_MAX        8U
+#define INVENTORY_DEVICES_MAX  65536U
+#define INVENTORY_NODES_MAX    64U
+#define PCI_BARS_MAX           7U /* six BARs and the expansion ROM: the first lines of the sysfs "resource" file */
+#define PAGE_SIZES_MAX         8U
+#define INVENTORY_VARIANTS_MAX 1024U
 
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
@@ -133,6 +134,13 @@ typedef struct Cpu {
         unsigned core; /* the smallest online SMT sibling: CPUs with the same value share a core */
 } Cpu;
 
+/* A VFIO driver that is made for certain devices: a line of modules.alias, "vfio_pci:v000015B3d..." without the prefix.
+ */
+typedef struct VfioVariant {
+        char *pattern;
+        char *driver; /* that is there: loaded */
+} VfioVariant;
+
 typedef struct Inventory {
         PciDevice *devices; /* ascending by address */
         size_t n_devices;
@@ -144,6 +152,8 @@ typedef struct Inventory {
         size_t n_cpus;
         unsigned phys_bits; /* of the processors' physical addresses, 0 unknown */
         LibvirtFeatures libvirt;
+        VfioVariant *variants;
+        size_t n_variants;
         bool iommu;             /* some group exists */
         char *critical_unknown; /* why nobody can tell what the host stands on: nothing is given away; NULL when known
                                  */
@@ -164,6 +174,9 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends text to device->fault, "; " between. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
+/* -E2BIG beyond INVENTORY_VARIANTS_MAX. */
+int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver);
+int inventory_copy_variants(Inventory *to, const Inventory *from);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*
@@ -199,6 +212,8 @@ bool pci_device_is_nic(const PciDevice *dev);
  * except 0680 (NVSwitch is one of those), SMBus 0c05, system peripherals 08. PCI bridges are so too, see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
+/* The variant driver that fits dev best, the one that leaves least open; NULL when it has none but vfio-pci. */
+const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev);
 /* How much of path names the host bridge it is below, "pci0000:80" with what is before that; 0 when none is named. */
 size_t pci_device_host_length(const PciDevice *dev);
 size_t pci_path_host_length(const char *path);

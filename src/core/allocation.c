@@ -45,6 +45,7 @@ Allocation *allocation_free(Allocation *a) {
                 free(d->pool);
                 free(d->prior_driver);
                 free(d->prior_override);
+                free(d->vfio_driver);
                 free(d->path);
         }
         free(a->devices);
@@ -71,10 +72,11 @@ static int copy_device(Allocation *to, const AllocationDevice *from) {
         if (!copy)
                 return -ENOMEM;
         *copy = *from;
-        copy->slot = copy->pool = copy->prior_driver = copy->prior_override = copy->path = NULL;
+        copy->slot = copy->pool = copy->prior_driver = copy->prior_override = copy->vfio_driver = copy->path = NULL;
         if (string_copy(&copy->slot, from->slot) < 0 || string_copy(&copy->pool, from->pool) < 0 ||
             string_copy(&copy->prior_driver, from->prior_driver) < 0 ||
-            string_copy(&copy->prior_override, from->prior_override) < 0 || string_copy(&copy->path, from->path) < 0)
+            string_copy(&copy->prior_override, from->prior_override) < 0 ||
+            string_copy(&copy->vfio_driver, from->vfio_driver) < 0 || string_copy(&copy->path, from->path) < 0)
                 return -ENOMEM;
         return 0;
 }

@@ -21,7 +21,8 @@ static int parse_vfio_driver(ConfigParser *p, const char *value) {
 
         if (len == 0 || len > DRIVER_NAME_MAX || value[len])
                 return -EINVAL;
-        return string_copy(&p->config->vfio_driver, value);
+        p->config->variants = streq(value, "auto");
+        return string_copy(&p->config->vfio_driver, p->config->variants ? "vfio-pci" : value);
 }
 
 static int parse_job_timeout(ConfigParser *p, const char *value) {
@@ -292,7 +293,8 @@ static const struct Key {
         const char *fallback; /* what an empty value means */
         const char *expected;
 } keys[] = {
-        { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "vfio-pci", "the name of a kernel driver, as in vfio-pci" },
+        { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "auto",
+          "auto or the name of a kernel driver, as in vfio-pci" },
         { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
         { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
         { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },

@@ -52,6 +52,7 @@ Config *config_new(void) {
         c->vfio_driver = strdup("vfio-pci");
         if (!c->vfio_driver)
                 return NULL;
+        c->variants = true;
         c->job_timeout = 60;
         c->reserve_memory = UINT64_C(1) << 30;
         c->spare_ports = 1;

@@ -48,12 +48,15 @@ static bool is_stranger(const Allocation *holder, const PciDevice *dev, Refusal 
 
 /* Somebody else took it off the VFIO driver that it was promised on. It is told, not fought. */
 static bool was_taken(const Allocation *holder, const PciDevice *dev, Refusal *ret) {
-        if (holder->state != ALLOCATION_READY || streq_ptr(dev->driver, holder->vfio_driver))
+        const AllocationDevice *d = allocation_find_device(holder, dev->address);
+        const char *driver = d ? allocation_driver(holder, d) : holder->vfio_driver;
+
+        if (holder->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return false;
         (void) refuse(ret, VERDICT_CONTESTED, &dev->address,
                       "Find out who did; a restart of the daemon binds it again, a release leaves it where it is.",
                       "%s is held by '%s', but somebody else took it off %s; it %s%s.", PCI_ADDRESS_STR(dev->address),
-                      holder->name, holder->vfio_driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
+                      holder->name, driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
         return true;
 }
 

@@ -110,12 +110,13 @@ static bool uses_iommufd(const Domain *d) {
 }
 
 /* What only some libvirts know is written for those that do. Which driver it is is said where it is no plain one. */
-static void write_driver(Domain *d, xmlNode *hostdev) {
+static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         xmlNode *driver = node_add(d, hostdev, "driver");
+        const char *name = allocation_driver(d->a, dev);
 
         node_set(d, driver, "name", "vfio");
-        if (d->inv->libvirt.driver_model && d->a->vfio_driver && !streq(d->a->vfio_driver, PLAIN_DRIVER))
-                node_set(d, driver, "model", "%s", d->a->vfio_driver);
+        if (d->inv->libvirt.driver_model && name && !streq(name, PLAIN_DRIVER))
+                node_set(d, driver, "model", "%s", name);
         if (uses_iommufd(d))
                 node_set(d, driver, "iommufd", "yes");
 }
@@ -127,7 +128,7 @@ static void write_hostdev(Domain *d, const GuestFunction *f) {
         node_set(d, hostdev, "mode", "subsystem");
         node_set(d, hostdev, "type", "pci");
         node_set(d, hostdev, "managed", "no"); /* binding is ours (domain.md F6) */
-        write_driver(d, hostdev);
+        write_driver(d, hostdev, dev);
         write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
         if (rom_is_useless(d, dev))
                 node_set(d, node_add(d, hostdev, "rom"), "bar", "off");

@@ -68,6 +68,11 @@ Inventory *inventory_free(Inventory *inv) {
                 free(inv->groups[i].members);
         for (size_t i = 0; i < inv->n_notes; i++)
                 free(inv->notes[i]);
+        for (size_t i = 0; i < inv->n_variants; i++) {
+                free(inv->variants[i].pattern);
+                free(inv->variants[i].driver);
+        }
+        free(inv->variants);
         free(inv->critical_unknown);
         free(inv->devices);
         free(inv->groups);

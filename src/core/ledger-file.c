@@ -29,6 +29,8 @@ static json_object *format_device(const AllocationDevice *d) {
         json_object_object_add(o, "pool", json_string_or_null(d->pool));
         json_object_object_add(o, "prior_driver", json_string_or_null(d->prior_driver));
         json_object_object_add(o, "prior_override", json_string_or_null(d->prior_override));
+        if (d->vfio_driver)
+                json_object_object_add(o, "vfio_driver", json_string_or_null(d->vfio_driver));
         json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
         json_object_object_add(o, "vendor", json_object_new_int(d->vendor));
         json_object_object_add(o, "device", json_object_new_int(d->device));
@@ -231,6 +233,8 @@ static int parse_identity(json_object *o, AllocationDevice *d) {
         uint64_t index;
         int r = get_flag(o, "lost", &d->lost);
 
+        if (r == 0 && json_object_object_get_ex(o, "vfio_driver", NULL))
+                r = get_string(o, "vfio_driver", false, &d->vfio_driver);
         if (r == 0 && json_object_object_get_ex(o, "serial", NULL))
                 r = get_string(o, "serial", false, &serial);
         if (r == 0 && serial && pci_serial_parse(serial, &d->serial) < 0)

@@ -17,6 +17,8 @@ static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const P
         if (!d || allocation_device_identify(d, dev) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
             string_copy(&d->prior_override, dev->driver_override) < 0)
                 return NULL;
+        if (c->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(c->inventory, dev)) < 0)
+                return NULL;
         if (role != DEVICE_ROLE_COMPANION && pool && string_copy(&d->pool, pool->name) < 0)
                 return NULL;
         return d;

@@ -155,7 +155,7 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
 
         if (dev && allocation_device_is(d, dev))
                 now = (Present){ .there = true, .driver = dev->driver, .override = dev->driver_override };
-        now.on_vfio = streq_ptr(now.driver, a->vfio_driver);
+        now.on_vfio = streq_ptr(now.driver, allocation_driver(a, d));
         now.with_host = now.driver && !now.on_vfio;
         return now;
 }
@@ -180,12 +180,12 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
 
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        const char *vfio = a->vfio_driver;
         int r = l ? 0 : -ENOMEM;
 
         /* 1. Say which driver may have each: from here no other one can take a device that is let go. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
+                const char *vfio = allocation_driver(a, &a->devices[i]);
 
                 if (!streq_ptr(now.override, vfio))
                         r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, now.override, vfio);
@@ -195,7 +195,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 Present now = present(a, &a->devices[i], inv);
 
                 if (now.with_host)
-                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver, vfio);
+                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver,
+                                          allocation_driver(a, &a->devices[i]));
         }
         /* 3. Before a guest can see them. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
@@ -203,7 +204,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         /* 4. Bind all. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 if (!present(a, &a->devices[i], inv).on_vfio)
-                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL, vfio);
+                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL,
+                                          allocation_driver(a, &a->devices[i]));
         if (r < 0)
                 return r;
         l->tells_found = true;
@@ -213,7 +215,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
 
 /* It has to leave the VFIO driver, or no driver, for the one it came from. */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
-        return now->there && !now->with_host && !streq_ptr(d->prior_driver, a->vfio_driver);
+        return now->there && !now->with_host && !streq_ptr(d->prior_driver, allocation_driver(a, d));
 }
 
 static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
@@ -225,8 +227,9 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
                 return returns && d->prior_driver ? step_list_add(l, kind, d->address, now->override, d->prior_driver)
                                                   : 0;
         case STEP_UNBIND:
-                return returns && now->on_vfio ? step_list_add(l, kind, d->address, a->vfio_driver, d->prior_driver)
-                                               : 0;
+                return returns && now->on_vfio
+                               ? step_list_add(l, kind, d->address, allocation_driver(a, d), d->prior_driver)
+                               : 0;
         default:
                 /* Driverless is where a work that was cut short leaves a device, its VFIO driver also its home. */
                 return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
@@ -239,7 +242,7 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
 static int restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
         bool returns = must_return(a, d, now) && d->prior_driver;
         const char *override = returns ? d->prior_driver : now->override;
-        bool ours = !override || streq(override, a->vfio_driver) || streq_ptr(override, d->prior_driver);
+        bool ours = !override || streq(override, allocation_driver(a, d)) || streq_ptr(override, d->prior_driver);
 
         if (!now->there || !ours || (override && streq_ptr(override, d->prior_override)))
                 return 0;

@@ -115,10 +115,13 @@ static Allocation *copy(const Allocation *a) {
 }
 
 /* As if it had been allocated: what it goes back to is what it has now. */
-static int take_device(AllocationDevice *d, const PciDevice *dev) {
+static int take_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
+        const char *own = m->node.config->variants ? inventory_variant_driver(m->node.inventory, dev) : NULL;
+
         d->has_baseline = false;
         d->serial = 0;
-        if (string_copy(&d->prior_driver, dev->driver) < 0 || string_copy(&d->prior_override, dev->driver_override) < 0)
+        if (string_copy(&d->vfio_driver, own) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
+            string_copy(&d->prior_override, dev->driver_override) < 0)
                 return -ENOMEM;
         return allocation_device_identify(d, dev);
 }
@@ -130,7 +133,7 @@ static int take_strangers(Manager *m, Allocation *b) {
                 const PciDevice *dev = find_stranger(m, &b->devices[i]);
 
                 if (dev)
-                        r = take_device(&b->devices[i], dev);
+                        r = take_device(m, &b->devices[i], dev);
         }
         return r;
 }

@@ -222,7 +222,8 @@ bool manager_is_bound(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
 
-                if (!dev || !allocation_device_is(&a->devices[i], dev) || !streq_ptr(dev->driver, a->vfio_driver))
+                if (!dev || !allocation_device_is(&a->devices[i], dev) ||
+                    !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
                         return false;
         }
         return true;

@@ -13,7 +13,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         const PciDevice *dev = inventory_find(m->node.inventory, d->address);
         const Pool *pool = d->pool ? config_find_pool(m->node.config, d->pool) : NULL;
         const Answer *gpu = answer_list_find(&m->gpus, dev);
-        bool bound = streq_ptr(dev->driver, a->vfio_driver);
+        bool bound = streq_ptr(dev->driver, allocation_driver(a, d));
 
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
         if (bound || dev->vfio)

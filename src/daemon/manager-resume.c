@@ -45,7 +45,7 @@ static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
 
-                if (streq_ptr(dev->driver, a->vfio_driver))
+                if (streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
                         continue;
                 if (dev->critical || m->node.inventory->critical_unknown || (pci_device_is_display(dev) && !a->forced))
                         return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.",
@@ -101,7 +101,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = manager_check_hardware(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                         "The devices of '%s' are not on %s, binding them again.", a->name, a->vfio_driver);
+                         "The devices of '%s' are not on their VFIO driver, binding them again.", a->name);
                 manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
         }
         if (v == VERDICT_NONE)

@@ -119,7 +119,9 @@ static int take_over_node(const Inventory *old, Inventory *inv) {
                 memcpy(inv->cpus, old->cpus, old->n_cpus * sizeof(*inv->cpus));
         inv->n_nodes = old->n_nodes;
         inv->n_cpus = old->n_cpus;
-        return 0;
+        inv->phys_bits = old->phys_bits;
+        inv->libvirt = old->libvirt;
+        return inventory_copy_variants(inv, old);
 }
 
 static int update(Scan *s, const PciAddress *devices, size_t n) {
@@ -188,6 +190,7 @@ static void take_driver(PciDevice *dev, PciDevice *now) {
         dev->driver_override = TAKE_PTR(now->driver_override);
         dev->has_override = now->has_override;
         dev->vfio = now->vfio;
+        dev->vfio_cdev = now->vfio_cdev;
 }
 
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {

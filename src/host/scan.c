@@ -10,6 +10,7 @@
 #include "host/cpuinfo.h"
 #include "host/devicefacts.h"
 #include "host/libvirt.h"
+#include "host/modalias.h"
 #include "host/numa.h"
 #include "host/pciconf.h"
 #include "host/scan-internal.h"
@@ -261,6 +262,8 @@ int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddres
                 r = numa_scan(fs, inv);
         cpuinfo_scan(fs, inv);
         libvirt_features_read(fs, &inv->libvirt);
+        if (r >= 0)
+                r = modalias_scan(fs, inv);
         if (r >= 0)
                 r = scan_complete(&s);
         if (r < 0)

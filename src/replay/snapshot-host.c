@@ -331,6 +331,26 @@ static char *filter_cpuinfo(const Recorder *r, char *text) {
         return strndup(line ?: "", line ? strcspn(line, "\n") + 1 : 0);
 }
 
+static int filter_alias(const Recorder *r, char *line, FILE *f) {
+        if (strncmp(line, "alias vfio_pci:", 15) == 0)
+                (void) fprintf(f, "%s\n", line);
+        return 0;
+}
+
+static char *filter_aliases(const Recorder *r, char *text) {
+        return filter_lines(r, text, filter_alias);
+}
+
+/* Which VFIO variant drivers the kernel has. */
+static int record_aliases(Recorder *r) {
+        char release[256], path[320];
+
+        if (sysfs_read(r->fs, "proc/sys/kernel/osrelease", release, sizeof(release)) <= 0 || strchr(release, '/'))
+                return 0;
+        (void) snprintf(path, sizeof(path), "lib/modules/%s/modules.alias", release);
+        return record_file(r, path, filter_aliases);
+}
+
 int record_host(Recorder *r) {
         static const struct {
                 const char *path;
@@ -351,6 +371,8 @@ int record_host(Recorder *r) {
                 e = record_nodes(r);
         if (e >= 0)
                 e = record_mounts(r);
+        if (e >= 0)
+                e = record_aliases(r);
         for (size_t i = 0; i < ELEMENTSOF(files) && e >= 0; i++)
                 e = record_file(r, files[i].path, files[i].filter);
         return e;

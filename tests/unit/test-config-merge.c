@@ -143,6 +143,7 @@ static void test_empty_is_the_default(void **state _unused_) {
         assert_int_equal(c->n_problems, 0);
         assert_int_equal(c->job_timeout, defaults->job_timeout);
         assert_string_equal(c->vfio_driver, defaults->vfio_driver);
+        assert_true(c->variants);
         assert_true(c->reserve_memory == defaults->reserve_memory);
         assert_int_equal(c->spare_ports, defaults->spare_ports);
         assert_true(cpuset_is_empty(&c->housekeeping));

@@ -46,6 +46,7 @@ static void test_defaults(void **state _unused_) {
         assert_int_equal(c->n_files, 1);
         assert_string_equal(c->files[0], "test.conf");
         assert_string_equal(c->vfio_driver, "vfio-pci");
+        assert_true(c->variants);
         assert_int_equal(c->job_timeout, 60);
         assert_true(cpuset_is_empty(&c->housekeeping));
         assert_true(c->reserve_memory == UINT64_C(1) << 30);
@@ -76,6 +77,7 @@ static void test_full(void **state _unused_) {
         for (size_t i = 0; i < c->n_problems; i++)
                 fail_msg("line %u: %s", c->problems[i].line, c->problems[i].message);
         assert_string_equal(c->vfio_driver, "mlx5_vfio_pci");
+        assert_false(c->variants);
         assert_int_equal(c->job_timeout, 3600);
         assert_int_equal(cpuset_count(&c->housekeeping), 3);
         assert_true(c->reserve_memory == UINT64_C(2) << 30);

@@ -63,6 +63,7 @@ static Allocation *make_full(void) {
         d->generated = VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_LINK);
         d->baseline = attributes_of("mac=00:00:00:00:00:00 trust=off");
         d->has_baseline = true;
+        assert_int_equal(string_copy(&d->vfio_driver, "mlx5_vfio_pci"), 0);
         (void) add(a, "0000:84:00.0", DEVICE_ROLE_HELD, NULL, "gpu");
         assert_int_equal(cpuset_parse("8-11,4095", &a->cpus), 0);
         a->pins = calloc(3, sizeof(Pin));
@@ -117,6 +118,7 @@ static void assert_same_devices(const Allocation *a, const Allocation *b) {
                 assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
                 assert_true(streq_ptr(x->prior_driver, y->prior_driver) &&
                             streq_ptr(x->prior_override, y->prior_override));
+                assert_true(streq_ptr(x->vfio_driver, y->vfio_driver));
                 assert_int_equal(x->is_vf, y->is_vf);
                 assert_int_equal(x->numa_node, y->numa_node);
                 assert_true(x->serial == y->serial && x->lost == y->lost);

@@ -88,6 +88,44 @@ static void test_libvirt(void **state) {
         assert_false(f->inv->libvirt.iommufd); /* a guest may be started with either */
 }
 
+#define ALIASES "lib/modules/6.1.0-x/modules.alias"
+#define MLX5    "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci\n"
+
+/* NULL: the plain one. */
+static void assert_variant(Fixture *f, const char *aliases, const char *expected) {
+        PciDevice vf = { .vendor = 0x15b3, .device = 0x101e, .class = 0x020700 };
+        const char *driver;
+
+        tree_file(f->root, ALIASES, aliases);
+        scan(f);
+        driver = inventory_variant_driver(f->inv, &vf);
+        assert_true(streq_ptr(driver, expected));
+        vf.device++;
+        assert_null(inventory_variant_driver(f->inv, &vf));
+}
+
+static void test_variants(void **state) {
+        Fixture *f = *state;
+
+        assert_variant(f, MLX5, NULL); /* of which kernel */
+        tree_file(f->root, "proc/sys/kernel/osrelease", "6.1.0-x");
+        assert_variant(f, MLX5, NULL); /* not loaded */
+        tree_dir(f->root, "sys/bus/pci/drivers/mlx5_vfio_pci");
+        tree_dir(f->root, "sys/bus/pci/drivers/b-vfio-pci");
+        tree_dir(f->root, "sys/bus/pci/drivers/vfio-pci");
+        assert_variant(f, MLX5, "mlx5_vfio_pci");
+        assert_variant(f, "alias vfio_pci:v*d*sv*sd*bc*sc*i* vfio_pci\n", NULL);
+        assert_variant(f, "alias pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci\n", NULL);
+        assert_variant(f, "# alias vfio_pci:v*d*sv*sd*bc*sc*i* mlx5_vfio_pci\n", NULL);
+        /* The one that leaves less open, wherever it stands; a driver's name may have other dashes than its module's.
+         */
+        assert_variant(f, MLX5 "alias vfio_pci:v000015B3d0000101Esv*sd*bc02sc*i* b_vfio_pci\n", "b-vfio-pci");
+        assert_variant(f, "alias vfio_pci:v000015B3d0000101Esv*sd*bc02sc*i* b_vfio_pci\n" MLX5, "b-vfio-pci");
+        assert_variant(f, "alias vfio_pci:v000015B3\nalias vfio_pci: \nalias vfio_pci:v* ../x\n" MLX5, "mlx5_vfio_pci");
+        tree_file(f->root, "proc/sys/kernel/osrelease", "../modules/6.1.0-x");
+        assert_variant(f, MLX5, NULL);
+}
+
 static void test_vfio_cdev(void **state) {
         Fixture *f = *state;
 
@@ -102,6 +140,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_libvirt, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
         };
 

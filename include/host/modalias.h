@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The kernel's list of modules, for the VFIO variant drivers in it. */
+
+#include "core/inventory.h"
+#include "util/sysfs.h"
+
+/* Adds those whose driver is there. 0 also when there is no list; -ENOMEM. */
+int modalias_scan(const Sysfs *fs, Inventory *inv);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* lib/modules/RELEASE/modules.alias: "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci". */
+
+#include "host/modalias.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define PREFIX      "alias vfio_pci:"
+#define PLAIN       "vfio_pci" /* fits everything */
+#define ALIASES_MAX (64U * 1024U * 1024U)
+#define DRIVERS     "sys/bus/pci/drivers"
+
+static bool driver_is_there(const Sysfs *fs, const char *driver) {
+        char path[SYSFS_ATTRIBUTE_MAX];
+        _cleanup_close_ int fd = -1;
+
+        if (strchr(driver, '/') || (size_t) snprintf(path, sizeof(path), DRIVERS "/%s", driver) >= sizeof(path))
+                return false;
+        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+        return fd >= 0;
+}
+
+/* Modules have no '-' in their names, their drivers may. */
+static bool find_driver(const Sysfs *fs, char *module) {
+        if (driver_is_there(fs, module))
+                return true;
+        for (char *c = module; (c = strchr(c, '_'));)
+                *c = '-';
+        return driver_is_there(fs, module);
+}
+
+static int add_line(const Sysfs *fs, Inventory *inv, char *line) {
+        char *pattern = line + strlen(PREFIX), *module = strchr(pattern, ' ');
+
+        if (!module)
+                return 0;
+        *module++ = '\0';
+        if (streq(module, PLAIN) || !find_driver(fs, module))
+                return 0;
+        return inventory_add_variant(inv, pattern, module);
+}
+
+static int read_aliases(const Sysfs *fs, char **ret) {
+        char release[256], path[320];
+        _cleanup_close_ int fd = -1;
+
+        if (sysfs_read(fs, "proc/sys/kernel/osrelease", release, sizeof(release)) <= 0 || strchr(release, '/') ||
+            streq(release, "..") || streq(release, "."))
+                return -ENOENT;
+        (void) snprintf(path, sizeof(path), "lib/modules/%s/modules.alias", release);
+        fd = sysfs_open(fs, path, O_RDONLY | O_NONBLOCK);
+        return fd < 0 ? fd : read_file_fd(fd, ALIASES_MAX, ret, NULL);
+}
+
+int modalias_scan(const Sysfs *fs, Inventory *inv) {
+        _cleanup_free_ char *text = NULL;
+        char *rest, *line;
+        int r = read_aliases(fs, &text);
+
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        rest = text;
+        while (r >= 0 && (line = strsep(&rest, "\n")))
+                if (strncmp(line, PREFIX, strlen(PREFIX)) == 0)
+                        r = add_line(fs, inv, line);
+        return r == -ENOMEM ? r : 0;
+}
