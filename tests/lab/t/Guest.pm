@@ -11,7 +11,7 @@ use Lab;
 
 use Fcntl qw(O_NOCTTY O_RDWR);
 
-our @EXPORT = qw(domain start_guest slot_order guest_functions guest_memory guest_hears guest_says qemu end_guest);
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_paths promised_paths guest_memory guest_hears guest_says qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
@@ -74,6 +74,47 @@ sub guest_functions {
         my $text = wait_until(sub { my $all = join '', lines(console($name)); $all =~ /guest: end of list/ ? $all : '' }, BOOT_DEADLINE);
         return map { "$_->[0]:$_->[1] $_->[3]" } grep { $_->[2] !~ /^0604/ && $_->[3] >= 0 }
                 map { [/0x(\w+) 0x(\w+) 0x(\w+) numa=(-?\d+)/] } ($text =~ /^(guest: \S+:\S+ 0x.*)$/mg);
+}
+
+# Where it found each, below its root bus: "pci0000:f8/0000:f8:00.0/0000:f9:00.0".
+sub guest_paths {
+        my ($name) = @_;
+        my %path = join('', lines(console($name))) =~ m{^guest: (\S+:\S+) 0x.* path=/sys/devices/(\S+)$}mg;
+        return \%path;
+}
+
+# The controllers of a document, and what is behind each expander in the order in which firmware comes to it: where each device of an
+# allocation has to be found, by its address on the host.
+sub promised_paths {
+        my ($file) = @_;
+        my $xml  = join '', lines($file);
+        my $at   = qr/<address type="pci" domain="0x\w+" bus="0x(\w+)" slot="0x(\w+)" function="0x(\w)"/;
+        my (%path, %below, %bus, @expanders, %made);
+        for ($xml =~ m{<controller type="pci" .*?(?:/>|</controller>)}gs) {
+                my ($index) = /index="(\d+)"/;
+                if (my ($number) = /busNr="(\d+)"/) { push @expanders, [$index, $number] }
+                elsif (my @place = /$at/)          { push @{ $below{ hex $place[0] } }, [$index, hex $place[1], hex $place[2]] }
+        }
+        my $walk;
+        $walk = sub {
+                my ($index, $path, $number, $next) = @_;
+                for my $port (sort { $a->[1] <=> $b->[1] || $a->[2] <=> $b->[2] } @{ $below{$index} // [] }) {
+                        my $made = $$next++;
+                        $made{ $port->[0] } = [sprintf('%s/0000:%02x:%02x.%x', $path, $number, @$port[1, 2]), $made];
+                        $walk->($port->[0], @{ $made{ $port->[0] } }, $next);
+                }
+        };
+        for (@expanders) {
+                my $next = $_->[1] + 1;
+                $walk->($_->[0], sprintf('pci0000:%02x', $_->[1]), $_->[1], \$next);
+        }
+        for ($xml =~ m{<hostdev .*?</hostdev>}gs) {
+                my @host  = /<source>\s*<address domain="0x(\w+)" bus="0x(\w+)" slot="0x(\w+)" function="0x(\w)"/ or next;
+                my @guest = map { hex } /$at/;
+                my $port  = $made{ $guest[0] } // next;
+                $path{ sprintf '%s:%s:%s.%s', @host } = sprintf '%s/0000:%02x:%02x.%x', @$port, @guest[1, 2];
+        }
+        return \%path;
 }
 
 sub lines {

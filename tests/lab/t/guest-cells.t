@@ -16,14 +16,14 @@ use constant { CELL => 128 * 2**20, PAGE => 2 * 2**20 };
 
 sub state { my ($expected) = @_; return wait_until(sub { ctl_json('show', 'vm')->{state} eq $expected }) }
 
-# Three VFs of PFs that have two each: some from either node.
+# Three VFs of PFs that have two each: some from either node. Two accelerators, which may be below one switch.
 ok(settled(), 'the node is settled');
 my $before = drivers();
-my ($status, $out, $err) = ctl(qw(allocate vm nic-vf=3 gpu=1 --cpus 2 --memory 256M --page-size 2M --cells 2 --numa required));
+my ($status, $out, $err) = ctl(qw(allocate vm nic-vf=3 gpu=1 accelerator=2 --cpus 2 --memory 256M --page-size 2M --cells 2 --numa required));
 is($status, 0, 'allocate') or die $err;
 my $allocation = ctl_json('show', 'vm');
 my $functions  = functions();
-my @devices    = slot_order($allocation, qw(nic-vf gpu));
+my @devices    = slot_order($allocation, qw(nic-vf gpu accelerator));
 my @promised;
 is_deeply([map { $_->{id} } @{ $allocation->{cells} }], [0, 1], 'it has two cells');
 for my $cell (@{ $allocation->{cells} }) {
@@ -31,13 +31,24 @@ for my $cell (@{ $allocation->{cells} }) {
         ok(scalar @here, "devices are on node $cell->{node}, which cell $cell->{id} has");
         push @promised, map { "$functions->{ $_->{address} }{vendor}:$functions->{ $_->{address} }{device} $cell->{id}" } @here;
 }
-is(scalar @promised, 4, 'that is all of them');
+is(scalar @promised, @devices, 'that is all of them');
+is($allocation->{topology}, 'mirror', 'it is to see the tree of the host');
 
 ($status, $err) = start_guest('vm', domain('vm', scalar @promised));
 is($status, 0, 'virsh start') or diag($err);
 my @seen = guest_functions('vm');
 diag("the guest sees: $_") for @seen;
-is_deeply(\@seen, \@promised, 'the guest lists each on its cell, there in the order of the slots');
+is_deeply([sort @seen], [sort @promised], 'the guest lists each on its cell');
+
+# ---- behind the promised port
+
+my ($wanted, $found) = (promised_paths('/tmp/vm.xml'), guest_paths('vm'));
+diag("$_ is at $wanted->{$_}") for sort keys %$wanted;
+for my $device (@devices) {
+        my $path = $wanted->{ $device->{address} } // 'nowhere';
+        like($path, qr/\Q$device->{seen_address}\E\z/, "$device->{slot} is promised at $device->{seen_address}");
+        is($found->{ $device->{seen_address} }, $path, 'which is where the guest finds it, behind those ports');
+}
 for my $cell (@{ $allocation->{cells} }) {
         my ($pages) = guest_memory('vm', $cell->{id});
         is_deeply($pages, { $cell->{node} => CELL / PAGE }, "the memory of cell $cell->{id} is on node $cell->{node}");
