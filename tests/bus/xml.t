@@ -110,6 +110,28 @@ is_deeply([sort $xml =~ /<node>(\d)<\/node>/g], [0, 0, 0, 0, 1, 1], 'that belong
 is(() = $xml =~ /model="pcie-switch-upstream-port"/g, 6, 'each GPU shares a switch with its VF');
 is(() = $xml =~ /model="pcie-switch-downstream-port"/g, 12, 'where both have a port');
 agree($allocation, $xml);
+
+# ---- A11: what else a guest is to know of it agrees with that
+
+my @slots = map { $_->{slot} } @{ $allocation->{devices} };
+is_deeply([$xml =~ /<alias name="ua-([^"]+)"\/>/g], \@slots, 'A11: aliases are the slots, in the order of the request');
+my %bars = map { $_->{address} => $_->{bars} } @{ describe($bus)->{devices} };
+my ($hole, $sum) = ($xml =~ /<pcihole64 unit="GiB">(\d+)</, 0);
+$sum += $_->{size} for map { @{ $bars{ $_->{address} } } } @{ $allocation->{devices} };
+cmp_ok($hole * 2**30, '>=', $sum, 'A11: the 64-bit window has room for all BARs');
+my %seen = map { $_->{seen_address} => $_->{slot} } @{ $allocation->{devices} };
+is_deeply({ map { /slot="(\S+)"/; my $slot = $1; /seen="(\S+)"/; $1 => $slot } $xml =~ /<passthroughd:device [^>]*>/g }, \%seen, 'A11: the metadata has the addresses in the guest');
+my $nccl = $bus->call('GetNcclTopology', 'sa{sv}', 'wide', [])->{body}[0];
+my (%above, @open);
+for ($nccl =~ /<[^>]+>/g) {
+        if    (/^<\//)                          { pop @open }
+        elsif (/^<pci busid="([^"]+)"[^>]*\/>/) { $above{$1} = $open[-1] }
+        elsif (!/\/>$/)                         { push @open, /busid="([^"]+)"/ ? $1 : /numaid="(\d+)"/ ? "cell $1" : 'system' }
+}
+is_deeply([sort keys %above], [sort keys %seen], 'A11: the NCCL topology has these too');
+my %switch = map { $seen{$_} => $above{$_} } keys %above;
+is_deeply([map { $switch{"gpu$_"} eq $switch{"rdma$_"} ? 'shared' : 'apart' } 0 .. 5], [('shared') x 6], 'A11: in which each GPU is at one switch with its VF');
+is((ctl('xml', 'wide', '--nccl'))[1], $nccl, 'A11: passthroughctl prints the same');
 is(release($bus, 'wide'), 'done', 'it is released');
 
 ($status, undef, $err) = ctl('allocate', 'wide', qw(gpu=6 rdma=6 --cpus 48 --memory 96G --numa required --topology flat));
