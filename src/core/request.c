@@ -8,6 +8,7 @@
 #include "core/proximity.h"
 #include "core/request.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
 
 #define SMALLEST_PAGE 4096U
 
