@@ -36,7 +36,7 @@ Q := @
 say = @printf '  %-5s %s\n' $(1) $(2);
 endif
 
-PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0
+PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0 numa
 # Asked for when a recipe first needs it, not when this file is read: "make deps" may just have installed it.
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)

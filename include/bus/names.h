@@ -17,21 +17,22 @@
 #define BUS_JOB_PREFIX        "/org/passthroughd1/job"
 
 /* A refusal is an error reply with two strings: the sentence (with the remedy), and the refusal as JSON. */
-#define BUS_ERROR_PREFIX             "org.passthroughd1.Error."
-#define BUS_ERROR_INVALID_REQUEST    BUS_ERROR_PREFIX "InvalidRequest"
-#define BUS_ERROR_NO_SUCH_DEVICE     BUS_ERROR_PREFIX "NoSuchDevice"
-#define BUS_ERROR_NO_SUCH_POOL       BUS_ERROR_PREFIX "NoSuchPool"
-#define BUS_ERROR_NO_SUCH_ALLOCATION BUS_ERROR_PREFIX "NoSuchAllocation"
-#define BUS_ERROR_NAME_TAKEN         BUS_ERROR_PREFIX "NameTaken"
-#define BUS_ERROR_INSUFFICIENT       BUS_ERROR_PREFIX "Insufficient"
-#define BUS_ERROR_UNAVAILABLE        BUS_ERROR_PREFIX "Unavailable"
-#define BUS_ERROR_STALE              BUS_ERROR_PREFIX "Stale"
-#define BUS_ERROR_WRONG_STATE        BUS_ERROR_PREFIX "WrongState"
-#define BUS_ERROR_LIMIT_EXCEEDED     BUS_ERROR_PREFIX "LimitExceeded"
-#define BUS_ERROR_READ_ONLY          BUS_ERROR_PREFIX "ReadOnly"
-#define BUS_ERROR_NOT_SUPPORTED      BUS_ERROR_PREFIX "NotSupported"
-#define BUS_ERROR_INVALID_TEMPLATE   BUS_ERROR_PREFIX "InvalidTemplate"
-#define BUS_ERROR_CONFIG_REFUSED     BUS_ERROR_PREFIX "ConfigRefused"
+#define BUS_ERROR_PREFIX              "org.passthroughd1.Error."
+#define BUS_ERROR_INVALID_REQUEST     BUS_ERROR_PREFIX "InvalidRequest"
+#define BUS_ERROR_NO_SUCH_DEVICE      BUS_ERROR_PREFIX "NoSuchDevice"
+#define BUS_ERROR_NO_SUCH_POOL        BUS_ERROR_PREFIX "NoSuchPool"
+#define BUS_ERROR_NO_SUCH_ALLOCATION  BUS_ERROR_PREFIX "NoSuchAllocation"
+#define BUS_ERROR_NAME_TAKEN          BUS_ERROR_PREFIX "NameTaken"
+#define BUS_ERROR_INSUFFICIENT        BUS_ERROR_PREFIX "Insufficient"
+#define BUS_ERROR_UNAVAILABLE         BUS_ERROR_PREFIX "Unavailable"
+#define BUS_ERROR_STALE               BUS_ERROR_PREFIX "Stale"
+#define BUS_ERROR_WRONG_STATE         BUS_ERROR_PREFIX "WrongState"
+#define BUS_ERROR_LIMIT_EXCEEDED      BUS_ERROR_PREFIX "LimitExceeded"
+#define BUS_ERROR_READ_ONLY           BUS_ERROR_PREFIX "ReadOnly"
+#define BUS_ERROR_NOT_SUPPORTED       BUS_ERROR_PREFIX "NotSupported"
+#define BUS_ERROR_INVALID_TEMPLATE    BUS_ERROR_PREFIX "InvalidTemplate"
+#define BUS_ERROR_CONFIG_REFUSED      BUS_ERROR_PREFIX "ConfigRefused"
+#define BUS_ERROR_SHARED_MEMORY_TAKEN BUS_ERROR_PREFIX "SharedMemoryTaken"
 
 /* Keys of a request, a{sv}. Unknown keys are refused. */
 #define REQUEST_KEY_DEVICES             "devices"             /* a(su): pool and count, in slot order */
@@ -46,6 +47,8 @@
 #define REQUEST_KEY_FORCE               "force"               /* b: the boot VGA and the console's card too */
 #define REQUEST_KEY_REPEAT              "repeat"              /* b: of Plan: how often it fits */
 #define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */
+#define REQUEST_KEY_OWNER               "owner"               /* u: uid of whom it is for, else the caller */
+#define REQUEST_KEY_SHARED_MEMORY       "shared-memory"       /* a(stt): name, bytes, page size or 0 */
 
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */

@@ -89,6 +89,9 @@ typedef struct Allocation {
         uint64_t page_size; /* 0: ordinary pages */
         GuestTopology topology;
         unsigned spare_ports; /* empty ports of each root bus of the guest, whatever SparePorts= says later */
+        Region regions[ALLOCATION_REGIONS_MAX];
+        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* who has each, while the ledger has this one */
+        size_t n_regions;
 } Allocation;
 
 /* The VFIO driver that d, one of its devices, is bound to. */

@@ -135,7 +135,9 @@ typedef struct Config {
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
         unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, 1 */
         AfterRelease after_release;
-        char **keep_interfaces; /* KeepInterfaces=: globs of names of interfaces whose devices stay with the host */
+        char *shared_memory_group;  /* SharedMemoryGroup=, "kvm": whose members may open what guests share */
+        char *shared_memory_server; /* SharedMemoryServer=: path of its socket, %n for the name; NULL: none */
+        char **keep_interfaces;     /* KeepInterfaces=: globs of names of interfaces whose devices stay with the host */
         size_t n_keep_interfaces;
         Pool *pools; /* in the order of their first sections */
         size_t n_pools;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What libvirt's QEMU driver writes down of a running domain: its process, and which PCI functions of the host it has.
+/* What libvirt's QEMU driver writes down of a running domain: its process, who it is, and which PCI functions of the
+ * host it has.
  */
 
 #include "core/pciaddr.h"
 
 typedef struct DomainStatus {
         char *name;
-        int pid; /* of QEMU */
+        char *uuid; /* NULL: not told */
+        int pid;    /* of QEMU */
         PciAddress *devices;
         size_t n_devices;
 } DomainStatus;

@@ -5,8 +5,8 @@
  * Who has what. The one place that says yes to a claim, so the one place that can overcommit: it never does.
  * Invariants: a device, and every device of its IOMMU group, is in at most one allocation; a PF and its VFs are never
  * claimed by two; a CPU is pinned by at most one; memory claimed on a node and page size never exceeds what the node
- * has less the reserve. The cost of a claim does not grow with the number of allocations but for a binary search. Pure:
- * host/store.h makes it durable.
+ * has less the reserve; shared memory is of one owner, and counts once. The cost of a claim does not grow with the
+ * number of allocations but for a binary search. Pure: host/store.h makes it durable.
  */
 
 #include "core/allocation.h"
@@ -14,6 +14,7 @@
 #include "core/refusal.h"
 
 #define LEDGER_ALLOCATIONS_MAX 16384U
+#define LEDGER_REGIONS_MAX     256U
 
 /* A device kept out of circulation while this daemon runs, by a job that works on it or one that never came back. */
 typedef struct Withheld {
@@ -45,6 +46,14 @@ typedef struct MemoryClaim {
         uint64_t bytes;
 } MemoryClaim;
 
+/* Memory that allocations of one owner share. */
+typedef struct SharedRegion {
+        Region region;
+        uint32_t owner;
+        const Allocation **members; /* ascending by name */
+        size_t n_members;
+} SharedRegion;
+
 typedef struct Ledger {
         Allocation **allocations; /* ascending by name; owned */
         size_t n_allocations;
@@ -54,6 +63,8 @@ typedef struct Ledger {
         size_t n_pf_uses;
         MemoryClaim *memory;
         size_t n_memory;
+        SharedRegion **regions; /* ascending by name; owned */
+        size_t n_regions;
         CpuSet cpus;
         Withheld *withheld;
         size_t n_withheld;
@@ -93,6 +104,10 @@ Allocation *ledger_remove(Ledger *l, const char *name);
 Allocation *ledger_find(const Ledger *l, const char *name);
 /* The allocation that has this very device, or NULL. */
 const Allocation *ledger_holder(const Ledger *l, PciAddress address);
+/* NULL when no allocation has it. */
+const SharedRegion *ledger_find_region(const Ledger *l, const char *name);
+/* VERDICT_SHARED_MEMORY_TAKEN when it is there with another size or other pages than r. */
+Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret);
 /* Number of VFs of this PF that are in allocations. */
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
 /* Bytes in allocations on a node and page size. */

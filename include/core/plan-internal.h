@@ -71,3 +71,11 @@ void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
 /* The choice as an allocation with pins, cells, companions and held devices. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);
+
+/* plan-regions.c: memory to share */
+Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret);
+/* What is not there yet has room on the nodes, beside those bytes of the guest's memory on each. */
+bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares);
+/* Needs a->cells. */
+void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a);
+Verdict planner_refuse_regions(const Planner *p, Refusal *ret);

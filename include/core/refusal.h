@@ -43,6 +43,7 @@ typedef enum Verdict {
         VERDICT_PROXIMITY, /* enough in all, not close enough */
         /* the ledger */
         VERDICT_NAME_TAKEN,
+        VERDICT_SHARED_MEMORY_TAKEN, /* that name is of memory of another owner, or of another kind */
         VERDICT_NO_SUCH_ALLOCATION,
         VERDICT_STALE_GENERATION,
         VERDICT_WRONG_STATE,

@@ -6,6 +6,7 @@
 #include "core/locality.h"
 #include "core/numapolicy.h"
 #include "core/refusal.h"
+#include "core/region.h"
 #include "core/vfattr.h"
 
 #define REQUEST_POOLS_MAX   16U
@@ -52,6 +53,8 @@ typedef struct Request {
         size_t n_pools;
         RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot at most once */
         size_t n_attributes;
+        Region regions[ALLOCATION_REGIONS_MAX]; /* memory to share; on which node is to be planned */
+        size_t n_regions;
         unsigned cpus;       /* vCPUs, each pinned to one host CPU; 0: devices only */
         uint64_t memory;     /* bytes; 0 only when cpus is 0 */
         uint64_t page_size;  /* bytes; 0: ordinary pages */
@@ -60,7 +63,9 @@ typedef struct Request {
         Proximity proximity; /* of GPUs and their NICs */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
-        GuestTopology topology;   /* invalid: mirror for more than one device, where that fits */
+        GuestTopology topology; /* invalid: mirror for more than one device, where that fits */
+        uint32_t owner;         /* for whom it is; where has_owner is not set, for the caller */
+        bool has_owner;
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
         bool repeat;              /* of a plan: how often it fits */
         bool force;               /* the boot VGA and the console's card are given as well */
@@ -79,6 +84,8 @@ bool request_find_pool(const Request *r, const char *pool, size_t *ret);
 int request_add_limit(Request *r, const char *pool, const char *other, Proximity limit);
 /* Takes a copy of slot. -E2BIG beyond REQUEST_DEVICES_MAX, -EEXIST for a slot named twice. */
 int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes);
+/* VERDICT_INVALID_REQUEST for a name that cannot be one or is there already, and for too many. */
+Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t page_size, Refusal *ret);
 
 /* What the index-th device of a pool is called: "gpu0", "a100_0". SLOT_NAME_MAX bytes are enough. */
 #define SLOT_NAME_MAX 80

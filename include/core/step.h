@@ -29,6 +29,8 @@ typedef enum StepKind {
         STEP_STOP_SERVICE,  /* the systemd unit to, when it is active; device is one that it may hold */
         STEP_START_SERVICE, /* the same unit again, when this list or an earlier one stopped it */
         STEP_UNUSED,        /* nobody uses the device, which is on the host's driver from */
+        STEP_MAKE_REGION,   /* memory to share is there, whole and on its node, for the group to */
+        STEP_REMOVE_REGION, /* it is not there any more, and what was in it is gone */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -41,6 +43,8 @@ typedef struct Step {
          */
         unsigned vf;
         PciAddress target;
+        Region region; /* of STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        bool left_out; /* not done after all, as turned out when the job began */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -102,6 +106,16 @@ int steps_around_services(const Allocation *a, const Config *config, StepList **
  */
 int steps_clean(const Allocation *a, const Config *config, StepList **steps);
 bool step_is_of_service(const Step *s);
+/*
+ * In *steps: what the allocation shares is made before all else, which may take longest and is the likeliest to fail;
+ * and at the end of steps it is removed.
+ */
+int steps_make_regions(const Allocation *a, const Config *config, StepList **steps);
+int steps_remove_regions(const Allocation *a, StepList *steps);
+bool step_is_of_region(const Step *s);
+/* It is about its device, not about a service or memory. */
+bool step_has_device(const Step *s);
+bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);
 /*

@@ -29,6 +29,8 @@ typedef enum Option {
         OPTION_NUMA,
         OPTION_PROXIMITY,
         OPTION_TOPOLOGY,
+        OPTION_SHARED_MEMORY,
+        OPTION_OWNER,
         OPTION_FORCE,
         OPTION_RELEASE_WITH_DOMAIN,
         OPTION_GENERATION,
@@ -52,7 +54,8 @@ typedef enum Option {
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
          OPTION_BIT(OPTION_CELLS) | OPTION_BIT(OPTION_NUMA) | OPTION_BIT(OPTION_PROXIMITY) |                           \
-         OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN))
+         OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_SHARED_MEMORY) |                   \
+         OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN))
 
 /* What the command line said. Strings belong to argv unless said otherwise. */
 typedef struct Args {

@@ -16,11 +16,18 @@ typedef struct SlotAttributes {
         char *attributes; /* behind the colon, of the argument */
 } SlotAttributes;
 
+typedef struct SharedMemory {
+        char *name;
+        uint64_t size, page_size; /* 0: ordinary pages */
+} SharedMemory;
+
 typedef struct PoolCounts {
         PoolCount *items;
         size_t n;
         SlotAttributes *slots;
         size_t n_slots;
+        SharedMemory *regions; /* of --shared-memory */
+        size_t n_regions;
 } PoolCounts;
 
 /* Reads the operands from first on. 0, EXIT_USAGE (reported) or a negative errno (reported). */

@@ -248,6 +248,14 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 /* That holders_find() could not tell for a device. */
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 
+/* manager-regions.c */
+/* VERDICT_SHARED_MEMORY_TAKEN when there is a file already where no allocation has memory to share. */
+Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
+/* What a shares is there: a boot takes it away. */
+bool manager_has_regions(const Manager *m, const Allocation *a);
+/* Leaves out of a release what others have too. */
+void manager_keep_shared(const Manager *m, Job *job);
+
 /* manager-quarantine.c */
 /* JobKind.condemned of jobs that hand back an allocation: the device is in quarantine from now on. */
 void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
@@ -316,7 +324,7 @@ int manager_service_active(Manager *m, const char *name);
 void manager_service_started(Manager *m, const char *name, bool asked, int error);
 /* A job starts those that are noted and that no other job will start. */
 void manager_start_services(Manager *m);
-/* Another job, an earlier one, is to stop or start one of its services. */
+/* Another job, an earlier one, is to stop or start one of its services, or makes or removes memory that it has too. */
 bool manager_job_must_wait(const Manager *m, const Job *job);
 /* The result of a job is out: what it left stopped is started, and jobs that waited for it begin. */
 void manager_services_job_ended(Manager *m, const ManagerJob *mj);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Which running guests have which PCI functions. libvirt's QEMU driver keeps a status file of each running domain, and
- * the kernel says whether its process lives: both can be read at any time, whether libvirt runs or not, and nothing
- * hangs.
+ * Which guests run, and which of them have which PCI functions. libvirt's QEMU driver keeps a status file of each
+ * running domain, and the kernel says whether its process lives: both can be read at any time, whether libvirt runs or
+ * not, and nothing hangs.
  */
 
 #include "core/pciaddr.h"
@@ -18,9 +18,16 @@ typedef struct GuestDevice {
         char *domain; /* its name */
 } GuestDevice;
 
+typedef struct Guest {
+        char *domain;
+        char *uuid; /* NULL: not told */
+} Guest;
+
 typedef struct GuestList {
         GuestDevice *devices;
         size_t n;
+        Guest *guests;
+        size_t n_guests;
 } GuestList;
 
 GuestList *guest_list_free(GuestList *l);

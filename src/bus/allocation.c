@@ -42,6 +42,29 @@ static int append_memory(sd_bus_message *reply, const Allocation *a) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+/* With the names of all that have it, the allocation's own among them. */
+static int append_region(sd_bus_message *reply, const Region *r, const SharedRegion *shared) {
+        int k = sd_bus_message_open_container(reply, 'r', "stias");
+
+        if (k >= 0)
+                k = sd_bus_message_append(reply, "sti", r->name, r->size, r->node);
+        if (k >= 0)
+                k = sd_bus_message_open_container(reply, 'a', "s");
+        for (size_t i = 0; k >= 0 && shared && i < shared->n_members; i++)
+                k = sd_bus_message_append(reply, "s", shared->members[i]->name);
+        if (k >= 0)
+                k = sd_bus_message_close_container(reply);
+        return k < 0 ? k : sd_bus_message_close_container(reply);
+}
+
+static int append_regions(sd_bus_message *reply, const Allocation *a) {
+        int r = sd_bus_message_open_container(reply, 'a', "(stias)");
+
+        for (size_t i = 0; r >= 0 && i < a->n_regions; i++)
+                r = append_region(reply, &a->regions[i], a->shared[i]);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
@@ -58,6 +81,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
                 return append_devices(reply, a);
         if (streq(property, "Memory"))
                 return append_memory(reply, a);
+        if (streq(property, "SharedMemory"))
+                return append_regions(reply, a);
         if (streq(property, "Cpus")) {
                 cpus = cpuset_format(&a->cpus);
                 return cpus ? sd_bus_message_append(reply, "s", cpus) : -ENOMEM;
@@ -83,6 +108,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CONST),
         SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),
+        SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, 0), /* others come and go */
         SD_BUS_VTABLE_END,
 };
 

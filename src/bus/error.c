@@ -29,6 +29,7 @@ const char *bus_error_name(Verdict v) {
                 [VERDICT_VFS_PRESENT] = BUS_ERROR_NOT_SUPPORTED,
                 [VERDICT_INVALID_TEMPLATE] = BUS_ERROR_INVALID_TEMPLATE,
                 [VERDICT_CONFIG_REFUSED] = BUS_ERROR_CONFIG_REFUSED,
+                [VERDICT_SHARED_MEMORY_TAKEN] = BUS_ERROR_SHARED_MEMORY_TAKEN,
         };
 
         /* All that is left is about one device and its state. */

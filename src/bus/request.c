@@ -4,6 +4,7 @@
 #include "bus/request.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "bus/names.h"
 #include "core/proximity.h"
@@ -116,6 +117,32 @@ static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
         return k < 0 ? k : sd_bus_message_exit_container(m);
 }
 
+static int read_owner(sd_bus_message *m, Request *r, Refusal *ret) {
+        int k = sd_bus_message_read(m, "u", &r->owner);
+
+        if (k >= 0 && r->owner == UINT32_MAX) {
+                (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say the uid of whom it is for, or leave it out.",
+                              "The owner %" PRIu32 " is nobody: the kernel has no such uid.", r->owner);
+                return -EINVAL;
+        }
+        if (k >= 0)
+                r->has_owner = true;
+        return k;
+}
+
+static int read_shared_memory(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *name;
+        uint64_t size, page_size;
+        int k = sd_bus_message_enter_container(m, 'a', "(stt)");
+
+        if (k < 0)
+                return k;
+        while ((k = sd_bus_message_read(m, "(stt)", &name, &size, &page_size)) > 0)
+                if (request_add_region(r, name, size, page_size, ret) != VERDICT_NONE)
+                        return -EINVAL;
+        return k < 0 ? k : sd_bus_message_exit_container(m);
+}
+
 static int read_force(sd_bus_message *m, Request *r, Refusal *ret) {
         int force, k = sd_bus_message_read(m, "b", &force);
 
@@ -154,6 +181,8 @@ static const struct {
         { REQUEST_KEY_PROXIMITY, "s", read_proximity },
         { REQUEST_KEY_TOPOLOGY, "s", read_topology },
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes },
+        { REQUEST_KEY_OWNER, "u", read_owner },
+        { REQUEST_KEY_SHARED_MEMORY, "a(stt)", read_shared_memory },
         { REQUEST_KEY_FORCE, "b", read_force },
         { REQUEST_KEY_REPEAT, "b", read_repeat },
         { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
@@ -190,7 +219,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         }
         (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
                       "Known are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
-                      "release-with-domain, force and repeat.",
+                      "shared-memory, owner, release-with-domain, force and repeat.",
                       "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }

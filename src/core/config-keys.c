@@ -61,6 +61,30 @@ static int parse_after_release(ConfigParser *p, const char *value) {
         return 0;
 }
 
+#define GROUP_NAME_MAX 31U
+#define SERVER_MAX     44U /* with a name in it, what an address of a UNIX socket holds */
+
+static int parse_shared_memory_group(ConfigParser *p, const char *value) {
+        size_t len = strspn(value, DRIVER_NAME ".");
+
+        if (len == 0 || len > GROUP_NAME_MAX || value[len])
+                return -EINVAL;
+        return string_copy(&p->config->shared_memory_group, value);
+}
+
+/* An absolute path with %n in it once: each has a server of its own. */
+static int parse_shared_memory_server(ConfigParser *p, const char *value) {
+        const char *name = strstr(value, "%n");
+        size_t before = strspn(value, DRIVER_NAME "./");
+
+        if (!*value)
+                return string_copy(&p->config->shared_memory_server, NULL);
+        if (*value != '/' || strlen(value) > SERVER_MAX || !name || value + before != name ||
+            name[2 + strspn(name + 2, DRIVER_NAME "./")] || strstr(value, "/.."))
+                return -EINVAL;
+        return string_copy(&p->config->shared_memory_server, value);
+}
+
 static bool interface_glob_is_valid(const char *glob) {
         size_t len = strspn(glob, INTERFACE_GLOB);
 
@@ -302,6 +326,9 @@ static const struct Key {
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
         { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
           "names of network interfaces with spaces between, as in eth0 storage*" },
+        { SECTION_DAEMON, "SharedMemoryGroup", parse_shared_memory_group, "kvm", "the name of a group, as in kvm" },
+        { SECTION_DAEMON, "SharedMemoryServer", parse_shared_memory_server, "",
+          "an absolute path with %n in it, as in /run/ivshmem/%n.sock" },
         { SECTION_POOL, "Match", parse_pool_match, "", "terms" },
         { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
         { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },

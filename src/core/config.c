@@ -50,7 +50,8 @@ Config *config_new(void) {
         if (!c)
                 return NULL;
         c->vfio_driver = strdup("vfio-pci");
-        if (!c->vfio_driver)
+        c->shared_memory_group = strdup("kvm");
+        if (!c->vfio_driver || !c->shared_memory_group)
                 return NULL;
         c->variants = true;
         c->job_timeout = 60;
@@ -93,6 +94,8 @@ Config *config_free(Config *c) {
         free(c->held_back);
         free(c->unreadable);
         free(c->vfio_driver);
+        free(c->shared_memory_group);
+        free(c->shared_memory_server);
         free(c);
         return NULL;
 }

@@ -56,10 +56,11 @@ static int append_source(const xmlNode *device, DomainStatus *s) {
         return address && read_address(address, &a) ? pci_address_append(&s->devices, &s->n_devices, a) : 0;
 }
 
-static int read_name(const xmlNode *domain, DomainStatus *s) {
-        const xmlNode *node = find_child(domain, "name");
+/* -EINVAL when it is not there. */
+static int read_text(const xmlNode *domain, const char *name, char **ret) {
+        const xmlNode *node = find_child(domain, name);
         xmlChar *text = node ? xmlNodeGetContent(node) : NULL;
-        int r = text ? string_copy(&s->name, (const char *) text) : -EINVAL;
+        int r = text ? string_copy(ret, (const char *) text) : -EINVAL;
 
         xmlFree(text);
         return r;
@@ -75,7 +76,9 @@ static int read_status(const xmlNode *root, DomainStatus *s) {
         if (r < 0)
                 return r;
         s->pid = (int) pid;
-        r = read_name(domain, s);
+        r = read_text(domain, "name", &s->name);
+        if (r >= 0 && read_text(domain, "uuid", &s->uuid) == -ENOMEM)
+                r = -ENOMEM;
         for (const xmlNode *device = list->children; r >= 0 && device; device = device->next) {
                 const xmlNode *actual = find_child(device, "actual");
 
@@ -88,6 +91,7 @@ static int read_status(const xmlNode *root, DomainStatus *s) {
 
 void domain_status_done(DomainStatus *s) {
         free(s->name);
+        free(s->uuid);
         free(s->devices);
 }
 

@@ -45,6 +45,12 @@ static bool is_host_pci(const xmlNode *node) {
                (node_is(node, "disk") && node_has(node, "type", "nvme"));
 }
 
+static bool is_our_region(const xmlNode *node) {
+        _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
+
+        return name && strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0;
+}
+
 /* Only what was allocated is handed out. */
 static Verdict check_device(const xmlNode *node, Refusal *ret) {
         static const char remedy[] = "Remove it from the template and allocate the device.";
@@ -53,6 +59,9 @@ static Verdict check_device(const xmlNode *node, Refusal *ret) {
         if (node_is(node, "memory"))
                 return refuse_template(ret, "Remove it and ask for the memory in the allocation.",
                                        "The template has a memory device, which is memory outside of the allocation.");
+        if (is_our_region(node))
+                return refuse_template(ret, "Remove it and ask for the shared memory in the allocation.",
+                                       "The template has shared memory of allocations itself.");
         if (!is_host_pci(node))
                 return VERDICT_NONE;
         if (!find_host_address(node, &address))
@@ -74,6 +83,11 @@ static Verdict check_commandline(const Domain *d, Refusal *ret) {
                         if (value && strstr(value, "vfio-pci") && (strstr(value, "host") || strstr(value, "sysfsdev")))
                                 return refuse_template(ret, "Remove it and allocate the device.",
                                                        "The template has a vfio-pci device on QEMU's command line.");
+                        if (value && strstr(value, "/" REGION_FILE_PREFIX))
+                                return refuse_template(ret,
+                                                       "Remove it and ask for the shared memory in the allocation.",
+                                                       "The template has shared memory of allocations on QEMU's "
+                                                       "command line.");
                 }
         }
         return VERDICT_NONE;

@@ -202,12 +202,43 @@ static void write_firmware_hint(Domain *d) {
                  (unsigned long long) (d->pci->hole64 / UNIT_MIB));
 }
 
+/* Where the server of a region listens. NULL when out of memory. */
+static char *server_path(const char *pattern, const Region *r) {
+        int before = (int) (strstr(pattern, "%n") - pattern);
+        char *path = NULL;
+
+        (void) string_replace(&path, "%.*s%s%s", before, pattern, r->name, pattern + before + 2);
+        return path;
+}
+
+/* A server tells its guests the size itself, and libvirt will not hear of another. */
+static void write_shmem(Domain *d, const Region *r) {
+        const char *pattern = d->config->shared_memory_server;
+        _cleanup_free_ char *server = pattern ? server_path(pattern, r) : NULL;
+        xmlNode *shmem = node_add(d, d->devices, "shmem");
+
+        node_set(d, shmem, "name", "%s", region_file(r, (char[REGION_FILE_MAX]){ 0 }));
+        node_set(d, shmem, "role", "peer");
+        node_set(d, node_add(d, shmem, "model"), "type", pattern ? "ivshmem-doorbell" : "ivshmem-plain");
+        if (!pattern) {
+                node_set_size(d, node_add(d, shmem, "size"), NULL, r->size);
+                return;
+        }
+        if (server)
+                node_set(d, node_add(d, shmem, "server"), "path", "%s", server);
+        else
+                d->failed = true;
+        node_set(d, node_add(d, shmem, "msi"), "ioeventfd", "on");
+}
+
 void domain_write_devices(Domain *d) {
         write_root(d);
         for (size_t i = 0; i < d->pci->n_controllers; i++)
                 write_guest_controller(d, &d->pci->controllers[i]);
         for (size_t i = 0; i < d->pci->n_functions; i++)
                 write_hostdev(d, &d->pci->functions[i]);
+        for (size_t i = 0; i < d->a->n_regions; i++)
+                write_shmem(d, &d->a->regions[i]);
         node_remove_all(d->devices, "memballoon");
         node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
         if (domain_needs_iommu(d->a))

@@ -10,6 +10,7 @@
 #include <libxml/xmlsave.h>
 
 #include "core/domxml-internal.h"
+#include "core/ledger.h"
 
 #define NAMESPACE_PREFIX "passthroughd"
 
@@ -80,6 +81,19 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunctio
         write_attributes(d, node, &dev->attributes);
 }
 
+/* With all that have it now, the allocation itself among them. */
+static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, const SharedRegion *shared) {
+        xmlNode *node = node_add(d, parent, "shared-memory");
+
+        node_set(d, node, "name", "%s", r->name);
+        node_set(d, node, "size", "%llu", (unsigned long long) r->size);
+        if (r->page_size > 0)
+                node_set(d, node, "page-size", "%llu", (unsigned long long) r->page_size);
+        node_set(d, node, "node", "%d", r->node);
+        for (size_t i = 0; shared && i < shared->n_members; i++)
+                node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
+}
+
 /* So that who finds the domain also finds the allocation. One element per namespace is libvirt's rule. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
@@ -96,6 +110,8 @@ static void write_metadata(Domain *d) {
         node_set(d, node, "generation", "%llu", (unsigned long long) d->a->generation);
         for (size_t i = 0; i < d->pci->n_functions; i++)
                 write_metadata_device(d, node, &d->pci->functions[i]);
+        for (size_t i = 0; i < d->a->n_regions; i++)
+                write_metadata_region(d, node, &d->a->regions[i], d->a->shared[i]);
 }
 
 static void write_domain(Domain *d) {

@@ -113,6 +113,8 @@ static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
         const uint64_t limit = 1ULL << 60;
         uint64_t sum = 0;
 
+        for (size_t i = 0; i < a->n_regions; i++)
+                sum += a->regions[i].size;
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev =
                         guest_pci_shows(&a->devices[i]) ? inventory_find(inv, a->devices[i].address) : NULL;

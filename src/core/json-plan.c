@@ -107,6 +107,29 @@ static void add_placement(json_object *o, const Allocation *a) {
         json_object_object_add(o, "cells", cells);
 }
 
+/* Of a plan: whoever has it by now is not known. */
+static json_object *json_regions(const Allocation *a) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const Region *r = &a->regions[i];
+                json_object *o = json_object_new_object(), *members = a->shared[i] ? json_object_new_array() : NULL;
+                char path[sizeof("/dev/shm/") + REGION_FILE_MAX], file[REGION_FILE_MAX];
+
+                (void) snprintf(path, sizeof(path), "/dev/shm/%s", region_file(r, file));
+                json_object_object_add(o, "name", json_object_new_string(r->name));
+                json_object_object_add(o, "size", json_object_new_uint64(r->size));
+                json_object_object_add(o, "page_size", r->page_size > 0 ? json_object_new_uint64(r->page_size) : NULL);
+                json_object_object_add(o, "numa_node", json_object_new_int(r->node));
+                json_object_object_add(o, "path", json_object_new_string(path));
+                for (size_t j = 0; a->shared[i] && j < a->shared[i]->n_members; j++)
+                        (void) json_object_array_add(members, json_string_or_null(a->shared[i]->members[j]->name));
+                json_object_object_add(o, "members", members);
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 /* A plan has no name, id, generation and owner yet. */
 static json_object *json_promise(const Inventory *inv, const Allocation *a, bool planned) {
         json_object *o = json_object_new_object();
@@ -123,6 +146,7 @@ static json_object *json_promise(const Inventory *inv, const Allocation *a, bool
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
         json_object_object_add(o, "devices", json_allocation_devices(inv, a));
         add_placement(o, a);
+        json_object_object_add(o, "shared_memory", json_regions(a));
         return o;
 }
 
@@ -166,7 +190,8 @@ static json_object *json_steps(const PlanContext *c, const Plan *p) {
         json_object *array = json_object_new_array();
 
         if (steps_prepare(p->allocation, c->inventory, &steps) < 0 ||
-            steps_around_services(p->allocation, c->config, &steps) < 0)
+            steps_around_services(p->allocation, c->config, &steps) < 0 ||
+            steps_make_regions(p->allocation, c->config, &steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);

@@ -182,7 +182,25 @@ static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret
         if (cpuset_intersects(&l->cpus, &a->cpus))
                 return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL,
                               "A CPU of '%s' is pinned by another allocation.", a->name);
-        return VERDICT_NONE;
+        return ledger_check_regions(l, a, ret);
+}
+
+/* What a would have of a node and page size that the ledger has not given out yet. */
+static Verdict check_memory(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a, int id,
+                            uint64_t page_size, Refusal *ret) {
+        const NumaNode *node = inventory_find_node(inv, id);
+        uint64_t wanted = ledger_new_regions(l, a, id, page_size), have;
+
+        if (!node)
+                return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.", id);
+        for (size_t i = 0; i < a->n_cells && page_size == a->page_size; i++)
+                if (a->cells[i].node == id && __builtin_add_overflow(wanted, a->cells[i].memory, &wanted))
+                        wanted = UINT64_MAX;
+        have = ledger_memory_free(l, inv, config, node, page_size);
+        if (wanted <= have)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "NUMA node %d has %s left, %s are wanted.", id,
+                      FORMAT_SIZE(have), FORMAT_SIZE(wanted));
 }
 
 static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a,
@@ -190,25 +208,22 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
         CpuSet missing = a->cpus;
 
         for (size_t i = 0; i < a->n_cells; i++) {
-                const Cell *cell = &a->cells[i];
-                const NumaNode *node = inventory_find_node(inv, cell->node);
-                uint64_t wanted = 0, have;
+                Verdict v = check_memory(l, inv, config, a, a->cells[i].node, a->page_size, ret);
                 CpuSet free_cpus;
 
-                if (!node)
-                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.",
-                                      cell->node);
-                for (size_t j = 0; j < a->n_cells; j++)
-                        if (a->cells[j].node == cell->node &&
-                            __builtin_add_overflow(wanted, a->cells[j].memory, &wanted))
-                                wanted = UINT64_MAX;
-                have = ledger_memory_free(l, inv, config, node, a->page_size);
-                if (wanted > have)
-                        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL,
-                                      "NUMA node %d has %s left, %s are wanted.", node->id, FORMAT_SIZE(have),
-                                      FORMAT_SIZE(wanted));
-                ledger_cpus_free(l, inv, config, node, &free_cpus);
+                if (v != VERDICT_NONE)
+                        return v;
+                ledger_cpus_free(l, inv, config, inventory_find_node(inv, a->cells[i].node), &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
+        }
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const Region *r = &a->regions[i];
+                Verdict v = ledger_find_region(l, r->name)
+                                    ? VERDICT_NONE
+                                    : check_memory(l, inv, config, a, r->node, r->page_size, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
         }
         if (!cpuset_is_empty(&missing))
                 return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %d is not free.",
@@ -263,6 +278,12 @@ static bool same_claims(const Ledger *a, const Ledger *b) {
         for (size_t i = 0; i < a->n_pf_uses; i++)
                 if (!pci_address_equal(a->pf_uses[i].pf, b->pf_uses[i].pf) || a->pf_uses[i].vfs != b->pf_uses[i].vfs)
                         return false;
+        if (a->n_regions != b->n_regions)
+                return false;
+        for (size_t i = 0; i < a->n_regions; i++)
+                if (!streq(a->regions[i]->region.name, b->regions[i]->region.name) ||
+                    a->regions[i]->n_members != b->regions[i]->n_members)
+                        return false;
         for (size_t i = 0; i < a->n_memory; i++)
                 if (a->memory[i].bytes != ledger_memory(b, a->memory[i].node, a->memory[i].page_size))
                         return false;
@@ -297,8 +318,11 @@ int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config) {
 
                 good = ledger_memory(l, inv->nodes[i].id, 0) <= have - MIN(have, config->reserve_memory);
         }
-        /* The allocations are l's. */
+        /* The allocations are l's, and they shall say so again. */
         if (again)
                 again->n_allocations = 0;
+        for (size_t i = 0; i < l->n_allocations; i++)
+                for (size_t j = 0; j < l->allocations[i]->n_regions; j++)
+                        l->allocations[i]->shared[j] = ledger_find_region(l, l->allocations[i]->regions[j].name);
         return good ? 0 : -EBADMSG;
 }

@@ -55,6 +55,22 @@ static json_object *format_device(const AllocationDevice *d) {
         return o;
 }
 
+static json_object *format_regions(const Allocation *a) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const Region *r = &a->regions[i];
+                json_object *o = json_object_new_object();
+
+                json_object_object_add(o, "name", json_object_new_string(r->name));
+                json_object_object_add(o, "size", json_object_new_uint64(r->size));
+                json_object_object_add(o, "page_size", json_object_new_uint64(r->page_size));
+                json_object_object_add(o, "node", json_object_new_int(r->node));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
 char *ledger_file_format(const Allocation *a) {
         _cleanup_json_ json_object *o = json_object_new_object();
         json_object *devices = json_object_new_array(), *pins = json_object_new_array(),
@@ -100,6 +116,8 @@ char *ledger_file_format(const Allocation *a) {
         json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "pins", pins);
         json_object_object_add(o, "cells", cells);
+        if (a->n_regions > 0)
+                json_object_object_add(o, "shared_memory", format_regions(a));
         return json_text(o, true);
 }
 
@@ -332,6 +350,37 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : 0;
 }
 
+static int parse_region(json_object *o, Allocation *a) {
+        _cleanup_free_ char *name = NULL;
+        Region region = { 0 };
+        uint64_t node = 0;
+        int r = get_string(o, "name", false, &name);
+
+        r = r ?: get_number(o, "size", REGION_SIZE_MAX, &region.size);
+        r = r ?: get_number(o, "page_size", REGION_SIZE_MAX, &region.page_size);
+        r = r ?: get_number(o, "node", INT_MAX, &node);
+        if (r < 0)
+                return r;
+        if (region_name(&region, name, NULL) != VERDICT_NONE || region_check(&region, NULL) != VERDICT_NONE ||
+            region_is_among(a->regions, a->n_regions, name))
+                return -EBADMSG;
+        region.node = (int) node;
+        a->regions[a->n_regions++] = region;
+        return 0;
+}
+
+/* Those without have no such member. */
+static int parse_regions(json_object *o, Allocation *a) {
+        json_object *regions = NULL;
+        int r = json_object_object_get_ex(o, "shared_memory", NULL)
+                        ? get_array(o, "shared_memory", ALLOCATION_REGIONS_MAX, &regions)
+                        : 0;
+
+        for (size_t i = 0; r == 0 && regions && i < json_object_array_length(regions); i++)
+                r = parse_region(json_object_array_get_idx(regions, i), a);
+        return r;
+}
+
 static int parse_head(json_object *o, Allocation *a) {
         _cleanup_free_ char *id = NULL, *state = NULL;
         uint64_t owner = 0;
@@ -370,7 +419,8 @@ static int parse_allocation(json_object *o, Allocation *a) {
         for (size_t i = 0; r == 0 && i < json_object_array_length(devices); i++)
                 r = parse_device(json_object_array_get_idx(devices, i), a);
         r = r ?: parse_pins(pins, a);
-        return r ?: parse_cells(cells, a);
+        r = r ?: parse_cells(cells, a);
+        return r ?: parse_regions(o, a);
 }
 
 static json_object *parse_text(const char *text, size_t size) {

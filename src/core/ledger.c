@@ -31,6 +31,7 @@ Ledger *ledger_free(Ledger *l) {
         for (size_t i = 0; i < l->n_quarantined; i++)
                 allocation_free(l->quarantined[i]);
         free(l->quarantined);
+        ledger_free_regions(l);
         free(l->allocations);
         free(l->claims);
         free(l->pf_uses);
@@ -132,10 +133,10 @@ static int reserve_room(Ledger *l, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (ARRAY_RESERVE(l->claims, l->n_claims + i) < 0 || ARRAY_RESERVE(l->pf_uses, l->n_pf_uses + i) < 0)
                         return -ENOMEM;
-        for (size_t i = 0; i < a->n_cells; i++)
+        for (size_t i = 0; i < a->n_cells + a->n_regions; i++)
                 if (ARRAY_RESERVE(l->memory, l->n_memory + i) < 0)
                         return -ENOMEM;
-        return 0;
+        return ledger_reserve_regions(l, a);
 }
 
 static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice *d) {
@@ -171,6 +172,16 @@ static void leave_device(Ledger *l, const AllocationDevice *d) {
                 CLOSE_GAP(l->pf_uses, l->n_pf_uses, i);
 }
 
+MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size) {
+        MemoryClaim *m = find_memory(l, node, page_size);
+
+        if (!m) {
+                m = &l->memory[l->n_memory++];
+                *m = (MemoryClaim){ .node = node, .page_size = page_size };
+        }
+        return m;
+}
+
 int ledger_enter(Ledger *l, Allocation *a) {
         bool found;
         size_t at = find_name(l, a->name, &found);
@@ -184,15 +195,9 @@ int ledger_enter(Ledger *l, Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 enter_device(l, a, &a->devices[i]);
         cpuset_merge(&l->cpus, &a->cpus);
-        for (size_t i = 0; i < a->n_cells; i++) {
-                MemoryClaim *m = find_memory(l, a->cells[i].node, a->page_size);
-
-                if (!m) {
-                        m = &l->memory[l->n_memory++];
-                        *m = (MemoryClaim){ .node = a->cells[i].node, .page_size = a->page_size };
-                }
-                m->bytes += a->cells[i].memory;
-        }
+        for (size_t i = 0; i < a->n_cells; i++)
+                ledger_memory_claim(l, a->cells[i].node, a->page_size)->bytes += a->cells[i].memory;
+        ledger_enter_regions(l, a);
         return 0;
 }
 
@@ -210,6 +215,7 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
         cpuset_subtract(&l->cpus, &a->cpus);
         for (size_t i = 0; i < a->n_cells; i++)
                 find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;
+        ledger_leave_regions(l, a);
         return a;
 }
 

@@ -129,6 +129,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
                 if (v != VERDICT_NONE)
                         return v;
         }
+        planner_add_regions(p, choice, a);
         a->page_size = p->request->page_size;
         a->forced = p->request->force;
         a->release_with_domain = p->request->release_with_domain;

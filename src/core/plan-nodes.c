@@ -102,6 +102,7 @@ static bool has_room(const Planner *p, const NodeChoice *choice) {
         const Request *r = p->request;
         uint64_t page = r->page_size ?: 4096, pages = r->memory / page;
         unsigned shares[REQUEST_CELLS_MAX];
+        uint64_t memories[REQUEST_CELLS_MAX];
 
         if (r->cpus == 0)
                 return true;
@@ -114,8 +115,9 @@ static bool has_room(const Planner *p, const NodeChoice *choice) {
 
                 if (shares[i] == 0 || memory == 0 || memory > p->free_memory[node] || shares[i] > p->n_free_cpus[node])
                         return false;
+                memories[i] = memory;
         }
-        return true;
+        return planner_has_room_to_share(p, choice, memories);
 }
 
 static void complete_score(const Planner *p, NodeChoice *choice) {

@@ -193,6 +193,12 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                 return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.",
                               "%u guest cells are wanted, this node has %zu NUMA nodes.", p->request->cells,
                               p->context->inventory->n_nodes);
+        if (r.n_regions > 0) {
+                r.n_regions = 0;
+                does = would_do(p, &r);
+                if (does != 0)
+                        return does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
+        }
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy.free_memory[i] = MAX(p->request->memory, page);
         does = would_do(&roomy, &r);

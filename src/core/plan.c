@@ -166,6 +166,8 @@ Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work,
         v = request_check(r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_pools(c, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = planner_check_regions(c, r, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;
         plan = calloc(1, sizeof(*plan));

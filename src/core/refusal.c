@@ -46,6 +46,7 @@ static const char *const verdict_table[_VERDICT_MAX] = {
         [VERDICT_VFS_PRESENT] = "vfs-present",
         [VERDICT_INVALID_TEMPLATE] = "invalid-template",
         [VERDICT_CONFIG_REFUSED] = "config-refused",
+        [VERDICT_SHARED_MEMORY_TAKEN] = "shared-memory-taken",
 };
 
 DEFINE_STRING_TABLE_TO_STRING(verdict, Verdict, _VERDICT_MAX)

@@ -276,10 +276,37 @@ static Verdict check_attributes(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t page_size, Refusal *ret) {
+        Region region = { .size = size, .page_size = page_size, .node = -1 };
+        Verdict v = region_name(&region, name, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (region_is_among(r->regions, r->n_regions, name))
+                return invalid(ret, "Ask for each once.", "The shared memory '%s' is there twice.", name);
+        if (r->n_regions >= ALLOCATION_REGIONS_MAX)
+                return invalid(ret, NULL, "A request can name at most %u pieces of shared memory.",
+                               ALLOCATION_REGIONS_MAX);
+        r->regions[r->n_regions++] = region;
+        return VERDICT_NONE;
+}
+
+/* It is for a guest, and the guest's CPUs say on which node it is. */
+static Verdict check_regions(const Request *r, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        if (r->n_regions > 0 && r->cpus == 0)
+                return invalid(ret, "Ask for vCPUs and memory too.",
+                               "The request wants shared memory without CPUs, so that it has no NUMA node to be on.");
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++)
+                v = region_check(&r->regions[i], ret);
+        return v;
+}
+
 Verdict request_check(const Request *r, Refusal *ret) {
-        Verdict (*const checks[])(const Request *,
-                                  Refusal *) = { check_devices, check_cpus,       check_memory,
-                                                 check_cells,   check_attributes, request_check_limits };
+        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices,       check_cpus,       check_memory,
+                                                                  check_cells,         check_attributes, check_regions,
+                                                                  request_check_limits };
 
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 Verdict v = checks[i](r, ret);

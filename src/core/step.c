@@ -135,6 +135,13 @@ char *step_describe(const Step *s) {
         case STEP_UNUSED:
                 (void) string_replace(&text, "see that nobody uses %s", address);
                 break;
+        case STEP_MAKE_REGION:
+                (void) string_replace(&text, "make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),
+                                      s->region.name, s->region.node);
+                break;
+        case STEP_REMOVE_REGION:
+                (void) string_replace(&text, "wipe and remove the shared memory '%s'", s->region.name);
+                break;
         case _STEP_KIND_MAX:
                 break;
         }

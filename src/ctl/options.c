@@ -44,6 +44,9 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
                                "GPU to NIC: switch, root-complex, node, any" },
         [OPTION_TOPOLOGY] = { "--topology", 0, OPTION_TYPE_TEXT, "SHAPE", 0, "Guest's PCI tree: mirror or flat" },
+        [OPTION_SHARED_MEMORY] = { "--shared-memory", 0, OPTION_TYPE_TEXT, "LIST", 0,
+                                   "Shared with other guests: NAME=SIZE[:PAGESIZE][,...]" },
+        [OPTION_OWNER] = { "--owner", 0, OPTION_TYPE_NUMBER, "UID", UINT32_MAX, "For this user, else for yourself" },
         [OPTION_RELEASE_WITH_DOMAIN] = { "--release-with-domain", 0, OPTION_TYPE_FLAG, NULL, 0,
                                          "Release it when the domain that ran with it is gone" },
         [OPTION_FORCE] = { "--force", 0, OPTION_TYPE_FLAG, NULL, 0, "The boot VGA and the console's card too" },
@@ -103,7 +106,7 @@ static int take_number(Args *args, Option option, const char *value) {
 
         if (r == -ERANGE)
                 return report_usage(args, "'%s %s' is too large", info->name, value);
-        if (r == 0 && args->number[option] == 0 && option != OPTION_GENERATION)
+        if (r == 0 && args->number[option] == 0 && option != OPTION_GENERATION && option != OPTION_OWNER)
                 return report_usage(args, "'%s %s' asks for nothing: leave it out, or ask for more", info->name, value);
         if (r < 0)
                 return report_usage(args, "'%s %s' is not a %s", info->name, value,

@@ -46,6 +46,40 @@ static int slot_attributes_parse(const Args *args, const char *argument, SlotAtt
         return s.slot && s.attributes ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
 
+/* "mpi=256M", "mpi=1G:2M": of pages of 2M. Takes word apart. */
+static int region_parse(const Args *args, char *word, SharedMemory *ret) {
+        _cleanup_free_ char *whole = strdup(word);
+        char *equals = strchr(word, '='), *colon = equals ? strchr(equals, ':') : NULL;
+
+        if (!whole)
+                return report_errno(args, -ENOMEM, "Cannot read the arguments");
+        if (equals)
+                *equals = '\0';
+        if (colon)
+                *colon = '\0';
+        if (!equals || equals == word || parse_size(equals + 1, &ret->size) < 0 || ret->size == 0 ||
+            (colon && (parse_size(colon + 1, &ret->page_size) < 0 || ret->page_size == 0)))
+                return report_usage(args, "'%s' is not NAME=SIZE or NAME=SIZE:PAGESIZE, such as mpi=256M", whole);
+        ret->name = strdup(word);
+        return ret->name ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
+}
+
+static int regions_parse(const Args *args, PoolCounts *p) {
+        _cleanup_free_ char *list = NULL;
+        char *rest, *word;
+        int r = 0;
+
+        if (!args_has(args, OPTION_SHARED_MEMORY))
+                return 0;
+        rest = list = strdup(args->text[OPTION_SHARED_MEMORY]);
+        p->regions = calloc(strlen(args->text[OPTION_SHARED_MEMORY]) + 1, sizeof(*p->regions));
+        if (!list || !p->regions)
+                return report_errno(args, -ENOMEM, "Cannot read the arguments");
+        while (r == 0 && (word = strsep(&rest, ",")))
+                r = region_parse(args, word, &p->regions[p->n_regions++]);
+        return r;
+}
+
 int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
         _cleanup_pool_counts_ PoolCounts p = { 0 };
 
@@ -60,6 +94,9 @@ int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
                 if (r != 0)
                         return r;
         }
+        int r = regions_parse(args, &p);
+        if (r != 0)
+                return r;
         *ret = p;
         p = (PoolCounts){ 0 };
         return 0;
@@ -72,6 +109,9 @@ void pool_counts_done(PoolCounts *p) {
                 free(p->slots[i].slot);
                 free(p->slots[i].attributes);
         }
+        for (size_t i = 0; i < p->n_regions; i++)
+                free(p->regions[i].name);
+        free(p->regions);
         free(p->items);
         free(p->slots);
         *p = (PoolCounts){ 0 };
@@ -113,6 +153,15 @@ static int append_attributes(const PoolCounts *pools, sd_bus_message *m) {
         return r < 0 ? r : close_array(m);
 }
 
+static int append_regions(const PoolCounts *pools, sd_bus_message *m) {
+        int r = open_array(m, REQUEST_KEY_SHARED_MEMORY, "a(stt)", "(stt)");
+
+        for (size_t i = 0; r >= 0 && i < pools->n_regions; i++)
+                r = sd_bus_message_append(m, "(stt)", pools->regions[i].name, pools->regions[i].size,
+                                          pools->regions[i].page_size);
+        return r < 0 ? r : close_array(m);
+}
+
 typedef struct RequestOption {
         Option option;
         const char *key;
@@ -127,6 +176,7 @@ static const RequestOption request_options[] = {
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },
+        { OPTION_OWNER, REQUEST_KEY_OWNER, 'u' },
         { OPTION_FORCE, REQUEST_KEY_FORCE, 'b' },
         { OPTION_REPEAT, REQUEST_KEY_REPEAT, 'b' },
         { OPTION_RELEASE_WITH_DOMAIN, REQUEST_KEY_RELEASE_WITH_DOMAIN, 'b' },
@@ -153,6 +203,8 @@ int request_append(const Args *args, const char *name, const PoolCounts *pools, 
                 r = append_devices(pools, call);
         if (r >= 0 && pools->n_slots > 0)
                 r = append_attributes(pools, call);
+        if (r >= 0 && pools->n_regions > 0)
+                r = append_regions(pools, call);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(request_options); i++)
                 if (args_has(args, request_options[i].option))
                         r = append_option(args, &request_options[i], call);

@@ -260,6 +260,22 @@ static void view_cells(json_object *a) {
         }
 }
 
+/* "mpi: 256 MiB on node 0, in pages of 2 MiB, with: vm1 vm2"; its members are those that share it, this one too. */
+static void view_regions(json_object *a) {
+        for (size_t i = 0; i < reply_length(a, "shared_memory"); i++) {
+                json_object *region = reply_element(a, "shared_memory", i);
+                _cleanup_free_ char *members = view_join(region, "members", " ");
+                int64_t size = 0, page_size = 0;
+
+                (void) reply_number(region, "size", &size);
+                (void) reply_number(region, "page_size", &page_size);
+                view_field(i ? "" : "Shared memory", "%s: %s on node %s%s%s%s%s", reply_cell(region, "name"),
+                           FORMAT_SIZE((uint64_t) size), reply_cell(region, "numa_node"),
+                           page_size > 0 ? ", pages of " : "", page_size > 0 ? FORMAT_SIZE((uint64_t) page_size) : "",
+                           members && *members ? ", shared by " : "", members ?: "");
+        }
+}
+
 void view_allocation(json_object *a) {
         _cleanup_free_ char *memory = view_memory(a), *nodes = view_join(a, "numa_nodes", " ");
         const char *cpus = reply_text(a, "cpus");
@@ -282,4 +298,5 @@ void view_allocation(json_object *a) {
         if (reply_number(a, "page_size", &page_size))
                 view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));
         view_cells(a);
+        view_regions(a);
 }

@@ -94,6 +94,10 @@ void job_set_lock(Job *job, int fd) {
         job->lock = fd;
 }
 
+void job_leave_out(Job *job, size_t step) {
+        job->steps->steps[step].left_out = true;
+}
+
 uint32_t job_id(const Job *job) {
         return job->id;
 }

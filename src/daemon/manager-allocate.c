@@ -17,6 +17,7 @@
 
 static void prepare_begun(Manager *m, const ManagerJob *mj);
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static void release_begun(Manager *m, const ManagerJob *mj);
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
 static const JobKind prepare_kind = {
@@ -28,6 +29,7 @@ static const JobKind prepare_kind = {
 };
 static const JobKind release_kind = {
         .verb = "release",
+        .begun = release_begun,
         .condemned = manager_condemned,
         .finished = release_finished,
 };
@@ -232,7 +234,8 @@ bool manager_is_bound(const Manager *m, const Allocation *a) {
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
 
-        if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0)
+        if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0 ||
+            steps_make_regions(a, m->node.config, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
@@ -252,6 +255,8 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE && m->n_jobs + manager_orphans(m) >= MANAGER_JOBS_MAX)
                 v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
                            "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
+        if (v == VERDICT_NONE)
+                v = manager_check_regions(m, request, ret);
         if (v == VERDICT_NONE)
                 v = plan_unused(m, request, &plan, ret);
         if (v != VERDICT_NONE)
@@ -321,7 +326,7 @@ static void leave_out_quarantined(const Ledger *l, StepList *steps) {
         size_t n = 0;
 
         for (size_t i = 0; i < steps->n; i++) {
-                if (!ledger_find_quarantined(l, steps->steps[i].device)) {
+                if (!step_has_device(&steps->steps[i]) || !ledger_find_quarantined(l, steps->steps[i].device)) {
                         steps->steps[n++] = steps->steps[i];
                         continue;
                 }
@@ -338,7 +343,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         int r;
 
         if (steps_release(a, m->node.inventory, manager_after_release(m, a), true, &steps) < 0 ||
-            steps_clean(a, m->node.config, &steps) < 0)
+            steps_clean(a, m->node.config, &steps) < 0 || steps_remove_regions(a, steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         leave_out_quarantined(m->node.ledger, steps);
         /* Intent first: from the first write on a crash must lead to the release being finished. */
@@ -406,6 +411,12 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         a = ledger_find(m->node.ledger, name);
         v = manager_check_tenancy(m, a, name, generation, ret);
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
+}
+
+/* Only now: jobs with the same memory run one after the other, and who has it may have changed while this one waited.
+ */
+static void release_begun(Manager *m, const ManagerJob *mj) {
+        manager_keep_shared(m, mj->job);
 }
 
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {

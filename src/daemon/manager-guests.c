@@ -16,6 +16,10 @@ static const char *find_domain(const GuestList *guests, const Allocation *a) {
         for (size_t i = 0; i < guests->n; i++)
                 if (allocation_find_device(a, guests->devices[i].address))
                         return guests->devices[i].domain;
+        /* One without devices: the domain that we wrote has its id. */
+        for (size_t i = 0; i < guests->n_guests; i++)
+                if (streq_ptr(guests->guests[i].uuid, a->id))
+                        return guests->guests[i].domain;
         return NULL;
 }
 

@@ -122,7 +122,7 @@ static void mark_stuck(Manager *m, const Job *job) {
         const char *also = step ? step_hang(step) : NULL;
         _cleanup_free_ char *message = NULL;
 
-        if (!step || step_is_of_service(step) ||
+        if (!step || !step_has_device(step) ||
             string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
                            PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
@@ -182,7 +182,7 @@ static void release_stuck(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        if (!step || step_is_of_service(step))
+        if (!step || !step_has_device(step))
                 return;
         ledger_unwithhold(m->node.ledger, step->device);
         manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->node.ledger, step->device),

@@ -37,7 +37,7 @@ void manager_check_presence(Manager *m, Allocation *a) {
 
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
-               (a->state == ALLOCATION_READY && !manager_is_bound(m, a));
+               (a->state == ALLOCATION_READY && (!manager_is_bound(m, a) || !manager_has_regions(m, a)));
 }
 
 /* The host may stand by now on what was allocated before a boot. */
@@ -101,7 +101,10 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = manager_check_hardware(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                         "The devices of '%s' are not on their VFIO driver, binding them again.", a->name);
+                         manager_is_bound(m, a)
+                                 ? "What '%s' shares is not there, making it again."
+                                 : "The devices of '%s' are not on their VFIO driver, binding them again.",
+                         a->name);
                 manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
         }
         if (v == VERDICT_NONE)

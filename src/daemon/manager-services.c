@@ -125,7 +125,8 @@ bool manager_job_must_wait(const Manager *m, const Job *job) {
                 const Job *other = m->jobs[i].job;
 
                 if (other != job && !job_has_result(other) && job_id(other) < job_id(job) &&
-                    step_lists_share_service(job_steps(other), job_steps(job)))
+                    (step_lists_share_service(job_steps(other), job_steps(job)) ||
+                     step_lists_share_region(job_steps(other), job_steps(job))))
                         return true;
         }
         return false;

@@ -12,6 +12,7 @@
 #include "host/eswitch.h"
 #include "host/executor-services.h"
 #include "host/pcipath.h"
+#include "host/region.h"
 #include "host/reset.h"
 #include "host/sriov.h"
 #include "host/vfattr.h"
@@ -162,6 +163,19 @@ static int undo_note(const Sysfs *fs, const Step *s, const VfAttributes *found) 
         return vf_attributes_write(fs, s->device, s->vf, found);
 }
 
+static int run_make_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return region_make(fs, &s->region, s->to);
+}
+
+/* Of those that were made just now: nobody else has it yet. */
+static int undo_make_region(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return region_remove(fs, &s->region);
+}
+
+static int run_remove_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return region_remove(fs, &s->region);
+}
+
 static const struct {
         int (*run)(const Sysfs *fs, const Step *s, VfAttributes *found);
         int (*undo)(const Sysfs *fs, const Step *s, const VfAttributes *found);
@@ -183,6 +197,8 @@ static const struct {
         [STEP_OFFERED] = { run_offered, undo_attributes, false },
         [STEP_IDENTITY] = { run_offered, undo_attributes, false, true },
         [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
+        [STEP_MAKE_REGION] = { run_make_region, undo_make_region, true },
+        [STEP_REMOVE_REGION] = { run_remove_region, NULL, true },
         /* See run_service(). */
         [STEP_STOP_SERVICE] = { NULL, NULL, true },
         [STEP_START_SERVICE] = { NULL, NULL, true },
@@ -192,7 +208,8 @@ static const struct {
 
 /* Its device, or the VF of it that the step is about. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
-        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY);
+        _cleanup_close_ int fd =
+                step_has_device(s) ? sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY) : -EINVAL;
 
         return fd == -ENOENT || (step_gives_attributes(s) && s->vf != UINT_MAX && !sriov_has_vf(fs, s->device, s->vf));
 }
@@ -369,6 +386,8 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         if (r != 0)
                 return r;
         for (size_t i = 0; i < steps->n; i++) {
+                if (steps->steps[i].left_out)
+                        continue;
                 (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (is_condemned(steps, done, i))
                         continue;

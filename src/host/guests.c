@@ -16,8 +16,14 @@
 GuestList *guest_list_free(GuestList *l) {
         for (size_t i = 0; l && i < l->n; i++)
                 free(l->devices[i].domain);
-        if (l)
+        for (size_t i = 0; l && i < l->n_guests; i++) {
+                free(l->guests[i].domain);
+                free(l->guests[i].uuid);
+        }
+        if (l) {
                 free(l->devices);
+                free(l->guests);
+        }
         free(l);
         return NULL;
 }
@@ -33,6 +39,14 @@ static bool is_alive(const Sysfs *fs, int pid) {
 }
 
 static int append(GuestList *l, const DomainStatus *status) {
+        Guest *guest;
+
+        if (ARRAY_RESERVE(l->guests, l->n_guests) < 0)
+                return -ENOMEM;
+        guest = &l->guests[l->n_guests++];
+        *guest = (Guest){ 0 };
+        if (string_copy(&guest->domain, status->name) < 0 || string_copy(&guest->uuid, status->uuid) < 0)
+                return -ENOMEM;
         for (size_t i = 0; i < status->n_devices; i++) {
                 if (ARRAY_RESERVE(l->devices, l->n) < 0)
                         return -ENOMEM;

@@ -181,7 +181,7 @@ sub wait_until {
 }
 
 # request(gpu => 1, cpus => 8, ...): the a{sv} of Plan and Allocate.
-my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b');
+my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b', 'shared-memory' => 'a(stt)', owner => 'u');
 
 sub request {
         my (@pairs) = @_;

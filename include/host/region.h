@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Memory that guests share, as a file below dev/shm, where libvirt's <shmem> has QEMU look for it. One of hugepages is
+ * a file of hugetlbfs, and a link in dev/shm leads to it. A file is taken for ours when it has our name, belongs to us,
+ * and is no more than that: nobody else can make such a one.
+ *
+ * Making and removing it touch all of its memory, so they are for the child of a job. libnuma asks this kernel, which
+ * is right here: it is this kernel's memory.
+ */
+
+#include "core/region.h"
+#include "util/sysfs.h"
+
+/*
+ * The whole of it is there, on its node, for members of the group (its name or number) to read and write. What is there
+ * of it already, after a crash or for another member, is kept. 1: it was made; 0: it was there. On failure nothing is
+ * left of what was made. -EEXIST: a file of the name is not ours, or of another size. -EXDEV: memory is on another
+ * node. -ENOSPC, -ENOMEM: there is not enough. -ENOTSUP: dev/shm is no tmpfs. -ENODEV: no hugetlbfs with such pages.
+ * -ESRCH: no such group.
+ */
+int region_make(const Sysfs *fs, const Region *r, const char *group);
+
+/* It is not there any more; who still has it mapped reads zeros. What is not ours is left alone. */
+int region_remove(const Sysfs *fs, const Region *r);
+
+/* 1: it is there, whole. 0: it is not. -EEXIST: something else is. Touches no memory. */
+int region_look(const Sysfs *fs, const Region *r);

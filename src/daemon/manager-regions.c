@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory that guests share: whether its file is there, and which release is that of the last member. */
+
+#include "daemon/manager.h"
+#include "host/region.h"
+
+Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret) {
+        for (size_t i = 0; i < request->n_regions; i++) {
+                const Region *r = &request->regions[i];
+                char file[REGION_FILE_MAX];
+
+                if (ledger_find_region(m->node.ledger, r->name) || region_look(m->fs, r) == 0)
+                        continue;
+                return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
+                              "Look whose it is, then remove it; or take another name.",
+                              "The shared memory '%s' cannot be made: /dev/shm/%s is there already, and no allocation "
+                              "has it.",
+                              r->name, region_file(r, file));
+        }
+        return VERDICT_NONE;
+}
+
+bool manager_has_regions(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_regions; i++)
+                if (region_look(m->fs, &a->regions[i]) != 1)
+                        return false;
+        return true;
+}
+
+void manager_keep_shared(const Manager *m, Job *job) {
+        const StepList *steps = job_steps(job);
+
+        for (size_t i = 0; i < steps->n; i++) {
+                const Step *s = &steps->steps[i];
+                const SharedRegion *shared =
+                        s->kind == STEP_REMOVE_REGION ? ledger_find_region(m->node.ledger, s->region.name) : NULL;
+
+                if (shared && shared->n_members > 1)
+                        job_leave_out(job, i);
+        }
+}

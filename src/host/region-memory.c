@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory of a region: put on its node, looked at, wiped. */
+
+#include "host/region-memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <numa.h>
+#include <numaif.h>
+#include <sys/mman.h>
+
+#define CHUNK         (64ULL << 20)
+#define PAGES_AT_ONCE 1024U
+
+typedef struct Mapping {
+        char *at;
+        size_t size;
+} Mapping;
+
+static void unmap(Mapping *m) {
+        if (m->at)
+                (void) munmap(m->at, m->size);
+}
+
+static int map(int fd, const Region *r, Mapping *ret) {
+        void *at = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (at == MAP_FAILED)
+                return -errno;
+        *ret = (Mapping){ .at = at, .size = r->size };
+        return 0;
+}
+
+/* The policy is the file's, for whoever makes its pages. */
+static int bind_to_node(const Mapping *m, int node) {
+        struct bitmask *nodes;
+        long r;
+
+        /* A kernel without NUMA has one node. */
+        if (numa_available() < 0)
+                return node == 0 ? 0 : -EINVAL;
+        nodes = numa_allocate_nodemask();
+        if (!nodes)
+                return -ENOMEM;
+        if ((unsigned long) node >= nodes->size) {
+                numa_bitmask_free(nodes);
+                return -EINVAL;
+        }
+        (void) numa_bitmask_setbit(nodes, (unsigned) node);
+        r = mbind(m->at, m->size, MPOL_BIND, nodes->maskp, nodes->size + 1, 0);
+        r = r < 0 ? -errno : 0;
+        numa_bitmask_free(nodes);
+        return (int) r;
+}
+
+/* Pages at stride from each other; the kernel knows only where those are that we have touched. */
+static int check_pages(char *at, size_t stride, size_t n, int node) {
+        void *pages[PAGES_AT_ONCE];
+        int where[PAGES_AT_ONCE];
+
+        for (size_t i = 0; i < n; i++) {
+                pages[i] = at + i * stride;
+                (void) *(volatile char *) pages[i];
+        }
+        if (move_pages(0, n, pages, NULL, where, 0) < 0)
+                return -errno;
+        for (size_t i = 0; i < n; i++)
+                if (where[i] != node)
+                        return where[i] < 0 ? where[i] : -EXDEV;
+        return 0;
+}
+
+static int check_nodes(const Mapping *m, const Region *r) {
+        size_t stride = r->page_size ?: (size_t) sysconf(_SC_PAGESIZE), left = m->size / stride;
+        char *at = m->at;
+        int k = 0;
+
+        if (numa_available() < 0)
+                return 0;
+        while (k == 0 && left > 0) {
+                size_t n = MIN(left, (size_t) PAGES_AT_ONCE);
+
+                k = check_pages(at, stride, n, r->node);
+                at += n * stride;
+                left -= n;
+        }
+        return k;
+}
+
+int region_populate(int fd, const Region *r) {
+        _cleanup_(unmap) Mapping m = { 0 };
+        int k = map(fd, r, &m);
+
+        if (k == 0)
+                k = bind_to_node(&m, r->node);
+        /* Not by touching them: where there is not enough that would end in SIGBUS. */
+        for (uint64_t at = 0; k == 0 && at < r->size; at += CHUNK)
+                if (fallocate(fd, 0, (off_t) at, (off_t) MIN(r->size - at, (uint64_t) CHUNK)) < 0)
+                        k = -errno;
+        return k < 0 ? k : check_nodes(&m, r);
+}
+
+int region_wipe(int fd, const Region *r, bool whole) {
+        _cleanup_(unmap) Mapping m = { 0 };
+        int k;
+
+        if (!whole)
+                return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t) r->size) < 0 ? -errno : 0;
+        k = map(fd, r, &m);
+        if (k == 0)
+                explicit_bzero(m.at, m.size);
+        return k;
+}

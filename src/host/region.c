@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The file of a region: where it is, whose it is, made and removed. */
+
+#include "host/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "host/region-memory.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define SHM_DIR         "dev/shm"
+#define HUGEPAGES_NAME  "hugepages"
+#define DEV_ENTRIES_MAX 16384U
+#define GROUP_BUFFER    16384U
+
+#define MODE_NEW  0600 /* nobody else opens it before it is whole */
+#define MODE_DONE 0660
+
+/* Where the files are. */
+typedef struct Place {
+        int shm;       /* dev/shm */
+        int memory;    /* where the file with the memory is: the same, or a hugetlbfs */
+        char path[64]; /* of the latter, as the link in dev/shm has it */
+} Place;
+
+static void place_done(Place *p) {
+        if (p->memory >= 0 && p->memory != p->shm)
+                (void) close(p->memory);
+        cleanup_close(&p->shm);
+}
+
+static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+
+        if (fd < 0)
+                return fd;
+        return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
+}
+
+/* Below dev, the only part of the file system where the daemon's sandbox lets it write. */
+static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
+        _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
+        char **names = NULL;
+        size_t n = 0;
+        int found = -ENODEV, r = dev < 0 ? dev : list_dir_at(dev, ".", DEV_ENTRIES_MAX, &names, &n);
+
+        for (size_t i = 0; r >= 0 && found < 0 && i < n; i++) {
+                _cleanup_close_ int fd = -1;
+                struct statfs s;
+
+                if (strncmp(names[i], HUGEPAGES_NAME, strlen(HUGEPAGES_NAME)) != 0 ||
+                    (size_t) snprintf(path, size, "/dev/%s", names[i]) >= size)
+                        continue;
+                fd = open_directory(fs, path, &s);
+                if (fd >= 0 && s.f_type == HUGETLBFS_MAGIC && (uint64_t) s.f_bsize == page_size)
+                        found = TAKE_FD(fd);
+        }
+        (void) free_names(names, n);
+        return r < 0 ? r : found;
+}
+
+static int place_find(const Sysfs *fs, const Region *r, Place *p) {
+        struct statfs s;
+
+        *p = (Place){ .shm = -1, .memory = -1 };
+        p->shm = open_directory(fs, SHM_DIR, &s);
+        if (p->shm < 0)
+                return p->shm;
+        if (s.f_type != TMPFS_MAGIC)
+                return -ENOTSUP;
+        p->memory = r->page_size > 0 ? open_hugepages(fs, r->page_size, p->path, sizeof(p->path)) : p->shm;
+        return p->memory < 0 ? p->memory : 0;
+}
+
+/* Opens what has our name in the directory, if it is ours. -EEXIST: it is not. *ret_whole: nothing is left to do. */
+static int open_ours(int dir, const Region *r, bool *ret_whole) {
+        char name[REGION_FILE_MAX];
+        /* Neither a link nor a FIFO leads us anywhere. */
+        _cleanup_close_ int fd =
+                openat(dir, region_file(r, name), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat s;
+
+        if (fd < 0)
+                return errno == ENOENT ? -ENOENT : -EEXIST;
+        if (fstat(fd, &s) < 0)
+                return -errno;
+        if (!S_ISREG(s.st_mode) || s.st_uid != geteuid() || s.st_nlink != 1)
+                return -EEXIST;
+        /* Where a crash came between it is still empty. */
+        if ((uint64_t) s.st_size != r->size && s.st_size != 0)
+                return -EEXIST;
+        *ret_whole = (s.st_mode & 07777) == MODE_DONE && (uint64_t) s.st_blocks * 512 >= r->size;
+        return TAKE_FD(fd);
+}
+
+static int find_group(const char *group, gid_t *ret) {
+        _cleanup_free_ char *buffer = malloc(GROUP_BUFFER);
+        struct group entry, *found = NULL;
+        uint64_t number;
+        int r;
+
+        if (!buffer)
+                return -ENOMEM;
+        if (parse_unsigned(group, UINT32_MAX - 1, &number) == 0) {
+                *ret = (gid_t) number;
+                return 0;
+        }
+        r = getgrnam_r(group, &entry, buffer, GROUP_BUFFER, &found);
+        if (!found)
+                return r == ENOMEM ? -ENOMEM : -ESRCH;
+        *ret = entry.gr_gid;
+        return 0;
+}
+
+/* For QEMU to find it where libvirt says. */
+static int link_memory(const Place *p, const char *name) {
+        char target[sizeof(p->path) + 1 + REGION_FILE_MAX], there[sizeof(target)];
+        ssize_t n;
+
+        if (p->memory == p->shm)
+                return 0;
+        (void) snprintf(target, sizeof(target), "%s/%s", p->path, name);
+        if (symlinkat(target, p->shm, name) >= 0)
+                return 0;
+        n = errno == EEXIST ? readlinkat(p->shm, name, there, sizeof(there)) : -1;
+        return n == (ssize_t) strlen(target) && memcmp(there, target, (size_t) n) == 0 ? 0 : -EEXIST;
+}
+
+static int fill(const Place *p, int fd, const Region *r, gid_t gid) {
+        char name[REGION_FILE_MAX];
+        int k = 0;
+
+        if (ftruncate(fd, (off_t) r->size) < 0)
+                return -errno;
+        k = region_populate(fd, r);
+        if (k >= 0)
+                k = link_memory(p, region_file(r, name));
+        /* Last: from here on it counts as whole. */
+        if (k >= 0 && (fchown(fd, (uid_t) -1, gid) < 0 || fchmod(fd, MODE_DONE) < 0))
+                k = -errno;
+        return k;
+}
+
+static int remove_file(const Place *p, const Region *r) {
+        char name[REGION_FILE_MAX];
+
+        if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
+                return -errno;
+        /* The link, if it is ours: making it again tells. */
+        if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
+                return -errno;
+        return 0;
+}
+
+int region_make(const Sysfs *fs, const Region *r, const char *group) {
+        _cleanup_(place_done) Place p;
+        _cleanup_close_ int fd = -1;
+        char name[REGION_FILE_MAX];
+        bool whole, made = false;
+        gid_t gid = 0;
+        int k = place_find(fs, r, &p);
+
+        if (k >= 0)
+                k = find_group(group, &gid);
+        if (k < 0)
+                return k;
+        fd = openat(p.memory, region_file(r, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
+        made = fd >= 0;
+        if (fd < 0)
+                fd = errno == EEXIST ? open_ours(p.memory, r, &whole) : -errno;
+        if (fd < 0)
+                return fd;
+        k = fill(&p, fd, r, gid);
+        if (k < 0 && made)
+                (void) remove_file(&p, r);
+        return k < 0 ? k : made;
+}
+
+int region_remove(const Sysfs *fs, const Region *r) {
+        _cleanup_(place_done) Place p;
+        _cleanup_close_ int fd = -1;
+        bool whole;
+        int k = place_find(fs, r, &p);
+
+        /* Where it could not be it is not. */
+        if (k == -ENOENT || k == -ENODEV || k == -ENOTSUP)
+                return 0;
+        if (k < 0)
+                return k;
+        fd = open_ours(p.memory, r, &whole);
+        if (fd == -EEXIST)
+                return 0;
+        if (fd < 0 && fd != -ENOENT)
+                return fd;
+        k = fd >= 0 ? region_wipe(fd, r, whole) : 0;
+        return k < 0 ? k : remove_file(&p, r);
+}
+
+int region_look(const Sysfs *fs, const Region *r) {
+        _cleanup_(place_done) Place p;
+        _cleanup_close_ int fd = -1;
+        struct stat s;
+        char name[REGION_FILE_MAX];
+        bool whole = false;
+        int k = place_find(fs, r, &p);
+
+        if (k < 0)
+                return k == -ENOENT || k == -ENODEV || k == -ENOTSUP ? 0 : k;
+        fd = open_ours(p.memory, r, &whole);
+        if (fd < 0 && fd != -ENOENT)
+                return fd;
+        if (p.memory == p.shm)
+                return whole;
+        /* What is in the way of the link, or leads elsewhere. */
+        k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
+        if (k < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return link_memory(&p, name) < 0 ? -EEXIST : whole;
+}

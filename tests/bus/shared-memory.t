@@ -1,0 +1,248 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Memory that guests of one owner share: made on its node, given to nobody else, wiped and gone with the last of them. What is below
+# dev/shm of the simulated node is a tmpfs of this machine's kernel.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Fcntl qw(O_RDWR);
+use JSON::PP;
+use Test::More;
+
+use Document;
+use Node;
+
+node('paper-testbed', configure => 1, root => 1);
+
+use constant { MIB => 2**20, SOMEBODY => 1000 };
+
+my $shm = "$ENV{NODE_ROOT}/dev/shm";
+my ($group) = (getgrgid 0)[0];
+my $mounted;
+
+sub mount_shm {
+        fault('set dev/shm/.nodesim x') if !-d $shm;
+        system('mount', '-t', 'tmpfs', '-o', 'size=64m', 'shm', $shm) == 0 or plan skip_all => 'a tmpfs cannot be mounted on the simulated node';
+        $mounted = 1;
+        return;
+}
+
+sub umount_shm { return if !$mounted; $mounted = 0; return system('umount', $shm) == 0 }
+END { local $?; umount_shm() }
+
+# A boot: nothing is left of the tmpfs.
+sub boot_shm { umount_shm() or die "umount $shm"; mount_shm(); return }
+
+sub file   { my ($name) = @_; return "$shm/passthroughd-$name" }
+sub exists_as { my ($name, $size) = @_; return -f file($name) && -s _ == $size }
+sub blocks { my ($name) = @_; return (stat file($name))[12] * 512 }
+sub region { my ($name, $size, $page) = @_; return [$name, $size, $page // 0] }
+sub guest  { my (@pairs) = @_; return (cpus => 1, memory => 256 * MIB, @pairs) }
+sub mpi    { return guest('shared-memory' => [region('mpi', 4 * MIB)], @_) }
+sub shared { my ($bus, $name) = @_; return (allocation($bus, $name) // {})->{shared_memory} }
+
+sub free_memory {
+        my ($bus, $node) = @_;
+        return (grep { $_->{id} == $node } @{ describe($bus)->{nodes} })[0]{memory_free};
+}
+
+sub refused {
+        my ($bus, $error, $sentence, $what, @pairs) = @_;
+        my ($signature, $entries) = request(@pairs);
+        return is_error($bus->call('Allocate', "s$signature", 'refused', $entries), $error, $sentence, $what);
+}
+
+mount_shm();
+configure("[Daemon]\nSharedMemoryGroup=$group\n");
+my $bus   = Bus->new->listen;
+my $state = snapshot();
+my $free  = free_memory($bus, 0);
+
+# ---- one guest, then another, share
+
+my $plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 'mpi=4M');
+is_deeply([map { @$_{qw(name size numa_node members)} } @{ $plan->{shared_memory} }], ['mpi', 4 * MIB, 0, undef], 'a plan has it on the node of the guest');
+like($plan->{steps}[0], qr/^make 4 MiB of shared memory 'mpi' on node 0$/, '... and says that it is made');
+ok(!-e file('mpi'), '... and makes nothing');
+is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one guest with shared memory');
+ok(exists_as('mpi', 4 * MIB), 'it is there');
+is(blocks('mpi'), 4 * MIB, '... all of it');
+my @stat = stat file('mpi');
+is(sprintf('%o %u %u', @stat[2, 4, 5]), sprintf('100660 %u %u', $>, (getgrnam $group)[2]), '... for the group to open, and nobody else');
+is(free_memory($bus, 0), $free - 260 * MIB, 'the node has less memory, for the guest and what it shares');
+is((allocate($bus, 'vm2', mpi()))[0], 'done', 'another of the same owner');
+is(free_memory($bus, 0), $free - 516 * MIB, 'what they share counts once');
+is_deeply([map { $_->{members} } map { @{ shared($bus, $_) } } qw(vm1 vm2)], [([qw(vm1 vm2)]) x 2], 'who shares it is told of both');
+is_deeply(shared($bus, 'vm1'), [{ name => 'mpi', size => 4 * MIB, page_size => undef, numa_node => 0, path => '/dev/shm/passthroughd-mpi', members => [qw(vm1 vm2)] }], '... with all about it');
+is_deeply($bus->properties('/org/passthroughd1/allocation/vm2', 'org.passthroughd1.Allocation')->{SharedMemory}, [['mpi', 4 * MIB, 0, [qw(vm1 vm2)]]], '... as a property');
+like((ctl('show', 'vm1'))[1], qr/^Shared memory: +mpi: 4 MiB on node 0, shared by vm1 vm2$/m, '... and shown');
+my $xml = document('vm1', 'the document');
+like($xml, qr{<shmem name="passthroughd-mpi" role="peer">\s*<model type="ivshmem-plain"/>\s*<size unit="MiB">4</size>}, 'the document has it');
+like($xml, qr{<passthroughd:shared-memory name="mpi" size="4194304" node="0">\s*<passthroughd:member name="vm1"/>\s*<passthroughd:member name="vm2"/>}, '... and who shares it');
+
+# ---- nobody else
+
+refused($bus, 'SharedMemoryTaken', qr/^The shared memory 'mpi' belongs to uid \d+, not to uid 1000: only guests of one owner share\./, 'another owner is refused', mpi(owner => SOMEBODY));
+is((ctl('allocate', 'refused', '--owner', SOMEBODY, '--cpus', 1, '--memory', '256M', '--shared-memory', 'mpi=4M'))[0], 1, '... on the command line too');
+refused($bus, 'SharedMemoryTaken', qr/^The shared memory 'mpi' is there already, with 4 MiB, not 8 MiB\./, 'another size', guest('shared-memory' => [region('mpi', 8 * MIB)]));
+refused($bus, 'SharedMemoryTaken', qr/^The shared memory 'mpi' is there already, with 4 MiB, not 4 MiB in pages of 2 MiB\./, 'other pages', guest('shared-memory' => [region('mpi', 4 * MIB, 2 * MIB)]));
+refused($bus, 'InvalidRequest', qr/cannot have 3 MiB: the size must be a power of two/, 'a size that is no power of two', guest('shared-memory' => [region('x', 3 * MIB)]));
+refused($bus, 'InvalidRequest', qr/cannot have 512 KiB, but 1 MiB to 64 GiB\./, 'too small a size', guest('shared-memory' => [region('x', MIB / 2)]));
+refused($bus, 'InvalidRequest', qr/cannot have 128 GiB, but/, 'too large a size', guest('shared-memory' => [region('x', 2**37)]));
+refused($bus, 'InvalidRequest', qr/^'\Q$_->[1]\E' cannot be the name of shared memory/, "the name '$_->[1]'", guest('shared-memory' => [region($_->[0], MIB)]))
+        for map { [$_, $_] } '../mpi', 'a/b', '.', '..', '', '-x', 'a b';
+refused($bus, 'InvalidRequest', qr/cannot be the name of shared memory/, 'a name that is too long', guest('shared-memory' => [region('a' x 64, MIB)]));
+refused($bus, 'InvalidRequest', qr/'x' is there twice/, 'a name twice', guest('shared-memory' => [(region('x', MIB)) x 2]));
+refused($bus, 'InvalidRequest', qr/at most 4 pieces/, 'too many', guest('shared-memory' => [map { region("x$_", MIB) } 1 .. 5]));
+refused($bus, 'InvalidRequest', qr/cannot have pages of 3 MiB/, 'pages of no size', guest('shared-memory' => [region('x', 4 * MIB, 3 * MIB)]));
+refused($bus, 'InvalidRequest', qr/^The owner 4294967295 is nobody/, 'no owner', mpi(owner => 2**32 - 1));
+refused($bus, 'Insufficient', qr/^No NUMA node .* has room for the shared memory beside it: 'big' of 64 GiB\./, 'more than the node has', guest('shared-memory' => [region('big', 2**36)]));
+is((ctl('plan', '--cpus', 1, '--memory', '1G', '--shared-memory', $_))[0], 2, "the argument '$_' is none") for 'mpi', 'mpi=', '=4M', 'mpi=4M:', 'mpi=4M,';
+is(free_memory($bus, 0), $free - 516 * MIB, 'nothing is held for those that were refused');
+
+# A file that nobody knows of is left alone, whatever it is.
+for my $what (['a file', sub { spew($_[0], 'mine') }], ['a link', sub { symlink '/etc/passwd', $_[0] }], ['a FIFO', sub { system('mkfifo', $_[0]) == 0 }],
+        ['a directory', sub { mkdir $_[0] }], ["another user's file of that size", sub { spew($_[0], "\0" x MIB); chown 1000, -1, $_[0] }])
+{
+        my $there = file('other');
+        $what->[1]->($there);
+        my @before = lstat $there;
+        refused($bus, 'SharedMemoryTaken', qr{^The shared memory 'other' cannot be made: /dev/shm/passthroughd-other is there already, and no allocation has it\.}, "$what->[0] is in the way", guest('shared-memory' => [region('other', MIB)]));
+        is_deeply([(lstat $there)[0 .. 7]], [@before[0 .. 7]], '... and stays as it was');
+        -d $there ? rmdir $there : unlink $there;
+}
+
+# ---- released: by one, and by the last
+
+sysopen my $mapped, file('mpi'), O_RDWR or die file('mpi') . ": $!";
+syswrite $mapped, 'a secret' or die $!;
+is((release($bus, 'vm1'))[0], 'done', 'one is released');
+ok(exists_as('mpi', 4 * MIB), 'the other still has it');
+sysseek $mapped, 0, 0;
+sysread $mapped, my $text, 8;
+is($text, 'a secret', '... and what is in it');
+is_deeply(shared($bus, 'vm2')->[0]{members}, ['vm2'], '... alone');
+is((allocate($bus, 'vm3', mpi()))[0], 'done', 'a third joins');
+sysseek $mapped, 0, 0;
+sysread $mapped, $text, 8;
+is($text, 'a secret', '... and finds what is in it');
+is((release($bus, $_))[0], 'done', "$_ is released") for qw(vm2 vm3);
+ok(!-e file('mpi'), 'with the last it is gone');
+sysseek $mapped, 0, 0;
+sysread $mapped, $text, 4 * MIB;
+is($text, "\0" x (4 * MIB), '... and wiped for who still has it');
+close $mapped;
+is(free_memory($bus, 0), $free, 'the memory is free again');
+same_state($state, 'nothing is on disk');
+is((allocate($bus, 'vm1', mpi(owner => SOMEBODY)))[0], 'done', 'now another owner may have that name');
+is(allocation($bus, 'vm1')->{owner}, SOMEBODY, '... whose it is');
+refused($bus, 'SharedMemoryTaken', qr/belongs to uid 1000/, '... and root may not', mpi());
+is((release($bus, 'vm1'))[0], 'done', 'released');
+
+# All at once: they wait for each other.
+my @names = map { "gang$_" } 1 .. 4;
+my @jobs  = map { my ($signature, $entries) = request(mpi()); $bus->call('Allocate', "s$signature", $_, $entries)->{body}[1] } @names;
+is_deeply([map { $bus->result($_) } @jobs], [('done') x @names], 'four that begin at once');
+@jobs = map { $bus->call('Release', 'st', $_, allocation($bus, $_)->{generation})->{body}[0] } @names;
+is_deeply([map { $bus->result($_) } @jobs], [('done') x @names], '... and end at once');
+ok(!-e file('mpi'), '... leave nothing');
+
+# ---- it cannot be made
+
+my ($result) = allocate($bus, 'vm1', guest('shared-memory' => [region('mpi', 4 * MIB), region('large', 128 * MIB)]));
+is($result, 'failed', 'more than fits into /dev/shm');
+like(log_since(0), qr{make 128 MiB of shared memory 'large' on node 0: /dev/shm, or that kind of hugepages, is full\.}, '... it says why');
+ok(!-e file($_), "... and of '$_' nothing is left") for qw(mpi large);
+same_state($state, '... nor a promise');
+configure("[Daemon]\nSharedMemoryGroup=no-such\n");
+$bus = Bus->new->listen;
+is((allocate($bus, 'vm1', mpi()))[0], 'failed', 'no such group');
+like(log_since(0), qr/no such group as SharedMemoryGroup= says/, '... it says why');
+ok(!-e file('mpi'), '... and nothing is left');
+configure("[Daemon]\nSharedMemoryGroup=$group\nSharedMemoryServer=/run/ivshmem/%n.sock\n[Pool gpu]\nMatch=vendor=10de\n");
+$bus = Bus->new->listen;
+
+# A step after it fails: it is undone, but not what another has.
+is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one has it');
+fault('reset', 'fail 2 EIO');
+is((allocate($bus, 'vm2', mpi(gpu => 1)))[0], 'failed', 'another fails at its device');
+ok(exists_as('mpi', 4 * MIB), '... and takes nothing from the one');
+fault('reset', 'fail 2 EIO');
+is((allocate($bus, 'vm2', guest(gpu => 1, 'shared-memory' => [region('own', MIB)])))[0], 'failed', 'another fails at its device');
+ok(!-e file('own'), '... and nothing is left of its own');
+fault('reset');
+$xml = document('vm1', 'with a server');
+like($xml, qr{<shmem name="passthroughd-mpi" role="peer">\s*<model type="ivshmem-doorbell"/>\s*<server path="/run/ivshmem/mpi.sock"/>\s*<msi ioeventfd="on"/>\s*</shmem>}, 'its path is in the document');
+
+# ---- a restart, a crash, a boot
+
+my $inode = (stat file('mpi'))[1];
+restart('KILL');
+$bus = Bus->new->listen;
+is((stat file('mpi'))[1], $inode, 'a crash changes nothing');
+is_deeply(shared($bus, 'vm1')->[0]{members}, ['vm1'], '... who has it is known');
+daemon('stop');
+boot_shm();
+daemon('start');
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'vm1'), 'ready', 'after a boot');
+ok(exists_as('mpi', 4 * MIB), '... it is there again');
+is(blocks('mpi'), 4 * MIB, '... all of it');
+daemon('stop');
+boot_shm();
+spew(file('mpi'), "\0" x MIB);
+chown 1000, -1, file('mpi');
+daemon('start');
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'vm1'), 'failed', "where somebody else's file is in the way after a boot, it is out of order");
+like(allocation($bus, 'vm1')->{reason}, qr{there is a file of that name in /dev/shm that is not its own}, '... with the reason');
+is((release($bus, 'vm1'))[0], 'done', '... and can be released');
+ok(-e file('mpi'), "... that file is still there");
+unlink file('mpi');
+
+# What a crash left half made is made whole; what it left half removed is removed.
+is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one more');
+daemon('stop');
+my $json = JSON::PP->new->canonical;
+my $ledger = $json->decode(slurp(ledger_file('vm1')));
+$ledger->{state} = 'preparing';
+spew(ledger_file('vm1'), $json->encode($ledger));
+truncate file('mpi'), 0;
+truncate file('mpi'), 4 * MIB;
+chmod 0600, file('mpi');
+daemon('start');
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'vm1'), 'ready', 'a crash while it is made');
+is(sprintf('%o %u', (stat file('mpi'))[2], blocks('mpi')), sprintf('100660 %u', 4 * MIB), '... it is whole');
+daemon('stop');
+$ledger->{state} = 'releasing';
+spew(ledger_file('vm1'), $json->encode($ledger));
+daemon('start');
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'vm1'), 'gone', 'a crash while it is released');
+ok(!-e file('mpi'), '... it is gone');
+
+# A guest without devices is known by its id.
+is((allocate($bus, 'vm1', mpi()))[0], 'done', 'a guest without devices');
+my $id = allocation($bus, 'vm1')->{id};
+fault('set proc/4242/comm qemu-system-x86', "set run/libvirt/qemu/vm1.xml <domstatus state='running' reason='booted' pid='4242'><domain type='kvm' id='1'><name>vm1</name><uuid>$id</uuid><devices/></domain></domstatus>", 'set run/libvirt/qemu/vm1.pid 4242');
+is_error($bus->call('Release', 'st', 'vm1', allocation($bus, 'vm1')->{generation}), 'Unavailable', qr/^The domain 'vm1' runs with 'vm1'/, 'its memory is not taken while it runs');
+fault('remove proc/4242', 'remove run/libvirt/qemu/vm1.xml');
+is((release($bus, 'vm1'))[0], 'done', 'released when it has ended');
+is_deeply([glob "$shm/*"], [], 'nothing is left');
+
+# A ledger whose files say different things of one region promises nothing.
+is((allocate($bus, $_, mpi()))[0], 'done', "once more: $_") for qw(vm1 vm2);
+daemon('stop');
+$ledger = $json->decode(slurp(ledger_file('vm2')));
+$ledger->{owner} = SOMEBODY;
+spew(ledger_file('vm2'), $json->encode($ledger));
+daemon('start');
+$bus = Bus->new->listen;
+like(describe($bus)->{read_only}, qr{allocations/vm2\.json cannot be used: The shared memory 'mpi' belongs to uid \d+, not to uid 1000}, 'two owners in the ledger: nothing is changed any more');
+ok(exists_as('mpi', 4 * MIB), '... nor what they have');
+
+done_testing();
