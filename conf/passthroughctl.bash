@@ -33,7 +33,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --topology | --pool | --generation | --template | --node | --config | --lines | --svg) ((i++)) ;;
+        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --topology | --shared-memory | --owner | --pool | --generation | --template | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -47,7 +47,7 @@ _passthroughctl() {
     --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
-    --cpus | --memory | --page-size | --cells | --generation | --lines) return ;;
+    --cpus | --memory | --page-size | --cells | --shared-memory | --owner | --generation | --lines) return ;;
     *)
         case $verb,$cur in
         *,-*) words=$(_passthroughctl_options "$verb") ;;

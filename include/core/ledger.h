@@ -106,6 +106,8 @@ Allocation *ledger_find(const Ledger *l, const char *name);
 const Allocation *ledger_holder(const Ledger *l, PciAddress address);
 /* NULL when no allocation has it. */
 const SharedRegion *ledger_find_region(const Ledger *l, const char *name);
+/* VERDICT_SHARED_MEMORY_TAKEN when it is there and somebody else's. */
+Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t owner, Refusal *ret);
 /* VERDICT_SHARED_MEMORY_TAKEN when it is there with another size or other pages than r. */
 Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret);
 /* Number of VFs of this PF that are in allocations. */

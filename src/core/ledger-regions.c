@@ -138,16 +138,22 @@ Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret)
                       r->page_size > 0 ? FORMAT_SIZE(r->page_size) : "");
 }
 
-static Verdict check_region(const Ledger *l, const Allocation *a, const Region *r, Refusal *ret) {
+Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t owner, Refusal *ret) {
         const SharedRegion *s = ledger_find_region(l, r->name);
 
-        if (!s)
+        if (!s || s->owner == owner)
                 return VERDICT_NONE;
-        if (s->owner != a->owner)
-                return refuse(
-                        ret, VERDICT_SHARED_MEMORY_TAKEN, NULL, "Take another name.",
-                        "The shared memory '%s' belongs to uid %u, not to uid %u: only guests of one owner share.",
-                        r->name, s->owner, a->owner);
+        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL, "Take another name.",
+                      "The shared memory '%s' belongs to uid %u, not to uid %u: only guests of one owner share.",
+                      r->name, s->owner, owner);
+}
+
+static Verdict check_region(const Ledger *l, const Allocation *a, const Region *r, Refusal *ret) {
+        const SharedRegion *s = ledger_find_region(l, r->name);
+        Verdict v = ledger_check_region_owner(l, r, a->owner, ret);
+
+        if (!s || v != VERDICT_NONE)
+                return v;
         if (s->region.node != r->node)
                 return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL, NULL,
                               "The shared memory '%s' is on NUMA node %d, not %d.", r->name, s->region.node, r->node);

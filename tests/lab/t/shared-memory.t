@@ -1,0 +1,102 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Two guests of one owner exchange data through memory that they share, of ordinary pages and of hugepages; a third of another owner is
+# refused. The memory is on the node it was promised on, and nothing is left of it when both are gone.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Guest;
+use Lab;
+
+use constant { FILE => '/dev/shm/passthroughd-', HUGE => '/dev/hugepages/passthroughd-' };
+use constant { TENANT => 5000, OTHER => 5001 };
+
+my @guests = qw(rank0 rank1);
+
+sub request { my ($name, $owner) = @_; return ('allocate', $name, '--owner', $owner, qw(--cpus 1 --memory 256M --page-size 2M --shared-memory), 'mpi=4M,halo=4M:2M') }
+
+# A line typed on the console of a guest is answered there.
+sub says {
+        my ($name, $line, $answer) = @_;
+        my $console = guest_hears($name, $line);
+        return ok(guest_says($name, $answer), "$name: $line: $answer");
+}
+
+# Which nodes the pages of a file are on that QEMU has mapped.
+sub nodes_of {
+        my ($name, $file) = @_;
+        my ($pid) = split / /, qemu($name);
+        my %pages;
+        for my $line (grep { m{ file=\Q$file\E } } split /\n/, output('cat', "/proc/$pid/numa_maps")) {
+                while ($line =~ /\bN(\d+)=(\d+)/g) { $pages{$1} += $2 }
+        }
+        return \%pages;
+}
+
+sub free_pages { my ($node) = @_; return fact("/sys/devices/system/node/node$node/hugepages/hugepages-2048kB/free_hugepages") }
+
+ok(settled(), 'the node is settled');
+my ($status, $out, $err);
+for my $name (@guests) {
+        ($status, $out, $err) = ctl(request($name, TENANT));
+        is($status, 0, "allocate $name") or die $err;
+}
+my $shared = ctl_json('show', 'rank1')->{shared_memory};
+is_deeply([map { $_->{members} } @$shared], [[@guests], [@guests]], 'both share both');
+my $node = $shared->[0]{numa_node};
+is($shared->[1]{numa_node}, $node, '... which are on one node');
+($status, $out, $err) = ctl(request('rank2', OTHER));
+is($status, 1, 'a third of another owner is refused');
+like($err, qr/^passthroughctl: The shared memory 'mpi' belongs to uid 5000, not to uid 5001/, '... and told why');
+
+# ---- as the kernel has it
+
+my ($kvm) = (getgrnam 'kvm')[2];
+for my $file (FILE . 'mpi', HUGE . 'halo') {
+        my @stat = stat $file;
+        is(sprintf('%o %d %d %d', @stat[2, 4, 5, 7]), sprintf('100660 0 %d %d', $kvm, 4 * 2**20), "$file is for QEMU's group");
+        is($stat[12] * 512, 4 * 2**20, '... and there as a whole');
+}
+is(readlink FILE . 'halo', HUGE . 'halo', 'the one of hugepages is found by its name as well');
+
+# ---- the guests
+
+for my $name (@guests) {
+        ($status, $err) = start_guest($name, domain($name, 0));
+        is($status, 0, "virsh start $name") or diag($err);
+}
+guest_functions($_) for @guests;
+says('rank0', 'put 1 0x12345678', 'put 1 0x12345678');
+says('rank1', 'get 1',            'get 1: 0x12345678');
+says('rank1', 'put 2 0x0badcafe', 'put 2 0x0badcafe');
+says('rank0', 'get 2',            'get 2: 0x0BADCAFE');
+for my $name (@guests) {
+        is_deeply([keys %{ nodes_of($name, $_) }], [$node], "what $name has touched of $_ is on node $node") for FILE . 'mpi', HUGE . 'halo';
+}
+($status, $out, $err) = ctl('release', 'rank0');
+is($status, 1, 'a guest that runs keeps its memory');
+like($err, qr/^passthroughctl: The domain 'rank0' runs with 'rank0'/, '... and is named');
+is((command(qw(systemctl restart passthroughd)))[0], 0, 'the daemon is restarted');
+says('rank0', 'put 1 0x00000042', 'put 1 0x00000042');
+says('rank1', 'get 1',            'get 1: 0x00000042');
+
+# ---- the end of both
+
+end_guest('rank0');
+ok(wait_until(sub { ctl_json('show', 'rank0')->{state} eq 'ready' }), 'one is gone');
+is((ctl('release', 'rank0'))[0], 0, '... and released');
+says('rank1', 'put 1 0x00000043', 'put 1 0x00000043');
+ok(-e FILE . $_, "the other still has '$_'") for qw(mpi halo);
+end_guest('rank1');
+ok(wait_until(sub { ctl_json('show', 'rank1')->{state} eq 'ready' }), 'the other is gone');
+my $free = free_pages($node);
+is((ctl('release', 'rank1'))[0], 0, '... and released');
+ok(!-l $_ && !-e $_, "$_ is gone") for FILE . 'mpi', FILE . 'halo', HUGE . 'halo';
+is(free_pages($node), $free + 2, 'and the node has its hugepages again');
+
+done_testing();
