@@ -123,12 +123,13 @@ static int append_entry(sd_bus_message *m, Input *in) {
         static const struct {
                 const char *key, *type;
         } keys[] = {
-                { REQUEST_KEY_DEVICES, "a(su)" }, { REQUEST_KEY_CPUS, "u" },  { REQUEST_KEY_MEMORY, "t" },
-                { REQUEST_KEY_PAGE_SIZE, "t" },   { REQUEST_KEY_CELLS, "u" }, { REQUEST_KEY_NUMA, "s" },
-                { REQUEST_KEY_PROXIMITY, "s" },   { "devices ", "a(su)" },    { REQUEST_KEY_VFS, "a{ss}" },
+                { REQUEST_KEY_DEVICES, "a(su)" },        { REQUEST_KEY_CPUS, "u" },  { REQUEST_KEY_MEMORY, "t" },
+                { REQUEST_KEY_PAGE_SIZE, "t" },          { REQUEST_KEY_CELLS, "u" }, { REQUEST_KEY_NUMA, "s" },
+                { REQUEST_KEY_PROXIMITY, "s" },          { "devices ", "a(su)" },    { REQUEST_KEY_VFS, "a{ss}" },
+                { REQUEST_KEY_SHARED_MEMORY, "a(stt)" },
         };
-        /* From 0xb0 to 0xbf it is a key that came later, so that the others are still where the corpus has them. */
-        unsigned byte = take_byte(in), key = byte / 0x10 == 0xb ? 8 : byte % 8;
+        /* From 0xa0 to 0xbf they are keys that came later, so that the others are still where the corpus has them. */
+        unsigned byte = take_byte(in), key = byte / 0x10 == 0xb ? 8 : byte / 0x10 == 0xa ? 9 : byte % 8;
         const char *type = byte < 0xc0 ? keys[key].type : types[take_byte(in) % ELEMENTSOF(types)];
         char buf[TEXT_MAX];
         int r = sd_bus_message_open_container(m, 'e', "sv");
@@ -186,6 +187,13 @@ static void check_attributes(const Allocation *a) {
         }
 }
 
+static bool is_on_its_nodes(const Allocation *a, const Region *r) {
+        for (size_t i = 0; i < a->n_cells; i++)
+                if (a->cells[i].node == r->node)
+                        return true;
+        return false;
+}
+
 static void check_plan(const TestNode *t, const Request *r, const Allocation *a) {
         unsigned wanted = 0, given = 0;
 
@@ -198,6 +206,9 @@ static void check_plan(const TestNode *t, const Request *r, const Allocation *a)
         assert_int_equal(allocation_memory(a), r->memory);
         assert_true(r->cells == 0 || a->n_cells == r->cells);
         check_attributes(a);
+        assert_int_equal(a->n_regions, r->n_regions);
+        for (size_t i = 0; i < a->n_regions; i++)
+                assert_true(is_on_its_nodes(a, &a->regions[i]));
         for (size_t i = 0; i < a->n_pins; i++)
                 assert_true(cpuset_has(&a->cpus, a->pins[i].cpu) && inventory_find_cpu(t->inventory, a->pins[i].cpu));
 }

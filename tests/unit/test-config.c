@@ -52,6 +52,8 @@ static void test_defaults(void **state _unused_) {
         assert_true(c->reserve_memory == UINT64_C(1) << 30);
         assert_int_equal(c->spare_ports, 1);
         assert_int_equal(c->after_release, AFTER_RELEASE_RESTORE);
+        assert_string_equal(c->shared_memory_group, "kvm");
+        assert_null(c->shared_memory_server);
         assert_int_equal(c->n_pools + c->n_excludes + c->n_problems, 0);
 }
 
@@ -63,6 +65,8 @@ static void test_full(void **state _unused_) {
                                            "ReserveMemory=2G\n"
                                            "SparePorts=8\n"
                                            "AfterRelease=keep\n"
+                                           "SharedMemoryGroup=qemu\n"
+                                           "SharedMemoryServer=/run/ivshmem/%n.sock\n"
                                            "\n# comment\n; comment \xff\n"
                                            "[Pool gpu]\n"
                                            "Match=vendor=10de\tclass=03\n"
@@ -83,13 +87,15 @@ static void test_full(void **state _unused_) {
         assert_true(c->reserve_memory == UINT64_C(2) << 30);
         assert_int_equal(c->spare_ports, 8);
         assert_int_equal(c->after_release, AFTER_RELEASE_KEEP);
+        assert_string_equal(c->shared_memory_group, "qemu");
+        assert_string_equal(c->shared_memory_server, "/run/ivshmem/%n.sock");
 
         assert_int_equal(c->n_pools, 2);
         const Pool *gpu = config_find_pool(c, "gpu"), *vf = config_find_pool(c, "ib-vf");
         assert_ptr_equal(gpu, &c->pools[0]);
-        assert_int_equal(gpu->place.line, 11);
+        assert_int_equal(gpu->place.line, 13);
         assert_int_equal(gpu->n_matches, 2);
-        assert_int_equal(gpu->matches[1].place.line, 13);
+        assert_int_equal(gpu->matches[1].place.line, 15);
         assert_int_equal(gpu->matches[1].device, 0x740f);
         assert_int_equal(gpu->bind, POOL_BIND_ALLOCATE);
         assert_int_equal(gpu->virtual_functions, 0);
@@ -122,6 +128,13 @@ static void test_problems(void **state _unused_) {
                 { "ReserveMemory=1.5G", "a size" },
                 { "SparePorts=9", "a number from 0 to 8" },
                 { "AfterRelease=forget", "restore or keep" },
+                { "SharedMemoryGroup=a b", "name of a group" },
+                { "SharedMemoryServer=run/%n", "an absolute path with %n in it" },
+                { "SharedMemoryServer=/run/one.sock", "with %n in it" },
+                { "SharedMemoryServer=/run/%n/%n", "with %n in it" },
+                { "SharedMemoryServer=/run/%s%n", "with %n in it" },
+                { "SharedMemoryServer=/run/../%n", "with %n in it" },
+                { "SharedMemoryServer=/run/%n.a-path-that-is-longer-than-that-of-a-socket", "with %n in it" },
                 { "VfioDriver=\x01", "control characters" },
                 { "VfioDriver=\xff", "UTF-8" },
                 { "VfioDriver=" X50 X50 X50 X50, "has 211 bytes; the limit is 198" },

@@ -2,6 +2,7 @@
 
 /* Domain documents without a template. */
 
+#include "core/ledger.h"
 #include "domxml-fixture.h"
 
 static void test_one_node(void **state) {
@@ -304,6 +305,50 @@ static Case many_cpus(const char *name, const char *cpus) {
         return c;
 }
 
+static Case sharing(const char *name) {
+        Case c = one_node(name);
+        Allocation *a = c.a;
+
+        a->regions[0] = (Region){ .name = "mpi-node1", .size = 256ULL << 20, .node = 1 };
+        a->regions[1] = (Region){ .name = "halo", .size = 32 * GIB, .page_size = 2ULL << 20, .node = 1 };
+        a->n_regions = 2;
+        return c;
+}
+
+/* Their BARs are in the guest's window like any other. */
+static void test_shared_memory(void **state) {
+        _cleanup_case_ Case c = sharing("vm30");
+        _cleanup_(cleanup_allocation_free) Allocation *other = allocation_new("vm29");
+        const Allocation *members[] = { other, c.a };
+        SharedRegion shared = { .region = c.a->regions[0], .members = members, .n_members = 2 };
+
+        c.a->shared[0] = &shared;
+        assert_golden(&c, NULL, "domxml-shared-memory.xml");
+}
+
+static void test_shared_memory_with_a_server(void **state) {
+        _cleanup_case_ Case c = sharing("vm31");
+
+        assert_int_equal(string_copy(&c.config->shared_memory_server, "/run/ivshmem/%n.sock"), 0);
+        assert_golden(&c, NULL, "domxml-shared-memory-server.xml");
+}
+
+static void test_shared_memory_is_not_the_templates(void **state) {
+        _cleanup_case_ Case c = sharing("vm32");
+        _cleanup_free_ char *text = NULL;
+
+        assert_refused(&c, "<domain type='kvm'><devices><shmem name='passthroughd-other'/></devices></domain>",
+                       VERDICT_INVALID_TEMPLATE, "shared memory of allocations");
+        assert_refused(&c,
+                       "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:commandline><q:arg "
+                       "value='memory-backend-file,mem-path=/dev/shm/passthroughd-other'/></q:commandline></domain>",
+                       VERDICT_INVALID_TEMPLATE, "on QEMU's command line");
+        text = make(&c, "<domain type='kvm'><devices><shmem name='looking-glass'><model type='ivshmem-plain'/><size "
+                        "unit='M'>32</size></shmem></devices></domain>");
+        assert_has(text, "looking-glass");
+        assert_has(text, "passthroughd-halo");
+}
+
 /* From 256 vCPUs on, libvirt wants their interrupts remapped. */
 static void test_many_vcpus(void **state) {
         _cleanup_case_ Case few = many_cpus("vm28", "1-255"), many = many_cpus("vm29", "0-255");
@@ -362,6 +407,9 @@ int main(void) {
                 cmocka_unit_test(test_allocation_refused),
                 cmocka_unit_test(test_many_vcpus),
                 cmocka_unit_test(test_guest_addresses),
+                cmocka_unit_test(test_shared_memory),
+                cmocka_unit_test(test_shared_memory_with_a_server),
+                cmocka_unit_test(test_shared_memory_is_not_the_templates),
         };
 
         return cmocka_run_group_tests_name("domxml", tests, NULL, teardown);

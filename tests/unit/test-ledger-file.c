@@ -80,6 +80,9 @@ static Allocation *make_full(void) {
         a->page_size = GIB;
         a->topology = GUEST_TOPOLOGY_MIRROR;
         a->spare_ports = CONFIG_SPARE_MAX;
+        a->regions[0] = (Region){ .name = "mpi", .size = REGION_SIZE_MAX, .node = 63 };
+        a->regions[1] = (Region){ .name = "halo.2", .size = GIB, .page_size = GIB };
+        a->n_regions = 2;
         return a;
 }
 
@@ -156,6 +159,9 @@ static void assert_same(const Allocation *a, const Allocation *b) {
                 assert_int_equal(a->cells[i].memory, b->cells[i].memory);
                 assert_true(cpuset_equal(&a->cells[i].vcpus, &b->cells[i].vcpus));
         }
+        assert_int_equal(a->n_regions, b->n_regions);
+        for (size_t i = 0; i < a->n_regions; i++)
+                assert_memory_equal(&a->regions[i], &b->regions[i], sizeof(Region));
 }
 
 static void test_round_trip(void **state) {

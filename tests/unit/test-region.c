@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Memory that guests share: what may be asked for, whose it is, where it is put, and that it is counted once. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/json.h"
+#include "nodefixture.h"
+
+#define MIB (1ULL << 20)
+
+/* Two nodes of 4 CPUs and 8 GiB; 1 GiB of 2 MiB pages on the second. */
+static TestNode *make_node(void) {
+        TestNode *t = node_new();
+
+        (void) node_numa(t, 0, 0, 4, 1, 8 * GIB);
+        node_hugepages(node_numa(t, 1, 4, 4, 1, 9 * GIB), 2 * MIB, 512, 512);
+        node_ready(t, "ReserveMemory=0\n");
+        return t;
+}
+
+static void ask(Request *r, unsigned cpus, uint64_t memory) {
+        request_init(r);
+        r->cpus = cpus;
+        r->memory = memory;
+}
+
+static void want(Request *r, const char *name, uint64_t size, uint64_t page_size) {
+        assert_int_equal(request_add_region(r, name, size, page_size, NULL), VERDICT_NONE);
+}
+
+static Verdict allocate(TestNode *t, const char *name, uint32_t owner, const Request *r, Refusal *why) {
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        const PlanContext *c = &t->context;
+        Verdict v = plan_make(c, r, &plan, why);
+
+        if (v != VERDICT_NONE)
+                return v;
+        assert_int_equal(string_copy(&plan->allocation->name, name), 0);
+        plan->allocation->owner = owner;
+        v = ledger_claim(t->ledger, t->inventory, t->config, plan->allocation, why);
+        if (v == VERDICT_NONE)
+                plan->allocation = NULL;
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        return v;
+}
+
+/* One region of that kind with a guest of one CPU and 1 GiB. */
+static Verdict share(TestNode *t, const char *name, uint32_t owner, const char *region, uint64_t size,
+                     uint64_t page_size, Refusal *why) {
+        _cleanup_request_ Request r;
+
+        ask(&r, 1, GIB);
+        want(&r, region, size, page_size);
+        return allocate(t, name, owner, &r, why);
+}
+
+static void release(TestNode *t, const char *name) {
+        allocation_free(ledger_remove(t->ledger, name));
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+}
+
+static void test_what_may_be_asked_for(void **state) {
+        static const struct {
+                uint64_t size, page_size;
+                const char *sentence; /* part of it; NULL: accepted */
+        } cases[] = {
+                { MIB, 0, NULL },
+                { 256 * MIB, 0, NULL },
+                { REGION_SIZE_MAX, GIB, NULL },
+                { 2 * MIB, 2 * MIB, NULL },
+                { 0, 0, "a power of two" },
+                { 3 * MIB, 0, "'r' cannot have 3 MiB: the size must be a power of two" },
+                { UINT64_MAX, 0, "a power of two" },
+                { MIB / 2, 0, "'r' cannot have 512 KiB, but 1 MiB to 64 GiB." },
+                { 2 * REGION_SIZE_MAX, 0, "1 MiB to 64 GiB" },
+                { MIB, 2 * MIB, "less than one page of 2 MiB" },
+                { 8 * MIB, 3 * MIB, "cannot have pages of 3 MiB" },
+                { 8 * MIB, 4096, "cannot have pages of 4 KiB" },
+                { 8 * MIB, UINT64_MAX, "cannot have pages of" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_refusal_ Refusal why = { 0 };
+                _cleanup_request_ Request r;
+
+                ask(&r, 1, GIB);
+                want(&r, "r", cases[i].size, cases[i].page_size);
+                assert_int_equal(request_check(&r, &why), cases[i].sentence ? VERDICT_INVALID_REQUEST : VERDICT_NONE);
+                if (cases[i].sentence)
+                        assert_says(&why, cases[i].sentence);
+        }
+}
+
+static void test_names(void **state) {
+        static const char *const bad[] = { "", ".", "..", "a/b", "/a", "-a", "a b", "a\n", "%n", "\xff" };
+        char longest[REGION_NAME_MAX + 2], file[REGION_FILE_MAX];
+        _cleanup_request_ Request r;
+        Region region = { 0 };
+
+        ask(&r, 1, GIB);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                assert_int_equal(request_add_region(&r, bad[i], MIB, 0, NULL), VERDICT_INVALID_REQUEST);
+        memset(longest, 'a', sizeof(longest));
+        longest[REGION_NAME_MAX + 1] = '\0';
+        assert_int_equal(region_name(&region, longest, NULL), VERDICT_INVALID_REQUEST);
+        longest[REGION_NAME_MAX] = '\0';
+        assert_int_equal(region_name(&region, longest, NULL), VERDICT_NONE);
+        assert_int_equal(strlen(region_file(&region, file)), REGION_FILE_MAX - 1);
+        for (unsigned i = 0; i < ALLOCATION_REGIONS_MAX; i++)
+                want(&r, &longest[i], MIB, 0);
+        assert_int_equal(request_add_region(&r, longest, MIB, 0, NULL), VERDICT_INVALID_REQUEST);
+        assert_int_equal(request_add_region(&r, "other", MIB, 0, NULL), VERDICT_INVALID_REQUEST);
+        assert_int_equal(request_check(&r, NULL), VERDICT_NONE);
+        r.cpus = 0;
+        r.memory = 0;
+        assert_int_equal(request_add_pool(&r, "gpu", 1), 0);
+        assert_int_equal(request_check(&r, NULL), VERDICT_INVALID_REQUEST);
+}
+
+static void test_one_owner(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_refusal_ Refusal why = { 0 };
+        const SharedRegion *s;
+
+        assert_int_equal(share(t, "b", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(share(t, "c", 6, "mpi", 256 * MIB, 0, &why), VERDICT_SHARED_MEMORY_TAKEN);
+        assert_says(&why, "belongs to uid 5, not to uid 6");
+        assert_int_equal(share(t, "c", 5, "mpi", 512 * MIB, 0, NULL), VERDICT_SHARED_MEMORY_TAKEN);
+        assert_int_equal(share(t, "c", 5, "mpi", 256 * MIB, 2 * MIB, NULL), VERDICT_SHARED_MEMORY_TAKEN);
+        assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        s = ledger_find_region(t->ledger, "mpi");
+        assert_int_equal(s->n_members, 2);
+        assert_string_equal(s->members[0]->name, "a");
+        assert_string_equal(s->members[1]->name, "b");
+        assert_ptr_equal(ledger_find(t->ledger, "a")->shared[0], s);
+        assert_int_equal(ledger_memory(t->ledger, s->region.node, 0), 256 * MIB + 2 * GIB);
+        release(t, "b");
+        assert_int_equal(ledger_find_region(t->ledger, "mpi")->n_members, 1);
+        assert_int_equal(ledger_memory(t->ledger, s->region.node, 0), 256 * MIB + GIB);
+        release(t, "a");
+        assert_null(ledger_find_region(t->ledger, "mpi"));
+        assert_int_equal(ledger_memory(t->ledger, 0, 0) + ledger_memory(t->ledger, 1, 0), 0);
+        assert_int_equal(share(t, "c", 6, "mpi", 512 * MIB, 0, NULL), VERDICT_NONE);
+}
+
+static int node_of(const TestNode *t, const char *region) {
+        return ledger_find_region(t->ledger, region)->region.node;
+}
+
+/* The first node with room beside the guest's own memory, and the guest goes where that is. */
+static void test_where_there_is_room(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_refusal_ Refusal why = { 0 };
+        _cleanup_request_ Request r;
+
+        /* Leaves node 0 with 2 GiB, room for a guest of 1 GiB but not for what it shares. */
+        ask(&r, 1, 6 * GIB);
+        assert_int_equal(allocate(t, "big", 0, &r, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "big")->cells[0].node, 0);
+        assert_int_equal(share(t, "a", 0, "mpi", 2 * GIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "a")->cells[0].node, 1);
+        assert_int_equal(node_of(t, "mpi"), 1);
+        /* Who joins need not be there. */
+        assert_int_equal(share(t, "b", 0, "mpi", 2 * GIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "b")->cells[0].node, 0);
+        assert_int_equal(ledger_find(t->ledger, "b")->regions[0].node, 1);
+        /* Hugepages are on node 1 only; the guest's own memory is none of them. */
+        assert_int_equal(share(t, "c", 0, "huge", GIB, 2 * MIB, NULL), VERDICT_NONE);
+        assert_int_equal(node_of(t, "huge"), 1);
+        assert_int_equal(share(t, "d", 0, "more", 2 * MIB, 2 * MIB, &why), VERDICT_INSUFFICIENT_MEMORY);
+        assert_says(&why, "has room for the shared memory beside it: 'more' of 2 MiB.");
+}
+
+/* Two nodes, each with room for one of them: the first must not take the place of the second for want of looking. */
+static void test_all_find_their_place(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_request_ Request r;
+        const Allocation *a;
+
+        ask(&r, 2, 8 * GIB);
+        r.cells = 2;
+        want(&r, "small", 2 * GIB, 0);
+        want(&r, "large", 4 * GIB, 0);
+        want(&r, "next", 2 * GIB, 0);
+        assert_int_equal(allocate(t, "a", 0, &r, NULL), VERDICT_NONE);
+        a = ledger_find(t->ledger, "a");
+        assert_int_equal(a->regions[0].node, 0);
+        assert_int_equal(a->regions[1].node, 1);
+        assert_int_equal(a->regions[2].node, 0);
+        release(t, "a");
+        /* More than both have. */
+        r.regions[2].size = 4 * GIB;
+        assert_int_equal(allocate(t, "a", 0, &r, NULL), VERDICT_INSUFFICIENT_MEMORY);
+}
+
+static void test_limit(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+
+        for (unsigned i = 0; i < LEDGER_REGIONS_MAX; i++) {
+                _cleanup_free_ char *name = NULL;
+                Allocation *a;
+
+                assert_true(string_replace(&name, "a%u", i) >= 0);
+                a = allocation_new(name);
+                assert_non_null(a);
+                a->regions[a->n_regions++] = (Region){ .size = MIB };
+                assert_int_equal(region_name(&a->regions[0], name, NULL), VERDICT_NONE);
+                assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
+        }
+        assert_int_equal(share(t, "b", 0, "one-more", MIB, 0, NULL), VERDICT_LIMIT);
+        assert_int_equal(share(t, "b", 0, "a7", MIB, 0, NULL), VERDICT_NONE);
+}
+
+/* What the file says is read back; what contradicts itself or another file is not. */
+static void test_file(void **state) {
+        static const char *const broken[][2] = {
+                { "\"size\": 268435456", "\"size\": 268435455" },
+                { "\"name\": \"mpi\"", "\"name\": \"../mpi\"" },
+                { "268435456, \"page_size\": 0", "268435456, \"page_size\": 3" },
+                { "\"node\": 0 }", "\"node\": -1 }" },
+                { "\"node\": 0 }", "\"knot\": 0 }" },
+                { "\"shared_memory\": [", "\"shared_memory\": 1, \"x\": [" },
+        };
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_(cleanup_allocation_free) Allocation *again = NULL;
+        _cleanup_free_ char *text = NULL, *message = NULL, *flat = NULL;
+        Allocation *a;
+        size_t n = 0;
+
+        assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        a = ledger_find(t->ledger, "a");
+        memset(a->id, 'a', 36);
+        text = ledger_file_format(a);
+        assert_int_equal(ledger_file_parse(text, strlen(text), &again, &message), LEDGER_FILE_OK);
+        assert_int_equal(again->n_regions, 1);
+        assert_memory_equal(&again->regions[0], &a->regions[0], sizeof(Region));
+        again->owner = 6;
+        free(again->name);
+        again->name = strdup("b");
+        cpuset_subtract(&again->cpus, &a->cpus);
+        assert_int_equal(ledger_adopt(t->ledger, again, NULL), VERDICT_SHARED_MEMORY_TAKEN);
+
+        /* White space is its writer's. */
+        flat = strdup(text);
+        for (const char *c = text; *c; c++)
+                if (*c != '\n' && (*c != ' ' || (n > 0 && flat[n - 1] != ' ')))
+                        flat[n++] = *c;
+        flat[n] = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(broken); i++) {
+                const char *at = strstr(flat, broken[i][0]);
+                _cleanup_free_ char *bad = NULL, *why = NULL;
+                Allocation *none = NULL;
+
+                if (!at)
+                        fail_msg("%s is not in %s", broken[i][0], flat);
+                assert_true(string_replace(&bad, "%.*s%s%s", (int) (at - flat), flat, broken[i][1],
+                                           at + strlen(broken[i][0])) >= 0);
+                if (ledger_file_parse(bad, strlen(bad), &none, &why) != LEDGER_FILE_BROKEN)
+                        fail_msg("%s is taken", broken[i][1]);
+        }
+}
+
+/* First made, last removed; of the same memory one job after the other. */
+static void test_steps(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_(cleanup_step_list_free) StepList *make = NULL, *remove = NULL, *other = NULL;
+        _cleanup_free_ char *text = NULL;
+        const Allocation *a;
+
+        assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(share(t, "b", 5, "own", MIB, 0, NULL), VERDICT_NONE);
+        a = ledger_find(t->ledger, "a");
+        assert_int_equal(steps_prepare(a, t->inventory, &make), 0);
+        assert_int_equal(steps_make_regions(a, t->config, &make), 0);
+        assert_true(make->tells_found);
+        assert_int_equal(make->n, 1);
+        assert_int_equal(make->steps[0].kind, STEP_MAKE_REGION);
+        assert_string_equal(make->steps[0].to, "kvm");
+        assert_false(step_has_device(&make->steps[0]));
+        text = step_describe(&make->steps[0]);
+        assert_string_equal(text, "make 256 MiB of shared memory 'mpi' on node 0");
+        assert_int_equal(steps_release(a, t->inventory, AFTER_RELEASE_RESTORE, true, &remove), 0);
+        assert_int_equal(steps_remove_regions(a, remove), 0);
+        assert_int_equal(remove->steps[remove->n - 1].kind, STEP_REMOVE_REGION);
+        assert_true(step_lists_share_region(make, remove));
+        assert_int_equal(steps_release(ledger_find(t->ledger, "b"), t->inventory, AFTER_RELEASE_KEEP, true, &other), 0);
+        assert_int_equal(steps_remove_regions(ledger_find(t->ledger, "b"), other), 0);
+        assert_false(step_lists_share_region(make, other));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_what_may_be_asked_for),
+                cmocka_unit_test(test_names),
+                cmocka_unit_test(test_one_owner),
+                cmocka_unit_test(test_where_there_is_room),
+                cmocka_unit_test(test_all_find_their_place),
+                cmocka_unit_test(test_limit),
+                cmocka_unit_test(test_file),
+                cmocka_unit_test(test_steps),
+        };
+
+        return cmocka_run_group_tests_name("region", tests, NULL, NULL);
+}
