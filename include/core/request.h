@@ -64,7 +64,7 @@ typedef struct Request {
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         GuestTopology topology; /* invalid: mirror for more than one device, where that fits */
-        uint32_t owner;         /* for whom it is; where has_owner is not set, for the caller */
+        uint32_t owner;         /* for whom it is, where has_owner says that this is known: a plan need not know */
         bool has_owner;
         bool release_with_domain; /* it is released when the domain that ran with it is gone */
         bool repeat;              /* of a plan: how often it fits */

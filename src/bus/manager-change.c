@@ -59,9 +59,12 @@ int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *erro
         if (bus_read_request(call, &request, &refusal) == VERDICT_NONE && request.repeat)
                 (void) refuse(&refusal, VERDICT_INVALID_REQUEST, NULL, "Ask Plan.",
                               "How often a request fits is not for an allocation.");
-        if (refusal.verdict != VERDICT_NONE ||
-            s->callbacks->allocate(s->userdata, name, &request, request.has_owner ? request.owner : owner, &id,
-                                   &refusal) != VERDICT_NONE)
+        if (refusal.verdict != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        if (!request.has_owner)
+                request.owner = owner;
+        request.has_owner = true;
+        if (s->callbacks->allocate(s->userdata, name, &request, request.owner, &id, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         r = allocation_path(name, &path);
         if (r >= 0)

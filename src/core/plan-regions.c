@@ -7,8 +7,12 @@
 Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
-        for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++)
-                v = ledger_check_region_kind(c->ledger, &r->regions[i], ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++) {
+                if (r->has_owner)
+                        v = ledger_check_region_owner(c->ledger, &r->regions[i], r->owner, ret);
+                if (v == VERDICT_NONE)
+                        v = ledger_check_region_kind(c->ledger, &r->regions[i], ret);
+        }
         return v;
 }
 

@@ -256,7 +256,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                 v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
                            "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
         if (v == VERDICT_NONE)
-                v = manager_check_regions(m, request, owner, ret);
+                v = manager_check_regions(m, request, ret);
         if (v == VERDICT_NONE)
                 v = plan_unused(m, request, &plan, ret);
         if (v != VERDICT_NONE)

@@ -4,14 +4,11 @@
 #include "daemon/manager.h"
 #include "host/region.h"
 
-Verdict manager_check_regions(const Manager *m, const Request *request, uint32_t owner, Refusal *ret) {
+Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret) {
         for (size_t i = 0; i < request->n_regions; i++) {
                 const Region *r = &request->regions[i];
-                Verdict v = ledger_check_region_owner(m->node.ledger, r, owner, ret);
                 char file[REGION_FILE_MAX];
 
-                if (v != VERDICT_NONE)
-                        return v;
                 if (ledger_find_region(m->node.ledger, r->name) || region_look(m->fs, r) == 0)
                         continue;
                 return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,

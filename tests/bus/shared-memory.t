@@ -103,6 +103,9 @@ refused($bus, 'Insufficient', qr/^No NUMA node .* has room for the shared memory
 is((ctl('plan', '--cpus', 1, '--memory', '1G', '--shared-memory', $_))[0], 2, "the argument '$_' is none") for 'mpi', 'mpi=', '=4M', 'mpi=4M:', 'mpi=4M,';
 is(free_memory($bus, 0), $free - 516 * MIB, 'nothing is held for those that were refused');
 
+is((ctl('plan', '--owner', SOMEBODY, '--cpus', 1, '--memory', '256M', '--shared-memory', 'mpi=4M'))[0], 1, 'a plan for another owner says so too');
+is((ctl('plan', '--owner', 0, '--cpus', 1, '--memory', '256M', '--shared-memory', 'mpi=4M'))[0], 0, '... and one for the same does not');
+
 # A file that nobody knows of is left alone, whatever it is.
 for my $what (['a file', sub { spew($_[0], 'mine') }], ['a link', sub { symlink '/etc/passwd', $_[0] }], ['a FIFO', sub { system('mkfifo', $_[0]) == 0 }],
         ['a directory', sub { mkdir $_[0] }], ["another user's file of that size", sub { spew($_[0], "\0" x MIB); chown 1000, -1, $_[0] }])
