@@ -44,7 +44,6 @@ typedef struct Step {
         unsigned vf;
         PciAddress target;
         Region region; /* of STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
-        bool left_out; /* not done after all, as turned out when the job began */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -70,6 +69,7 @@ StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
+void step_list_remove(StepList *l, size_t i);
 /* Copies of the steps first to end - 1 of from. */
 int step_list_append(StepList *l, const StepList *from, size_t first, size_t end);
 

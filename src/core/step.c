@@ -32,6 +32,12 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
         return 0;
 }
 
+void step_list_remove(StepList *l, size_t i) {
+        free(l->steps[i].from);
+        free(l->steps[i].to);
+        memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
+}
+
 int step_list_append(StepList *l, const StepList *from, size_t first, size_t end) {
         int r = 0;
 

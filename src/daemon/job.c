@@ -95,7 +95,8 @@ void job_set_lock(Job *job, int fd) {
 }
 
 void job_leave_out(Job *job, size_t step) {
-        job->steps->steps[step].left_out = true;
+        step_list_remove(job->steps, step);
+        job->current = job->steps->n;
 }
 
 uint32_t job_id(const Job *job) {

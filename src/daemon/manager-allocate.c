@@ -323,17 +323,9 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
 
 /* One that was condemned before a restart stays where it is, as it does within one run. */
 static void leave_out_quarantined(const Ledger *l, StepList *steps) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < steps->n; i++) {
-                if (!step_has_device(&steps->steps[i]) || !ledger_find_quarantined(l, steps->steps[i].device)) {
-                        steps->steps[n++] = steps->steps[i];
-                        continue;
-                }
-                free(steps->steps[i].from);
-                free(steps->steps[i].to);
-        }
-        steps->n = n;
+        for (size_t i = steps->n; i-- > 0;)
+                if (step_has_device(&steps->steps[i]) && ledger_find_quarantined(l, steps->steps[i].device))
+                        step_list_remove(steps, i);
 }
 
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {

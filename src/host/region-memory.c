@@ -87,9 +87,18 @@ static int check_nodes(const Mapping *m, const Region *r) {
         return k;
 }
 
+/* Where the node has less than it should it is us that the kernel ends, not a guest that has memory there. */
+static void volunteer(void) {
+        _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+        (void) !write(fd, "1000", strlen("1000"));
+}
+
 int region_populate(int fd, const Region *r) {
         _cleanup_(unmap) Mapping m = { 0 };
         int k = map(fd, r, &m);
+
+        volunteer();
 
         if (k == 0)
                 k = bind_to_node(&m, r->node);

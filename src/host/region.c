@@ -123,6 +123,7 @@ static int find_group(const char *group, gid_t *ret) {
 /* For QEMU to find it where libvirt says. */
 static int link_memory(const Place *p, const char *name) {
         char target[sizeof(p->path) + 1 + REGION_FILE_MAX], there[sizeof(target)];
+        struct stat s;
         ssize_t n;
 
         if (p->memory == p->shm)
@@ -130,7 +131,12 @@ static int link_memory(const Place *p, const char *name) {
         (void) snprintf(target, sizeof(target), "%s/%s", p->path, name);
         if (symlinkat(target, p->shm, name) >= 0)
                 return 0;
-        n = errno == EEXIST ? readlinkat(p->shm, name, there, sizeof(there)) : -1;
+        if (errno != EEXIST)
+                return -errno;
+        /* In such a directory QEMU may not follow a link of just anybody's (fs.protected_symlinks). */
+        if (fstatat(p->shm, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || s.st_uid != geteuid())
+                return -EEXIST;
+        n = readlinkat(p->shm, name, there, sizeof(there));
         return n == (ssize_t) strlen(target) && memcmp(there, target, (size_t) n) == 0 ? 0 : -EEXIST;
 }
 

@@ -14,11 +14,17 @@ use Guest;
 use Lab;
 
 use constant { FILE => '/dev/shm/passthroughd-', HUGE => '/dev/hugepages/passthroughd-' };
-use constant { TENANT => 5000, OTHER => 5001 };
+use constant { TENANT => 5000, OTHER => 5001, MIB => 2**20 };
 
 my @guests = qw(rank0 rank1);
 
-sub request { my ($name, $owner) = @_; return ('allocate', $name, '--owner', $owner, qw(--cpus 1 --memory 256M --page-size 2M --shared-memory), 'mpi=4M,halo=4M:2M') }
+# The second has some of its own as well: its CPU, and so that, is on the other node.
+my %own = (rank0 => '', rank1 => ',own=32M', rank2 => '');
+
+sub request {
+        my ($name, $owner) = @_;
+        return ('allocate', $name, '--owner', $owner, qw(--cpus 1 --memory 256M --page-size 2M --shared-memory), "mpi=32M,halo=4M:2M$own{$name}");
+}
 
 # A line typed on the console of a guest is answered there.
 sub says {
@@ -38,17 +44,28 @@ sub nodes_of {
         return \%pages;
 }
 
+# MiB in files of tmpfs on a node.
+sub tmpfs_on {
+        my ($node) = @_;
+        my ($kib) = output('cat', "/sys/devices/system/node/node$node/meminfo") =~ /\bShmem: +(\d+) kB/;
+        return $kib / 1024;
+}
+
 sub free_pages { my ($node) = @_; return fact("/sys/devices/system/node/node$node/hugepages/hugepages-2048kB/free_hugepages") }
 
 ok(settled(), 'the node is settled');
 my ($status, $out, $err);
+my @before = map { tmpfs_on($_) } 0, 1;
 for my $name (@guests) {
         ($status, $out, $err) = ctl(request($name, TENANT));
         is($status, 0, "allocate $name") or die $err;
 }
 my $shared = ctl_json('show', 'rank1')->{shared_memory};
-is_deeply([map { $_->{members} } @$shared], [[@guests], [@guests]], 'both share both');
+is_deeply([map { $_->{members} } @$shared], [[@guests], [@guests], ['rank1']], 'both share both, and one is of one alone');
 my $node = $shared->[0]{numa_node};
+my @more = map { tmpfs_on($_) - $before[$_] } 0, 1;
+is($shared->[2]{numa_node}, 1 - $node, 'that is on the other node');
+cmp_ok(abs($more[$_] - 32), '<', 8, "node $_ has 32 MiB more in tmpfs") or diag("@more") for 0, 1;
 is($shared->[1]{numa_node}, $node, '... which are on one node');
 ($status, $out, $err) = ctl(request('rank2', OTHER));
 is($status, 1, 'a third of another owner is refused');
@@ -57,10 +74,11 @@ like($err, qr/^passthroughctl: The shared memory 'mpi' belongs to uid 5000, not 
 # ---- as the kernel has it
 
 my ($kvm) = (getgrnam 'kvm')[2];
-for my $file (FILE . 'mpi', HUGE . 'halo') {
+my %size = (FILE . 'mpi', 32, HUGE . 'halo', 4);
+for my $file (sort keys %size) {
         my @stat = stat $file;
-        is(sprintf('%o %d %d %d', @stat[2, 4, 5, 7]), sprintf('100660 0 %d %d', $kvm, 4 * 2**20), "$file is for QEMU's group");
-        is($stat[12] * 512, 4 * 2**20, '... and there as a whole');
+        is(sprintf('%o %d %d %d', @stat[2, 4, 5, 7]), sprintf('100660 0 %d %d', $kvm, $size{$file} * MIB), "$file is for QEMU's group");
+        is($stat[12] * 512, $size{$file} * MIB, '... and there as a whole');
 }
 is(readlink FILE . 'halo', HUGE . 'halo', 'the one of hugepages is found by its name as well');
 
@@ -96,7 +114,7 @@ end_guest('rank1');
 ok(wait_until(sub { ctl_json('show', 'rank1')->{state} eq 'ready' }), 'the other is gone');
 my $free = free_pages($node);
 is((ctl('release', 'rank1'))[0], 0, '... and released');
-ok(!-l $_ && !-e $_, "$_ is gone") for FILE . 'mpi', FILE . 'halo', HUGE . 'halo';
+ok(!-l $_ && !-e $_, "$_ is gone") for FILE . 'mpi', FILE . 'own', FILE . 'halo', HUGE . 'halo';
 is(free_pages($node), $free + 2, 'and the node has its hugepages again');
 
 done_testing();
