@@ -43,6 +43,7 @@ typedef struct Step {
          */
         unsigned vf;
         PciAddress target;
+        bool left_out; /* not done after all, as turned out when the job began */
         Region region; /* of STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 

@@ -60,7 +60,8 @@ int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, 
 
 /* For the child to hold as long as it is there. At on_begin() only; takes over fd. */
 void job_set_lock(Job *job, int fd);
-/* One of its steps is not to be done after all. At on_begin() only. */
+/* One of its steps is not to be done after all, but stays one of those that other jobs have to wait for. At on_begin()
+ * only. */
 void job_leave_out(Job *job, size_t step);
 /* It was started, and waits now until it is let begin. */
 int job_hold(Job *job);

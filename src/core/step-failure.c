@@ -57,6 +57,7 @@ static const struct {
         { STEP_MAKE_REGION, ENOTSUP, "/dev/shm is not a tmpfs." },
         { STEP_MAKE_REGION, ENODEV, "no hugetlbfs with pages of that size is mounted on /dev/hugepages*." },
         { STEP_MAKE_REGION, ENOENT, "there is no /dev/shm." },
+        { STEP_MAKE_REGION, ENOSYS, "hugepages on a node of one's choice take a kernel of 5.14 or later." },
         { STEP_MAKE_REGION, ESRCH, "there is no such group as SharedMemoryGroup= says." },
         { STEP_MAKE_REGION, EINVAL, "the kernel has no such NUMA node." },
         { STEP_ATTRIBUTES, EIO,

@@ -95,8 +95,7 @@ void job_set_lock(Job *job, int fd) {
 }
 
 void job_leave_out(Job *job, size_t step) {
-        step_list_remove(job->steps, step);
-        job->current = job->steps->n;
+        job->steps->steps[step].left_out = true;
 }
 
 uint32_t job_id(const Job *job) {
@@ -275,9 +274,11 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 
         drain(job);
         job->pid = 0;
-        if (si->si_code == CLD_EXITED && si->si_status == CHILD_DONE)
+        if (si->si_code == CLD_EXITED && si->si_status == CHILD_DONE) {
                 result = JOB_DONE;
-        else if (si->si_code == CLD_EXITED && si->si_status == CHILD_FAILED)
+                /* With those that were left out at the end. */
+                job->n_begun = (unsigned) job->steps->n;
+        } else if (si->si_code == CLD_EXITED && si->si_status == CHILD_FAILED)
                 result = JOB_FAILED;
         else if (!job->message)
                 (void) string_replace(&job->message, "The process that did the work died in the attempt to %s.",

@@ -30,7 +30,7 @@ bool manager_has_regions(const Manager *m, const Allocation *a) {
 void manager_keep_shared(const Manager *m, Job *job) {
         const StepList *steps = job_steps(job);
 
-        for (size_t i = steps->n; i-- > 0;) {
+        for (size_t i = 0; i < steps->n; i++) {
                 const Step *s = &steps->steps[i];
                 const SharedRegion *shared =
                         s->kind == STEP_REMOVE_REGION ? ledger_find_region(m->node.ledger, s->region.name) : NULL;

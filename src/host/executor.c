@@ -386,6 +386,8 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         if (r != 0)
                 return r;
         for (size_t i = 0; i < steps->n; i++) {
+                if (steps->steps[i].left_out)
+                        continue;
                 (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (is_condemned(steps, done, i))
                         continue;

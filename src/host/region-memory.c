@@ -94,18 +94,29 @@ static void volunteer(void) {
         (void) !write(fd, "1000", strlen("1000"));
 }
 
+/*
+ * Not by touching it: where there is not enough that would end in SIGBUS. A file of hugetlbfs has no policy of its own,
+ * only its mapping has: its pages have to be made through that.
+ */
+static int make_pages(const Mapping *m, int fd, const Region *r, uint64_t at, uint64_t size) {
+        if (r->page_size == 0)
+                return fallocate(fd, 0, (off_t) at, (off_t) size) < 0 ? -errno : 0;
+        if (madvise(m->at + at, size, MADV_POPULATE_WRITE) >= 0)
+                return 0;
+        return errno == EFAULT ? -ENOSPC : errno == EINVAL ? -ENOSYS : -errno;
+}
+
 int region_populate(int fd, const Region *r) {
         _cleanup_(unmap) Mapping m = { 0 };
+        uint64_t chunk = MAX(CHUNK, r->page_size);
         int k = map(fd, r, &m);
 
         volunteer();
 
         if (k == 0)
                 k = bind_to_node(&m, r->node);
-        /* Not by touching them: where there is not enough that would end in SIGBUS. */
-        for (uint64_t at = 0; k == 0 && at < r->size; at += CHUNK)
-                if (fallocate(fd, 0, (off_t) at, (off_t) MIN(r->size - at, (uint64_t) CHUNK)) < 0)
-                        k = -errno;
+        for (uint64_t at = 0; k == 0 && at < r->size; at += chunk)
+                k = make_pages(&m, fd, r, at, MIN(r->size - at, chunk));
         return k < 0 ? k : check_nodes(&m, r);
 }
 

@@ -55,6 +55,9 @@ sub refused {
         return is_error($bus->call('Allocate', "s$signature", 'refused', $entries), $error, $sentence, $what);
 }
 
+# This kernel may have no node but 0, the GPU is on another, and guests are kept away from there.
+my $pools = "HousekeepingCpus=8-15\n[Pool gpu]\nMatch=vendor=10de class=0302\n";
+
 mount_shm();
 configure("[Daemon]\nSharedMemoryGroup=$group\n");
 my $bus   = Bus->new->listen;
@@ -153,6 +156,21 @@ is_deeply([map { $bus->result($_) } @jobs], [('done') x @names], 'four that begi
 is_deeply([map { $bus->result($_) } @jobs], [('done') x @names], '... and end at once');
 ok(!-e file('mpi'), '... leave nothing');
 
+# The last two at once: who is the last is known only when the other has ended. One hangs in the kernel meanwhile.
+configure("[Daemon]\nSharedMemoryGroup=$group\n$pools");
+$bus = Bus->new->listen;
+is((allocate($bus, @$_))[0], 'done', "$_->[0] shares") for ['vm1', mpi(gpu => 1, numa => 'preferred')], ['vm2', mpi()];
+fault('reset', 'hang 1');
+my ($first, $second) = map { $bus->call('Release', 'st', $_, allocation($bus, $_)->{generation})->{body}[0] } qw(vm1 vm2);
+ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'the release of the first hangs');
+is($bus->properties($second, 'org.passthroughd1.Job')->{StepsDone}, 0, '... and that of the second waits');
+is(allocation_state($bus, 'vm2'), 'releasing', '... still');
+ok(-e file('mpi'), '... and nothing is taken from the first');
+fault('release');
+is($bus->result($_), 'done', 'both end') for $first, $second;
+ok(!-e file('mpi'), '... and it is gone');
+fault('reset');
+
 # ---- it cannot be made
 
 my ($result) = allocate($bus, 'vm1', guest('shared-memory' => [region('mpi', 4 * MIB), region('large', 128 * MIB)]));
@@ -169,16 +187,18 @@ $bus = Bus->new->listen;
 is((allocate($bus, 'vm1', mpi()))[0], 'failed', 'no such group');
 like(log_since(0), qr/no such group as SharedMemoryGroup= says/, '... it says why');
 ok(!-e file('mpi'), '... and nothing is left');
-configure("[Daemon]\nSharedMemoryGroup=$group\nSharedMemoryServer=/run/ivshmem/%n.sock\n[Pool gpu]\nMatch=vendor=10de\n");
+configure("[Daemon]\nSharedMemoryGroup=$group\nSharedMemoryServer=/run/ivshmem/%n.sock\n$pools");
 $bus = Bus->new->listen;
 
 # A step after it fails: it is undone, but not what another has.
 is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one has it');
 fault('reset', 'fail 2 EIO');
-is((allocate($bus, 'vm2', mpi(gpu => 1)))[0], 'failed', 'another fails at its device');
+is((allocate($bus, 'vm2', mpi(gpu => 1, numa => 'preferred')))[0], 'failed', 'another fails at its device');
 ok(exists_as('mpi', 4 * MIB), '... and takes nothing from the one');
 fault('reset', 'fail 2 EIO');
-is((allocate($bus, 'vm2', guest(gpu => 1, 'shared-memory' => [region('own', MIB)])))[0], 'failed', 'another fails at its device');
+my $offset = log_since();
+is((allocate($bus, 'vm2', guest(gpu => 1, numa => 'preferred', 'shared-memory' => [region('own', MIB)])))[0], 'failed', 'another fails at its device');
+like(log_since($offset), qr/make 1 MiB of shared memory 'own' on node 0.*Failed to unbind|Failed to unbind/s, '... after that was made');
 ok(!-e file('own'), '... and nothing is left of its own');
 fault('reset');
 $xml = document('vm1', 'with a server');
