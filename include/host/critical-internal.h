@@ -38,6 +38,8 @@ int critical_realpath(const Critical *c, const char *path, char **ret);
  * Marks what it stands on, through whatever is stacked.
  */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
+/* "dm-0" of "/dev/dm-0". */
+const char *critical_last_component(const char *path);
 /* The last one: the function itself, not the bridges above it. */
 bool critical_last_function(const char *path, PciAddress *ret);
 

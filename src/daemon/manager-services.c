@@ -4,12 +4,12 @@
  * was asked to start it again: whatever becomes of the job or the daemon, somebody does.
  */
 
-#include "daemon/manager.h"
+#include <errno.h>
 
+#include "daemon/manager.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
-#include <errno.h>
 
 static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
@@ -29,14 +29,10 @@ int manager_load_services(Manager *m) {
 
         if (r < 0)
                 return log_error_errno(r, "Failed to read which services are stopped: %m");
-        for (rest = text; rest && (name = strsep(&rest, "\n"));) {
-                if (!service_name_is_valid(name) || is_noted(m, name))
-                        continue;
-                if (ARRAY_RESERVE(m->stopped, m->n_stopped) < 0 || !(m->stopped[m->n_stopped] = strdup(name)))
-                        return -ENOMEM;
-                m->n_stopped++;
-        }
-        return 0;
+        for (rest = text; r >= 0 && rest && (name = strsep(&rest, "\n"));)
+                if (service_name_is_valid(name))
+                        r = manager_service_active(m, name);
+        return MIN(r, 0);
 }
 
 int manager_save_services(Manager *m) {

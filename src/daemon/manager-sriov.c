@@ -204,14 +204,21 @@ static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned cou
         return r;
 }
 
-static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
-        _cleanup_free_ VfAttributes *attributes = NULL;
+static Verdict start_job(Manager *m, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
+                         uint32_t *ret_job, Refusal *ret) {
         StepList *steps;
 
-        if (attributes_of_vfs(m, pf, count, &attributes) < 0 ||
-            steps_set_vfs(m->node.inventory, pf, count, attributes, &steps) < 0)
+        if (steps_set_vfs(m->node.inventory, pf, count, attributes, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         return manager_start_job(m, &set_vfs_kind, PCI_ADDRESS_STR(pf->address), steps, &pf->address, 1, ret_job, ret);
+}
+
+static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_free_ VfAttributes *attributes = NULL;
+
+        if (attributes_of_vfs(m, pf, count, &attributes) < 0)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return start_job(m, pf, count, attributes, ret_job, ret);
 }
 
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
@@ -225,7 +232,7 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
                 any |= attributes[i].set != 0;
         return any && ledger_check_withheld(m->node.ledger, pf->address, &ignored) == VERDICT_NONE &&
                check_hanging(m, pf, &ignored) == VERDICT_NONE &&
-               start_vfs(m, pf, (unsigned) pf->n_virtfns, ret_job, &ignored) == VERDICT_NONE;
+               start_job(m, pf, (unsigned) pf->n_virtfns, attributes, ret_job, &ignored) == VERDICT_NONE;
 }
 
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {

@@ -25,7 +25,7 @@ bool critical_last_function(const char *path, PciAddress *ret) {
         return found;
 }
 
-static const char *last_component(const char *path) {
+const char *critical_last_component(const char *path) {
         const char *slash = strrchr(path, '/');
 
         return slash ? slash + 1 : path;
@@ -41,7 +41,7 @@ static int chain_link(const Walk *w, const char *path, const char *chain, char *
                 return -ENOMEM;
         }
         if (sysfs_read(w->c->fs, attribute, name, sizeof(name)) <= 0 || !text_is_clean(name))
-                return string_replace(ret, "%s <- %s", last_component(path), chain);
+                return string_replace(ret, "%s <- %s", critical_last_component(path), chain);
         return string_replace(ret, "%s <- %s", name, chain);
 }
 
@@ -118,7 +118,7 @@ static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned de
         r = walk_entries(w, slaves, "", chain, depth);
         if (r < 0)
                 return r;
-        if (asprintf(&above, "%.*s/slaves", (int) (last_component(path) - path), path) < 0) {
+        if (asprintf(&above, "%.*s/slaves", (int) (critical_last_component(path) - path), path) < 0) {
                 above = NULL;
                 return -ENOMEM;
         }
@@ -141,7 +141,7 @@ static int walk_backing(Walk *w, const char *dir, size_t length, const char *cha
                 return critical_unreadable(w->c, attribute, r);
         if (strncmp(file, "/dev/", strlen("/dev/")) != 0)
                 return 0;
-        if (asprintf(&link, "sys/class/block/%s", last_component(file)) < 0) {
+        if (asprintf(&link, "sys/class/block/%s", critical_last_component(file)) < 0) {
                 link = NULL;
                 return -ENOMEM;
         }
@@ -150,7 +150,7 @@ static int walk_backing(Walk *w, const char *dir, size_t length, const char *cha
 }
 
 static int walk_loop(Walk *w, const char *path, const char *chain, unsigned depth) {
-        const char *name = last_component(path);
+        const char *name = critical_last_component(path);
         int r = 0;
 
         if (strncmp(name, "loop", strlen("loop")) != 0)

@@ -13,12 +13,6 @@
 
 const char *const critical_mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2", NULL };
 
-static const char *last_component(const char *path) {
-        const char *slash = strrchr(path, '/');
-
-        return slash ? slash + 1 : path;
-}
-
 /* A block device by the kernel's name for it. */
 static int mark_block(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = NULL;
@@ -82,8 +76,8 @@ static int mark_node(const Critical *c, char *node, const char *use) {
         /* A recorded machine has no device nodes: then the name has to do. */
         if (!real && !(real = strdup(node)))
                 return -ENOMEM;
-        r = mark_block(c, last_component(real), use);
-        return r < 0 ? r : mark_btrfs(c, last_component(real), use);
+        r = mark_block(c, critical_last_component(real), use);
+        return r < 0 ? r : mark_btrfs(c, critical_last_component(real), use);
 }
 
 char *critical_next_option_node(char **rest) {
