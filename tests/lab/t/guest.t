@@ -78,9 +78,9 @@ my ($vf) = grep { $functions->{$_}{physical_function} } map { $_->{address} } @d
 $pf = $functions->{$vf}{physical_function};
 my $vfs = count_vfs();
 ($status, $out, $err) = ctl('sriov', $pf, $vfs - 1);
-isnt($status, 0, 'another number of VFs is refused');
-like($err, qr/\Q$vf\E, a VF of \Q$pf\E, is held by 'vm', and the domain 'vm' runs with it/, '... because the guest has one of those that are there');
-is(count_vfs(), $vfs, '... and the number is what it was');
+isnt($status, 0, 'A7: another number of VFs is refused');
+like($err, qr/\Q$vf\E, a VF of \Q$pf\E, is held by 'vm', and the domain 'vm' runs with it/, 'A7: ... because the guest has one of those that are there');
+is(count_vfs(), $vfs, 'A7: ... and the number is what it was');
 goes_on();
 
 is((command(qw(systemctl restart passthroughd)))[0], 0, 'the daemon is restarted');
@@ -138,8 +138,8 @@ is_deeply(drivers(), $before, '... and leaves all as it was');
 
 for my $count ($vfs - 1, $vfs) {
         ($status, $out, $err) = ctl('sriov', $pf, $count);
-        is($status, 0, "$count VFs, now that the guest is gone") or diag($err);
-        is(count_vfs(), $count, '... are there');
+        is($status, 0, "A7: $count VFs, now that the guest is gone") or diag($err);
+        is(count_vfs(), $count, 'A7: ... are there');
 }
 ok(settled(), 'the node is settled');
 is_deeply(drivers(), $before, '... and as it was');

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the host stands on stays with it, and so does what shares a group with that, though pools ask for all of it.
+# Scenario A4: what the host stands on stays with it, and so does what shares a group with that, though pools ask for all of it.
 use strict;
 use warnings;
 
@@ -19,23 +19,23 @@ my $before      = drivers();
 
 for my $address (sort keys %carries) {
         my $device = devices()->{$address};
-        is($device->{pool},  'host', "a pool asks for $address");
-        is($device->{state}, 'host', '... which stays with the host');
-        like((ctl('explain', $address))[1], qr/The host needs it: \Q$address\E <- $carries{$address}/, '... and explain says why');
+        is($device->{pool},  'host', "A4: a pool asks for $address");
+        is($device->{state}, 'host', 'A4: ... which stays with the host');
+        like((ctl('explain', $address))[1], qr/The host needs it: \Q$address\E <- $carries{$address}/, 'A4: ... and explain says why');
 
         my $member = $address =~ s/\.0$/.1/r;
-        is(devices()->{$member}{pool},  'accelerator', "a pool asks for $member, which shares its group");
-        is(devices()->{$member}{state}, 'host',        '... and stays as well');
-        like((ctl('explain', $member))[1], qr/also holds \Q$address\E, which the host needs/, '... and explain says why');
+        is(devices()->{$member}{pool},  'accelerator', "A4: a pool asks for $member, which shares its group");
+        is(devices()->{$member}{state}, 'host',        'A4: ... and stays as well');
+        like((ctl('explain', $member))[1], qr/also holds \Q$address\E, which the host needs/, 'A4: ... and explain says why');
 }
 
 my ($status, $out, $err) = ctl(qw(allocate mine host=1));
-is($status, 1, 'an allocation of one is refused');
-like($err, qr/\Q$_\E: The host needs it/, "... and the reason of $_ given") for sort keys %carries;
+is($status, 1, 'A4: an allocation of one is refused');
+like($err, qr/\Q$_\E: The host needs it/, "A4: ... and the reason of $_ given") for sort keys %carries;
 ($status, $out, $err) = ctl(qw(allocate mine accelerator=7));
-is($status, 1, 'and so is one of everything that shares with them');
-like($err, qr/also holds \Q$_\E, which the host needs/, "... and $_ named") for sort keys %carries;
-is_deeply(ctl_json('allocations')->{allocations}, [], 'nothing is allocated');
-is_deeply(drivers(),                              $before, 'and no function has another driver or override');
+is($status, 1, 'A4: and so is one of everything that shares with them');
+like($err, qr/also holds \Q$_\E, which the host needs/, "A4: ... and $_ named") for sort keys %carries;
+is_deeply(ctl_json('allocations')->{allocations}, [], 'A4: nothing is allocated');
+is_deeply(drivers(),                              $before, 'A4: and no function has another driver or override');
 
 done_testing();
