@@ -15,7 +15,7 @@ use Time::HiRes qw(sleep time);
 use Bus;
 
 our @EXPORT = qw(
-        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp spew snapshot ledger_file pid daemon restart log_since wait_until
+        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp spew snapshot ledger_file pid daemon_children daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state clear_quarantine driver_of other_hand_binds start_again killed_in
 );
@@ -121,6 +121,14 @@ sub snapshot {
 sub ledger_file { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$name.json" }
 
 sub pid { return int slurp($ENV{DAEMON_PID}) }
+
+# Its children: of that name, or all. One that was just forked has the daemon's own.
+sub daemon_children {
+        my ($name) = @_;
+        my $parent = pid();
+        my $like   = defined $name ? qr/^Name:\s+\Q$name\E\n.*^PPid:\s+$parent\n/ms : qr/^PPid:\s+$parent\n/m;
+        return grep { (eval { slurp("/proc/$_/status") } // '') =~ $like } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
+}
 
 # daemon('stop' or 'start' or 'restart'[, SIGNAL]): 0 or the exit status. Signal 0: only waits for its end.
 sub daemon {

@@ -28,10 +28,7 @@ my $bus = Bus->new->listen;
 sub mode { my ($address) = @_; return device($bus, $address)->{eswitch_mode} }
 
 # The children of the daemon that ask.
-sub asking {
-        my $parent = pid();
-        return grep { (eval { slurp("/proc/$_/status") } // '') =~ /^Name:\s+passthroughd-es\n.*^PPid:\s+$parent\n/ms } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
-}
+sub asking { return daemon_children('passthroughd-es') }
 
 sub becomes {
         my ($address, $mode, $name) = @_;
@@ -40,7 +37,7 @@ sub becomes {
 }
 
 # Until whoever asks now has ended, as long as there is nothing else to be asked.
-sub answered { return wait_until(sub { !asking() }) }
+sub answered { return wait_until(sub { !daemon_children() }) }
 
 # The other program that asks.
 sub devlink {
@@ -140,7 +137,7 @@ hang();
 is(daemon('restart'), 0, 'hangs: the daemon starts');
 $bus = Bus->new->listen;
 becomes($ethernet, 'legacy', 'hangs: what was asked before is known');
-is(scalar asking(), 1, 'hangs: one process asks');
+ok(wait_until(sub { asking() == 1 }), 'hangs: one process asks');
 is(warnings(), 0, 'hangs: and waits');
 ok(!$bus->ping()->{error}, 'hangs: the daemon answers');
 is(mode($switchdev), undef, 'hangs: it is null meanwhile');

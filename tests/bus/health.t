@@ -34,14 +34,8 @@ sub set_config { my ($address, $bytes) = @_; fault("write $path{$address}/config
 sub dies  { my ($address) = @_; return set_config($address, "\xff" x 256) }
 sub lives { my ($address) = @_; return set_config($address, substr $config{$address}, 0, 256) }
 
-# The children of the daemon: those that look, which have no name of their own at first, and others that end soon.
-sub lookers {
-        my $parent = pid();
-        return grep { (eval { slurp("/proc/$_/status") } // '') =~ /^PPid:\s+$parent\n/m } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
-}
-
-# So many are left; none.
-sub looked { my ($left) = @_; return wait_until(sub { lookers() == ($left // 0) }) }
+# So many children of the daemon are left, those that look and others that end soon; none.
+sub looked { my ($left) = @_; return wait_until(sub { daemon_children() == ($left // 0) }) }
 
 sub rescan { ctl('rescan'); return looked() }
 

@@ -64,15 +64,12 @@ my %minor = ($gpu => 3, $spare => 5);
 sub information { my ($address) = @_; return "proc/driver/nvidia/gpus/$address/information" }
 
 # The children of the daemon that ask the driver.
-sub asking {
-        my $parent = pid();
-        return grep { (eval { slurp("/proc/$_/status") } // '') =~ /^Name:\s+passthroughd-nv\n.*^PPid:\s+$parent\n/ms } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
-}
+sub asking { return daemon_children('passthroughd-nv') }
 
 sub rescanned {
         my ($what) = @_;
         ok(!$bus->call('Rescan')->{error}, "$what: a rescan");
-        ok(wait_until(sub { !asking() }), "$what: the driver has answered");
+        ok(wait_until(sub { !daemon_children() }), "$what: the driver has answered");
         return;
 }
 
@@ -120,7 +117,7 @@ $bus = Bus->new->listen;
 like(log_since($before), $warning, 'hangs: the start does not wait for ever');
 process(813, 'python3', '', '/dev/nvidia5');
 ok(!$bus->call('Rescan')->{error}, 'hangs: a rescan');
-is(scalar asking(), 1, 'hangs: one process asks');
+ok(wait_until(sub { asking() == 1 }), 'hangs: one process asks');
 ok(!$bus->ping()->{error}, 'hangs: the daemon answers');
 ok(!$bus->call('Rescan')->{error}, 'hangs: another rescan');
 is(scalar asking(), 1, 'hangs: no second one');
