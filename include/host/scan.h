@@ -4,7 +4,7 @@
 /*
  * Facts from sysfs into an Inventory. A damaged attribute costs that attribute, a vanishing device costs that device,
  * nothing costs the scan. Never reads sriov_numvfs, which can block for ever, nor config space of a
- * device in D3cold.
+ * device in D3cold, nor of an endpoint that is known and has the driver it had: that may not come back either.
  */
 
 #include "core/inventory.h"

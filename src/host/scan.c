@@ -61,6 +61,42 @@ static bool may_have_ats(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev));
 }
 
+static bool is_busy(const Scan *s, PciAddress address) {
+        for (size_t i = 0; i < s->n_busy; i++)
+                if (pci_address_equal(s->busy[i], address))
+                        return true;
+        return false;
+}
+
+/* The same card as it was known, NULL when it is new. */
+static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
+        const PciDevice *before = s->old ? inventory_find(s->old, dev->address) : NULL;
+
+        return before && before->instance == dev->instance ? before : NULL;
+}
+
+/*
+ * An endpoint that is dead, or in the midst of a reset, may keep whoever reads its config space, so that is not read
+ * again before it has another driver. False: it was not read yet.
+ */
+static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
+        const PciDevice *before = find_before(s, dev);
+
+        if (!before || before->is_bridge || before->fault || streq_ptr(before->power_state, "D3cold") ||
+            !(is_busy(s, dev->address) || streq_ptr(before->driver, dev->driver)))
+                return false;
+        dev->ats = before->ats;
+        if (clean)
+                return true;
+        /* It was alone in its slot. */
+        if (before->acs == PCI_ACS_CLEAN)
+                return false;
+        dev->acs = before->acs;
+        dev->acs_can = before->acs_can;
+        dev->acs_does = before->acs_does;
+        return true;
+}
+
 /*
  * Header type, ACS and ATS. Config space is read where it can make a difference: bridges, what may be one (class 06
  * beyond host, ISA, EISA and MCA bridges), functions that share a slot, and GPUs and NICs for their ATS. The rest
@@ -75,7 +111,7 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
         clean = dev->type == PCI_TYPE_VF || (!may_bridge && !shares_slot);
         if (clean)
                 dev->acs = PCI_ACS_CLEAN;
-        if (clean && !may_have_ats(dev))
+        if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
         /* Reading would wake it up. */
         if (!s->conf || !device_dir_has(d, ATTRIBUTE_CONFIG) || streq_ptr(dev->power_state, "D3cold"))
@@ -125,13 +161,6 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciAddress 
         return r;
 }
 
-static bool is_busy(const Scan *s, PciAddress address) {
-        for (size_t i = 0; i < s->n_busy; i++)
-                if (pci_address_equal(s->busy[i], address))
-                        return true;
-        return false;
-}
-
 /* VFs that a job is just creating have their drivers tried while it works on the PF. */
 static bool pf_is_busy(const Scan *s, const DeviceDir *d) {
         PciDevice vf = { 0 };
@@ -145,14 +174,14 @@ static bool pf_is_busy(const Scan *s, const DeviceDir *d) {
 
 /* What is not read is as it was, unless it was plugged in since. */
 static int keep_override(Scan *s, PciAddress address) {
-        const PciDevice *before = s->old ? inventory_find(s->old, address) : NULL;
         PciDevice *now = &s->inv->devices[s->inv->n_devices - 1];
+        const PciDevice *before;
 
         /* Not added when it went away. */
-        if (!before || s->inv->n_devices == 0 || !pci_address_equal(now->address, address) ||
-            before->instance != now->instance)
+        if (s->inv->n_devices == 0 || !pci_address_equal(now->address, address))
                 return 0;
-        return string_copy(&now->driver_override, before->driver_override);
+        before = find_before(s, now);
+        return before ? string_copy(&now->driver_override, before->driver_override) : 0;
 }
 
 static int scan_device(Scan *s, const char *name, bool shares_slot) {
