@@ -5,6 +5,7 @@
 # make demo                the main job on a simulated node
 # make check               all tests; with VALGRIND=1 a few of them, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
+# make check-placement     the planner against exhaustive search (CASES=), against the clock, and against simpler choosers
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench               speed, as ratios to a floor and to lspci (root, about two minutes)
 # make lint                static checks
@@ -61,7 +62,7 @@ CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
-TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c))
+TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := tests/dying/dying.c
 
@@ -77,7 +78,7 @@ FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
 OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
-.PHONY: all deps demo check check-long fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
+.PHONY: all deps demo check check-long check-placement fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 tests: all $(NODESIM) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
@@ -140,6 +141,9 @@ check: tests | $(filter deps,$(MAKECMDGOALS))
 
 check-long: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/long/soak.t)
+
+check-placement: tests | $(filter deps,$(MAKECMDGOALS))
+	$(Q)BUILD=$(BUILD) tests/placement/run
 
 bench: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
