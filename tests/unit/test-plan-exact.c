@@ -20,6 +20,7 @@
 
 #define CASES          3000U
 #define CANDIDATES_MAX 9U
+#define HUGEPAGE       (GIB / 2)
 
 /* What a random node may have beside the plain things. */
 typedef enum Feature {
@@ -58,7 +59,9 @@ static int next_group(Generator *g) {
 }
 
 static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot, const char *pf, int numa) {
-        for (unsigned i = below(3) + 1; i > 0 && g->devices < CANDIDATES_MAX; i--, g->devices++) {
+        unsigned n = 1 + below(3) + (g->feature == FEATURE_TWO_VF_POOLS);
+
+        for (unsigned i = n; i > 0 && g->devices < CANDIDATES_MAX; i--, g->devices++) {
                 char path[160];
                 bool scattered = g->feature == FEATURE_SCATTERED_VFS;
 
@@ -128,10 +131,12 @@ static void add_root_port(Generator *g, const char *host, unsigned root_bus, uns
 static void add_numa(Generator *g, unsigned n, unsigned threads) {
         static const int sparse[] = { 0, 1, 4 };
 
-        for (unsigned i = 0; i < n; i++) {
+        for (unsigned i = 0, pages; i < n; i++) {
                 NumaNode *node = node_numa(g->node, sparse[i], i * 8, below(6) ? 4 : 0, threads,
                                            below(6) ? (2 + below(6)) * GIB : 0);
 
+                pages = (unsigned) (node->memory / HUGEPAGE / 3);
+                node_hugepages(node, HUGEPAGE, pages, below(3) ? pages : below(pages + 1));
                 if (node->package >= 0 && below(2))
                         node->package = 0;
                 for (unsigned j = 0; j < i; j++)
@@ -201,7 +206,9 @@ static void make_request(const Generator *g, const char *names, unsigned threads
                           ? 0
                           : threads * (unsigned) (g->node->inventory->n_nodes - 1) + 1 + below(4);
         r->memory = r->cpus > 0 ? (1 + below(8)) * (GIB / 2) : 0;
+        r->page_size = below(8) || r->cpus == 0 ? 0 : HUGEPAGE;
         r->cells = below(4) || r->cpus == 0 ? 0 : 1 + below(MIN(3U, r->cpus));
+        r->cells = MIN(r->cells, (unsigned) (r->memory / HUGEPAGE));
         r->numa = (NumaPolicy) below(_NUMA_POLICY_MAX);
         r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
         for (size_t i = 0; i < r->n_pools; i++)
@@ -659,12 +666,23 @@ static unsigned free_threads(const TestNode *t, int node) {
         return n;
 }
 
+/* Of the page size that the request is for: hugepages nobody uses, or what is no hugepage. */
+static uint64_t free_memory(const TestNode *t, const NumaNode *node, uint64_t page_size) {
+        uint64_t taken = ledger_memory(t->ledger, node->id, page_size), all = node->memory;
+
+        if (page_size > 0)
+                all = MIN(node->pages[0].free, node->pages[0].total) * page_size;
+        else
+                all -= node->pages[0].total * HUGEPAGE;
+        return all - MIN(all, taken);
+}
+
 /* Equal shares in whole cores and whole pages, the first nodes take the remainder. All cores have as many threads here.
  */
 static bool nodes_have_room(const Oracle *o, unsigned nodes) {
         const Inventory *inv = o->node->inventory;
         unsigned k = (unsigned) __builtin_popcount(nodes), threads = 1, cores, left = o->request->cpus, n = 0;
-        uint64_t pages = o->request->memory / 4096;
+        uint64_t page = o->request->page_size ? o->request->page_size : 4096, pages = o->request->memory / page;
 
         if (o->request->cells > 0 && k != o->request->cells)
                 return false;
@@ -676,15 +694,16 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes) {
                 threads--;
         cores = (o->request->cpus + threads - 1) / threads;
         for (size_t i = 0; i < inv->n_nodes; i++) {
+                uint64_t memory;
                 unsigned share;
 
                 if (!(nodes >> i & 1))
                         continue;
                 share = MIN(left, (cores / k + (n < cores % k)) * threads);
                 left -= share;
-                if (share == 0 || free_threads(o->node, inv->nodes[i].id) < share ||
-                    (pages / k + (n < pages % k)) * 4096 + ledger_memory(o->node->ledger, inv->nodes[i].id, 0) >
-                            inv->nodes[i].memory)
+                memory = (pages / k + (n < pages % k)) * page;
+                if (share == 0 || memory == 0 || free_threads(o->node, inv->nodes[i].id) < share ||
+                    memory > free_memory(o->node, &inv->nodes[i], o->request->page_size))
                         return false;
                 n++;
         }
@@ -726,8 +745,7 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
         for (size_t i = 0; i < t->inventory->n_nodes; i++)
                 (void) fprintf(f, "  node %d socket %d: %u free CPUs, %s free\n", t->inventory->nodes[i].id,
                                t->inventory->nodes[i].package, free_threads(t, t->inventory->nodes[i].id),
-                               FORMAT_SIZE(t->inventory->nodes[i].memory -
-                                           ledger_memory(t->ledger, t->inventory->nodes[i].id, 0)));
+                               FORMAT_SIZE(free_memory(t, &t->inventory->nodes[i], o->request->page_size)));
         for (size_t i = 0; i < t->inventory->n_devices; i++) {
                 const PciDevice *dev = &t->inventory->devices[i];
                 const Pool *pool = policy_pool(t->policy, dev);
