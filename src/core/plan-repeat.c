@@ -41,6 +41,17 @@ static void scratch_free(Ledger *scratch) {
         ledger_free(scratch);
 }
 
+/* Whose they are: the request's owner's, or, where that is not known, of him who has the memory they share. */
+static uint32_t find_owner(const Ledger *scratch, const Request *r) {
+        const SharedRegion *s = NULL;
+
+        if (r->has_owner)
+                return r->owner;
+        for (size_t i = 0; i < r->n_regions && !s; i++)
+                s = ledger_find_region(scratch, r->regions[i].name);
+        return s ? s->owner : 0;
+}
+
 /* One more. "#3" is nobody's name, and says in a sentence what it is. */
 static Verdict fit_once(const PlanContext *c, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
                         Refusal *ret) {
@@ -56,6 +67,7 @@ static Verdict fit_once(const PlanContext *c, Ledger *scratch, const Request *r,
         if (v != VERDICT_NONE)
                 return v;
         a = plan->allocation;
+        a->owner = find_owner(scratch, r);
         if (string_replace(&a->name, "#%zu", repeat->n + 1) < 0 || ARRAY_RESERVE(repeat->fits, repeat->n) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         v = ledger_claim(scratch, c->inventory, c->config, a, ret);

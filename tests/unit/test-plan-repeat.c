@@ -93,6 +93,33 @@ static void test_repeat_beside_others(void **state) {
         assert_int_equal(t->ledger->n_withheld, 1);
 }
 
+/* Memory to share counts once, and is of one owner, whoever that is. */
+static void test_shared_memory(void **state) {
+        for (int there = 0; there < 2; there++) {
+                _cleanup_node_ TestNode *t = eight_gpus();
+                _cleanup_refusal_ Refusal why = { 0 };
+                _cleanup_repeat_ Repeat fits = { 0 };
+                _cleanup_request_ Request r;
+
+                ask_request(ASK(.cpus = 2, .memory = 7 * GIB, .cells = 1), &r);
+                assert_int_equal(request_add_region(&r, "mpi", GIB, 0, NULL), VERDICT_NONE);
+                if (there) {
+                        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                        assert_int_equal(plan_make(&t->context, &r, &plan, NULL), VERDICT_NONE);
+                        assert_int_equal(string_copy(&plan->allocation->name, "first"), 0);
+                        plan->allocation->owner = 1000;
+                        assert_int_equal(ledger_claim(t->ledger, t->inventory, t->config, plan->allocation, NULL),
+                                         VERDICT_NONE);
+                        plan->allocation = NULL;
+                }
+                assert_int_equal(plan_repeat(&t->context, &r, &fits, &why), VERDICT_NONE);
+                assert_int_equal(fits.n, there ? 3 : 4);
+                assert_int_equal(t->ledger->n_regions, there);
+                assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        }
+}
+
 static void test_what_is_wrong_with_the_request(void **state) {
         _cleanup_node_ TestNode *t = eight_gpus();
         _cleanup_refusal_ Refusal pool = { 0 }, empty = { 0 };
@@ -118,9 +145,8 @@ static void test_bound(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_repeat),
-                cmocka_unit_test(test_repeat_beside_others),
-                cmocka_unit_test(test_what_is_wrong_with_the_request),
+                cmocka_unit_test(test_repeat),        cmocka_unit_test(test_repeat_beside_others),
+                cmocka_unit_test(test_shared_memory), cmocka_unit_test(test_what_is_wrong_with_the_request),
                 cmocka_unit_test(test_bound),
         };
 
