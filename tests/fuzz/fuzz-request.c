@@ -178,7 +178,9 @@ static sd_bus_message *make_message(Input *in) {
 
 /* Only VFs have any, and no two the same MAC. */
 static void check_attributes(const Allocation *a) {
-        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+
                 assert_true(d->is_vf || d->attributes.set == 0);
                 assert_int_equal(d->generated, 0);
                 for (const AllocationDevice *e = a->devices; e < d; e++)

@@ -14,7 +14,7 @@
 /* As libvirt writes a running domain, with what is ours to find and what only looks like it. */
 static const char document[] =
         "<domstatus state='running' reason='booted' pid='4242'><monitor path='/x' type='unix'/>"
-        "<domain type='kvm' id='3'><name>a&amp;b</name><devices>\n"
+        "<domain type='kvm' id='3'><name>a&amp;b</name><uuid>6d6b0fd7-3b1d-4c0c-9d6f-2f3f7a5b0001</uuid><devices>\n"
         "<hostdev mode='subsystem' type='pci' managed='no'><driver name='vfio'/>"
         "<source><address domain='0x0000' bus='0x82' slot='0x00' function='0x0'/></source>"
         "<address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/></hostdev>"
@@ -40,6 +40,7 @@ static void test_sources(void **state) {
 
         assert_int_equal(domain_status_parse(document, &status), 0);
         assert_string_equal(status.name, "a&b");
+        assert_string_equal(status.uuid, "6d6b0fd7-3b1d-4c0c-9d6f-2f3f7a5b0001");
         assert_int_equal(status.pid, 4242);
         assert_int_equal(status.n_devices, ELEMENTSOF(expected));
         for (size_t i = 0; i < status.n_devices; i++)
