@@ -74,8 +74,11 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
 
 /* plan-regions.c: memory to share */
 Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret);
-/* What is not there yet has room on the nodes, beside those bytes of the guest's memory on each. */
+/* What is not there yet has room on the nodes, beside those bytes of the guest's memory on each; what is there is on
+ * them where the NUMA policy wants that. */
 bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares);
 /* Needs a->cells. */
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a);
 Verdict planner_refuse_regions(const Planner *p, Refusal *ret);
+/* With another NUMA policy they could be had. */
+Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret);

@@ -178,11 +178,31 @@ static Verdict refuse_memory(const Planner *p, Refusal *ret) {
                       list ?: "there is none");
 }
 
+/* Is it what r, without devices, is to share? It shares nothing afterwards. */
+static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
+        NumaPolicy numa = r->numa;
+        int does = 0;
+
+        if (r->n_regions == 0)
+                return VERDICT_NONE;
+        if (numa == NUMA_POLICY_REQUIRED) {
+                r->numa = NUMA_POLICY_PREFERRED;
+                does = would_do(p, r);
+                r->numa = numa;
+        }
+        if (does != 0)
+                return does < 0 ? planner_give_up(does, ret) : planner_refuse_region_nodes(p, ret);
+        r->n_regions = 0;
+        does = would_do(p, r);
+        return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
+}
+
 /* Without devices: is it the CPUs, the memory, or that no node has both? */
 static Verdict check_room(const Planner *p, Refusal *ret) {
         uint64_t page = p->request->page_size ?: 4096;
         Request r = *p->request;
         Planner roomy = *p;
+        Verdict v;
         int does;
 
         r.n_pools = 0;
@@ -193,12 +213,9 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                 return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.",
                               "%u guest cells are wanted, this node has %zu NUMA nodes.", p->request->cells,
                               p->context->inventory->n_nodes);
-        if (r.n_regions > 0) {
-                r.n_regions = 0;
-                does = would_do(p, &r);
-                if (does != 0)
-                        return does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
-        }
+        v = check_sharing(p, &r, ret);
+        if (v != VERDICT_NONE)
+                return v;
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy.free_memory[i] = MAX(p->request->memory, page);
         does = would_do(&roomy, &r);

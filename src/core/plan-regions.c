@@ -33,15 +33,25 @@ static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, cons
 
 #define PLACE_IS_THERE SIZE_MAX
 
+/* It is on one of the nodes, or need not be. */
+static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
+        for (size_t i = 0; i < choice->n_nodes; i++)
+                if (p->context->inventory->nodes[choice->nodes[i]].id == there->node)
+                        return true;
+        return p->request->numa != NUMA_POLICY_REQUIRED;
+}
+
 /* The first way, by lowest nodes, to place all; all nodes are tried for each, so that none is overlooked. */
 static bool place(const Planner *p, const NodeChoice *choice, const uint64_t *shares, size_t region, size_t *places) {
         const Request *r = p->request;
+        const SharedRegion *s;
 
         if (region == r->n_regions)
                 return true;
         places[region] = PLACE_IS_THERE;
-        if (ledger_find_region(p->context->ledger, r->regions[region].name))
-                return place(p, choice, shares, region + 1, places);
+        s = ledger_find_region(p->context->ledger, r->regions[region].name);
+        if (s)
+                return is_near(p, choice, &s->region) && place(p, choice, shares, region + 1, places);
         for (size_t i = 0; i < choice->n_nodes; i++) {
                 places[region] = i;
                 if (room(p, choice, i, shares, region, places) >= r->regions[region].size &&
@@ -89,4 +99,22 @@ Verdict planner_refuse_regions(const Planner *p, Refusal *ret) {
                       "No NUMA node that could give the CPUs and the guest's memory has room for the shared memory "
                       "beside it: %s.",
                       list ?: "");
+}
+
+Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret) {
+        const Request *r = p->request;
+        _cleanup_free_ char *list = NULL;
+
+        for (size_t i = 0; i < r->n_regions; i++) {
+                const SharedRegion *s = ledger_find_region(p->context->ledger, r->regions[i].name);
+
+                if (s && string_replace(&list, "%s%s'%s' is on node %d", list ?: "", list ? ", " : "", s->region.name,
+                                        s->region.node) < 0)
+                        break;
+        }
+        return refuse(
+                ret, VERDICT_NUMA, NULL, "Ask with another NUMA policy: the guest can have it from another node too.",
+                "The NUMA policy 'required' wants the guest on the nodes of what it shares, which cannot give the "
+                "CPUs and the memory: %s.",
+                list ?: "");
 }

@@ -178,6 +178,30 @@ static void test_where_there_is_room(void **state) {
         assert_says(&why, "has room for the shared memory beside it: 'more' of 2 MiB.");
 }
 
+/* Who must be beside it is, or is told that it cannot. */
+static void test_required_is_beside_it(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_refusal_ Refusal why = { 0 };
+        _cleanup_request_ Request r;
+
+        ask(&r, 1, 8 * GIB);
+        assert_int_equal(allocate(t, "big", 0, &r, NULL), VERDICT_NONE);
+        assert_int_equal(share(t, "a", 0, "mpi", GIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(node_of(t, "mpi"), 1);
+        release(t, "big");
+        want(&r, "mpi", GIB, 0);
+        r.memory = GIB;
+        assert_int_equal(allocate(t, "anywhere", 0, &r, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "anywhere")->cells[0].node, 0);
+        r.numa = NUMA_POLICY_REQUIRED;
+        assert_int_equal(allocate(t, "b", 0, &r, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_find(t->ledger, "b")->cells[0].node, 1);
+        r.memory = 7 * GIB;
+        assert_int_equal(allocate(t, "c", 0, &r, &why), VERDICT_NUMA);
+        assert_says(&why, "wants the guest on the nodes of what it shares, which cannot give the CPUs and the memory: "
+                          "'mpi' is on node 1.");
+}
+
 /* Two nodes, each with room for one of them: the first must not take the place of the second for want of looking. */
 static void test_all_find_their_place(void **state) {
         _cleanup_node_ TestNode *t = make_node();
@@ -301,6 +325,7 @@ int main(void) {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_one_owner),
                 cmocka_unit_test(test_where_there_is_room),
+                cmocka_unit_test(test_required_is_beside_it),
                 cmocka_unit_test(test_all_find_their_place),
                 cmocka_unit_test(test_limit),
                 cmocka_unit_test(test_file),
