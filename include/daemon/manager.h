@@ -253,6 +253,8 @@ Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal 
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
 /* What a shares is there: a boot takes it away. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
+/* Tells the journal of files of such memory that no allocation has; they are left alone. */
+void manager_report_unknown_regions(const Manager *m);
 /* Leaves out of a release what others have too. */
 void manager_keep_shared(const Manager *m, Job *job);
 

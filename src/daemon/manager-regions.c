@@ -3,6 +3,9 @@
 
 #include "daemon/manager.h"
 #include "host/region.h"
+#include "util/fileio.h"
+#include "util/log.h"
+#include "util/strings.h"
 
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret) {
         for (size_t i = 0; i < request->n_regions; i++) {
@@ -25,6 +28,21 @@ bool manager_has_regions(const Manager *m, const Allocation *a) {
                 if (region_look(m->fs, &a->regions[i]) != 1)
                         return false;
         return true;
+}
+
+void manager_report_unknown_regions(const Manager *m) {
+        char **names = NULL;
+        size_t n = 0;
+        int r = regions_list(m->fs, &names, &n);
+
+        if (r < 0)
+                log_warning_errno(r, "Failed to look in /dev/shm for shared memory that is left over, ignoring: %m");
+        for (size_t i = 0; i < n; i++)
+                if (!ledger_find_region(m->node.ledger, names[i]))
+                        log_warning("/dev/shm/" REGION_FILE_PREFIX "%s takes memory, and no allocation has it. Look "
+                                    "whose it is, then remove it.",
+                                    QUOTABLE(names[i]));
+        (void) free_names(names, n);
 }
 
 void manager_keep_shared(const Manager *m, Job *job) {

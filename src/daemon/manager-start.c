@@ -187,6 +187,7 @@ static void announce(Manager *m) {
         m->announced = true;
         /* One may have ended while nobody looked. */
         manager_look_for_guests(m);
+        manager_report_unknown_regions(m);
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu devices, %zu allocations%s", m->node.inventory->n_devices,
                           m->node.ledger->n_allocations, m->node.ledger->read_only ? ", read-only" : "");
         log_info("Ready: %zu devices, %zu allocations.", m->node.inventory->n_devices, m->node.ledger->n_allocations);

@@ -19,6 +19,7 @@
 #define SHM_DIR         "dev/shm"
 #define HUGEPAGES_NAME  "hugepages"
 #define DEV_ENTRIES_MAX 16384U
+#define SHM_ENTRIES_MAX 65536U
 #define GROUP_BUFFER    16384U
 
 #define MODE_NEW  0600 /* nobody else opens it before it is whole */
@@ -230,4 +231,24 @@ int region_look(const Sysfs *fs, const Region *r) {
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;
         return link_memory(&p, name) < 0 ? -EEXIST : whole;
+}
+
+int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {
+        const size_t prefix = strlen(REGION_FILE_PREFIX);
+        _cleanup_close_ int fd = sysfs_open(fs, SHM_DIR, O_RDONLY | O_DIRECTORY);
+        char **names = NULL;
+        size_t n = 0, kept = 0;
+        int r = fd == -ENOENT ? 0 : fd < 0 ? fd : list_dir_at(fd, ".", SHM_ENTRIES_MAX, &names, &n);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++)
+                if (strncmp(names[i], REGION_FILE_PREFIX, prefix) == 0) {
+                        memmove(names[i], names[i] + prefix, strlen(names[i] + prefix) + 1);
+                        names[kept++] = names[i];
+                } else
+                        free(names[i]);
+        *ret = names;
+        *ret_n = kept;
+        return 0;
 }

@@ -230,6 +230,15 @@ is((release($bus, 'vm1'))[0], 'done', '... and can be released');
 ok(-e file('mpi'), "... that file is still there");
 unlink file('mpi');
 
+# One of which the ledger knows nothing is told of.
+spew(file('stray'), '');
+$offset = log_since();
+restart();
+$bus = Bus->new->listen;
+like(log_since($offset), qr{^/dev/shm/passthroughd-stray takes memory, and no allocation has it\.}m, 'a file that nobody knows is in the journal');
+ok(-e file('stray'), '... and still there');
+unlink file('stray');
+
 # What a crash left half made is made whole; what it left half removed is removed.
 is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one more');
 daemon('stop');
