@@ -70,6 +70,10 @@ my $plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 
 is_deeply([map { @$_{qw(name size numa_node members)} } @{ $plan->{shared_memory} }], ['mpi', 4 * MIB, 0, undef], 'a plan has it on the node of the guest');
 like($plan->{steps}[0], qr/^make 4 MiB of shared memory 'mpi' on node 0$/, '... and says that it is made');
 ok(!-e file('mpi'), '... and makes nothing');
+$plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 'a=1M,b=2M:2M', '--shared-memory', 'c=4M');
+like($plan->{message} // '', qr/has room for the shared memory beside it: 'a' of 1 MiB, 'b' of 2 MiB, 'c' of 4 MiB\./, 'where there are no hugepages it is refused');
+$plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 'a=1M,b=2M', '--shared-memory', 'c=4M');
+is_deeply([map { $_->{name} } @{ $plan->{shared_memory} }], [qw(a b c)], 'several, in one option or more');
 is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one guest with shared memory');
 ok(exists_as('mpi', 4 * MIB), 'it is there');
 is(blocks('mpi'), 4 * MIB, '... all of it');
