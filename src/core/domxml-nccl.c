@@ -34,7 +34,7 @@ static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
                 }
         }
         /* One that is not there NCCL asks the guest's kernel for. */
-        if (strlen(text) <= NCCL_VALUE_MAX)
+        if (text && strlen(text) <= NCCL_VALUE_MAX)
                 node_set(d, cpu, "affinity", "%s", text);
 }
 

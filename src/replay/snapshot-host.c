@@ -325,7 +325,7 @@ static char *filter_cmdline(const Recorder *r, char *text) {
 
 /* Of one processor, how long its addresses are: all that is asked for. */
 static char *filter_cpuinfo(const Recorder *r, char *text) {
-        _cleanup_free_ char *all = text;
+        _cleanup_free_ char *all _unused_ = text;
         const char *line = strstr(text, "address sizes");
 
         return strndup(line ?: "", line ? strcspn(line, "\n") + 1 : 0);

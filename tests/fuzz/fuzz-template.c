@@ -149,6 +149,17 @@ static void check_not_again(const TestNode *t, const Allocation *a, const char *
         fuzz_check_refusal(VERDICT_INVALID_TEMPLATE, &refusal);
 }
 
+/* What can be had as a domain can be told to NCCL. */
+static void check_nccl(const TestNode *t, const Allocation *a, const char *template) {
+        _cleanup_free_ char *text = NULL;
+        xmlDoc *doc;
+
+        assert_int_equal(domxml_nccl_topology(t->inventory, t->config, a, template, &text, NULL), VERDICT_NONE);
+        doc = xmlReadMemory(text, (int) strlen(text), NULL, NULL, XML_PARSE_NONET);
+        assert_non_null(doc);
+        xmlFreeDoc(doc);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         TestNode *t = fuzz_node();
         const Allocation *a = guest(t);
@@ -164,5 +175,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         check_document(text, a);
         check_not_again(t, a, text);
+        check_nccl(t, a, template);
         return 0;
 }
