@@ -197,7 +197,7 @@ like($shown[-1], qr/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} +released +$> +$all[-
         local $ENV{TZ} = 'UTC-3';
         my ($hours) = $all[-1]{time} =~ /T(\d\d)/;
         my ($local) = (split /\n/, (ctl('history', $gpu))[1])[-1] =~ / (\d\d):/;
-        is($local, ($hours + 3) % 24, 'in local time') if defined $hours;
+        is($local, sprintf('%02d', ($hours + 3) % 24), 'in local time') if defined $hours;
 }
 is_deeply([ctl('history', $gpu, '--json')], [0, $bus->call('GetHistory', 'su', $gpu, 1000)->{body}[0] . "\n", ''], '--json prints what GetHistory returns');
 is((ctl('history', $gpu, '--lines', 1001))[0], 2, 'more lines than there can be are refused');
