@@ -16,10 +16,10 @@ use constant { CELL => 128 * 2**20, PAGE => 2 * 2**20 };
 
 sub state { my ($expected) = @_; return wait_until(sub { ctl_json('show', 'vm')->{state} eq $expected }) }
 
-# Three VFs of PFs that have two each: some from either node. Two accelerators, which may be below one switch.
+# Three VFs of PFs that have two each: some from either node. So many accelerators that two are below one switch.
 ok(settled(), 'the node is settled');
 my $before = drivers();
-my ($status, $out, $err) = ctl(qw(allocate vm nic-vf=3 gpu=1 accelerator=2 --cpus 2 --memory 256M --page-size 2M --cells 2 --numa required));
+my ($status, $out, $err) = ctl(qw(allocate vm nic-vf=3 gpu=1 accelerator=4 --cpus 2 --memory 256M --page-size 2M --cells 2 --numa required));
 is($status, 0, 'allocate') or die $err;
 my $allocation = ctl_json('show', 'vm');
 my $functions  = functions();
@@ -49,6 +49,13 @@ for my $device (@devices) {
         like($path, qr/\Q$device->{seen_address}\E\z/, "$device->{slot} is promised at $device->{seen_address}");
         is($found->{ $device->{seen_address} }, $path, 'which is where the guest finds it, behind those ports');
 }
+
+# Two levels above a device below a switch is its upstream port, here and there.
+sub above { my ($path) = @_; my @part = split m{/}, $path; return @part > 4 ? "@part[0 .. $#part - 2]" : $path }
+my %host  = map { $_->{address} => above(readlink("/sys/bus/pci/devices/$_->{address}") =~ s{.*/devices/}{}r) } @devices;
+my @pairs = map { my $one = $_; map { [$one, $_] } grep { $_->{address} gt $one->{address} && $host{ $_->{address} } eq $host{ $one->{address} } } @devices } @devices;
+ok(scalar @pairs, 'on the host some share a switch');
+is(above($found->{ $_->[0]{seen_address} }), above($found->{ $_->[1]{seen_address} }), "$_->[0]{slot} and $_->[1]{slot}, which the guest finds below one too") for @pairs;
 for my $cell (@{ $allocation->{cells} }) {
         my ($pages) = guest_memory('vm', $cell->{id});
         is_deeply($pages, { $cell->{node} => CELL / PAGE }, "the memory of cell $cell->{id} is on node $cell->{node}");
