@@ -216,6 +216,11 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
                 others++;
                 d->room.seekers += seeks_port(n);
         }
+        /* Those of shared memory are below one bridge to conventional PCI, which libvirt plugs into a port. */
+        if (d->a->n_regions > 0) {
+                others++;
+                d->room.seekers++;
+        }
         /*
          * Buses of pcie.0: each device may need a port, and each index below ours has a bus, because libvirt adds
          * a controller where one is missing. An expander that libvirt places takes two.

@@ -326,6 +326,27 @@ static void test_shared_memory(void **state) {
         assert_golden(&c, NULL, "domxml-shared-memory.xml");
 }
 
+static unsigned root_ports(const Case *c) {
+        _cleanup_free_ char *text = make(c, NULL);
+        unsigned n = 0;
+
+        for (const char *at = text; (at = strstr(at, "pcie-root-port")); at++)
+                n++;
+        return n;
+}
+
+/* Its bridge to conventional PCI takes none of the ports that are to stay free. */
+static void test_shared_memory_takes_no_spare_port(void **state) {
+        _cleanup_case_ Case c = sharing("vm34");
+        unsigned with, without;
+
+        c.a->spare_ports = 1;
+        with = root_ports(&c);
+        c.a->n_regions = 0;
+        without = root_ports(&c);
+        assert_int_equal(with, without + 1);
+}
+
 static void test_shared_memory_with_a_server(void **state) {
         _cleanup_case_ Case c = sharing("vm31");
 
@@ -408,6 +429,7 @@ int main(void) {
                 cmocka_unit_test(test_many_vcpus),
                 cmocka_unit_test(test_guest_addresses),
                 cmocka_unit_test(test_shared_memory),
+                cmocka_unit_test(test_shared_memory_takes_no_spare_port),
                 cmocka_unit_test(test_shared_memory_with_a_server),
                 cmocka_unit_test(test_shared_memory_is_not_the_templates),
         };
