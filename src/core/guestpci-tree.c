@@ -187,6 +187,8 @@ static int place_children(GuestPci *pci, const GuestController *parent) {
 
         for (size_t i = 0; i < pci->n_controllers; i++)
                 n += pci->controllers[i].bus == parent->index;
+        if (n == 0)
+                return 0;
         per_slot = (n + SLOTS_MAX - 1) / SLOTS_MAX;
         if (per_slot > FUNCTIONS_MAX)
                 return -E2BIG;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * compare ROOT CONFIG REQUESTS GPU-POOL NIC-POOL: guests with as many NICs as GPUs come and go on the machine below ROOT,
- * the same ones with each chooser, which has the machine to itself. Prints of each, as shares of what was asked: how
- * many it placed; how many with a NIC for every GPU under one switch, and of how many the planner could have said so at
- * that moment; and how many it refused that the planner could have placed. 1 when the planner is not the best in each.
+ * compare ROOT CONFIG REQUESTS GPU-POOL NIC-POOL: guests with as many NICs as GPUs come and go on the machine below
+ * ROOT, the same ones with each chooser, which has the machine to itself. Prints of each, as shares of what was asked:
+ * how many it placed; how many with a NIC for every GPU under one switch, and of how many the planner could have said
+ * so at that moment; and how many it refused that the planner could have placed. 1 when the planner is not the best in
+ * each.
  */
 
 #include <fcntl.h>
