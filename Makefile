@@ -197,7 +197,7 @@ deb-check: deb
 
 lab lab-shell: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
 	$(Q)+BUILD=$(BUILD) tests/lab/build
-	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),prove --verbose --timer tests/lab/run $(if $(LAB),:: $(LAB)),tests/lab/run --shell)
+	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),prove --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 
 clean:
 	rm -rf $(BUILD)
