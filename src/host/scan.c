@@ -113,6 +113,9 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 dev->acs = PCI_ACS_CLEAN;
         if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
+        /* Whoever plugs it in or takes it away at this moment would keep us; the next scan of all of it tells. */
+        if (clean && s->update)
+                return 0;
         /* Reading would wake it up. */
         if (!s->conf || !device_dir_has(d, ATTRIBUTE_CONFIG) || streq_ptr(dev->power_state, "D3cold"))
                 return 0;
