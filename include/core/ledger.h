@@ -98,6 +98,10 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
  */
 Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 
+/* Its allocations were adopted by another ledger too, to try or to compare something there: they are this one's again,
+ * and know nothing of that one, which may end. */
+void ledger_reclaim(const Ledger *l);
+
 /* Takes an allocation out; the caller owns it again. NULL when there is none of that name. */
 Allocation *ledger_remove(Ledger *l, const char *name);
 

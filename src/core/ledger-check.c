@@ -318,11 +318,8 @@ int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config) {
 
                 good = ledger_memory(l, inv->nodes[i].id, 0) <= have - MIN(have, config->reserve_memory);
         }
-        /* The allocations are l's, and they shall say so again. */
         if (again)
                 again->n_allocations = 0;
-        for (size_t i = 0; i < l->n_allocations; i++)
-                for (size_t j = 0; j < l->allocations[i]->n_regions; j++)
-                        l->allocations[i]->shared[j] = ledger_find_region(l, l->allocations[i]->regions[j].name);
+        ledger_reclaim(l);
         return good ? 0 : -EBADMSG;
 }

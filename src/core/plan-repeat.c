@@ -24,6 +24,8 @@ static Ledger *scratch_new(const Ledger *l) {
         scratch->n_contested = l->n_contested;
         scratch->foreign = l->foreign;
         scratch->n_foreign = l->n_foreign;
+        scratch->unhealthy = l->unhealthy;
+        scratch->n_unhealthy = l->n_unhealthy;
         scratch->quarantined = l->quarantined;
         scratch->n_quarantined = l->n_quarantined;
         return scratch;
@@ -35,9 +37,10 @@ static void scratch_free(Ledger *scratch) {
         scratch->withheld = NULL;
         scratch->contested = NULL;
         scratch->foreign = NULL;
+        scratch->unhealthy = NULL;
         scratch->quarantined = NULL;
         scratch->n_allocations = scratch->n_withheld = scratch->n_contested = scratch->n_foreign =
-                scratch->n_quarantined = 0;
+                scratch->n_unhealthy = scratch->n_quarantined = 0;
         ledger_free(scratch);
 }
 
@@ -91,12 +94,15 @@ Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal
         Verdict v = VERDICT_NONE;
 
         *ret = (Repeat){ 0 };
-        if (!scratch)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         context.ledger = scratch;
-        while (v == VERDICT_NONE)
+        while (scratch && v == VERDICT_NONE)
                 v = fit_once(&context, scratch, r, &work, ret, &ret->refusal);
         scratch_free(scratch);
+        ledger_reclaim(c->ledger);
+        if (!scratch)
+                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        for (size_t i = 0; i < ret->n; i++)
+                memset(ret->fits[i].allocation->shared, 0, sizeof(ret->fits[i].allocation->shared));
         if (ret->n > 0 || is_about_room(v))
                 return VERDICT_NONE;
         *ret_refusal = ret->refusal;

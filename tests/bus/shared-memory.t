@@ -90,6 +90,10 @@ my $xml = document('vm1', 'the document');
 like($xml, qr{<shmem name="passthroughd-mpi" role="peer">\s*<model type="ivshmem-plain"/>\s*<size unit="MiB">4</size>}, 'the document has it');
 like($xml, qr{<passthroughd:shared-memory name="mpi" size="4194304" node="0">\s*<passthroughd:member name="vm1"/>\s*<passthroughd:member name="vm2"/>}, '... and who shares it');
 
+# How often it fits is found out with a ledger of its own, and what is allocated is not drawn into that.
+is((ctl('plan', '--repeat', '--owner', 0, '--cpus', 1, '--memory', '1G', '--shared-memory', 'mpi=4M'))[0], 0, 'how often a request that shares it fits');
+is_deeply([map { $_->{members} } map { @{ shared($bus, $_) } } qw(vm1 vm2)], [([qw(vm1 vm2)]) x 2], '... and asking changes nothing about who does');
+
 # ---- nobody else
 
 refused($bus, 'SharedMemoryTaken', qr/^The shared memory 'mpi' belongs to uid \d+, not to uid 1000: only guests of one owner share\./, 'another owner is refused', mpi(owner => SOMEBODY));

@@ -91,6 +91,9 @@ static void test_repeat_beside_others(void **state) {
         check_repeat(t, ASK("gpu=1", .cpus = 2), 4);
         check_repeat(t, ASK("vf=1", .cpus = 2), 2);
         assert_int_equal(t->ledger->n_withheld, 1);
+        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of("0000:80:02.0"), "It is dead."), 0);
+        check_repeat(t, ASK("gpu=1", .cpus = 2), 3);
+        assert_int_equal(t->ledger->n_unhealthy, 1);
 }
 
 /* Memory to share counts once, and is of one owner, whoever that is. */
@@ -115,6 +118,9 @@ static void test_shared_memory(void **state) {
                 }
                 assert_int_equal(plan_repeat(&t->context, &r, &fits, &why), VERDICT_NONE);
                 assert_int_equal(fits.n, there ? 3 : 4);
+                if (there)
+                        assert_ptr_equal(t->ledger->allocations[0]->shared[0], ledger_find_region(t->ledger, "mpi"));
+                assert_null(fits.fits[0].allocation->shared[0]);
                 assert_int_equal(t->ledger->n_regions, there);
                 assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
         }
