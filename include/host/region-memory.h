@@ -7,6 +7,7 @@
 
 /* All pages are there, on the region's node: looked at one by one. -EXDEV when one is elsewhere. Contents stay. */
 int region_populate(int fd, const Region *r);
-/* Whoever has it mapped reads zeros. whole: all pages are there, and overwritten; else none was ever given to a guest,
- * and those that are there are let go. */
-int region_wipe(int fd, const Region *r, bool whole);
+/* All pages are there, and overwritten: whoever has it mapped reads zeros. */
+int region_wipe(int fd, const Region *r);
+/* The pages that are there are the file's no more; it reads as zeros. */
+int region_let_go(int fd);

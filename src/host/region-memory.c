@@ -8,6 +8,7 @@
 #include <numa.h>
 #include <numaif.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
@@ -121,14 +122,21 @@ int region_populate(int fd, const Region *r) {
         return k < 0 ? k : check_nodes(&m, r);
 }
 
-int region_wipe(int fd, const Region *r, bool whole) {
+int region_wipe(int fd, const Region *r) {
         _cleanup_(unmap) Mapping m = { 0 };
-        int k;
+        int k = map(fd, r, &m);
 
-        if (!whole)
-                return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t) r->size) < 0 ? -errno : 0;
-        k = map(fd, r, &m);
         if (k == 0)
                 explicit_bzero(m.at, m.size);
         return k;
+}
+
+int region_let_go(int fd) {
+        struct stat s;
+
+        if (fstat(fd, &s) < 0)
+                return -errno;
+        if (s.st_size == 0)
+                return 0;
+        return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, s.st_size) < 0 ? -errno : 0;
 }

@@ -81,8 +81,26 @@ static int place_find(const Sysfs *fs, const Region *r, Place *p) {
         return p->memory < 0 ? p->memory : 0;
 }
 
-/* Opens what has our name in the directory, if it is ours. -EEXIST: it is not. *ret_whole: nothing is left to do. */
-static int open_ours(int dir, const Region *r, bool *ret_whole) {
+/* What has our name in a directory. */
+typedef struct Found {
+        bool ours;    /* and as we made it; where a crash came between it may still be empty */
+        bool altered; /* ours too, but a member of the group gave it another size, or another name beside ours */
+        bool whole;   /* nothing is left to do */
+} Found;
+
+static Found judge(const struct stat *s, const Region *r) {
+        bool mine = S_ISREG(s->st_mode) && s->st_uid == geteuid(), done = (s->st_mode & 07777) == MODE_DONE;
+        bool as_made = s->st_nlink == 1 && (s->st_size == 0 || (uint64_t) s->st_size == r->size);
+
+        return (Found){
+                .ours = mine && as_made,
+                .altered = mine && !as_made && done, /* before that nobody else can */
+                .whole = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,
+        };
+}
+
+/* -EEXIST: it is neither ours nor was. */
+static int open_found(int dir, const Region *r, Found *ret) {
         char name[REGION_FILE_MAX];
         /* Neither a link nor a FIFO leads us anywhere. */
         _cleanup_close_ int fd =
@@ -93,13 +111,19 @@ static int open_ours(int dir, const Region *r, bool *ret_whole) {
                 return errno == ENOENT ? -ENOENT : -EEXIST;
         if (fstat(fd, &s) < 0)
                 return -errno;
-        if (!S_ISREG(s.st_mode) || s.st_uid != geteuid() || s.st_nlink != 1)
-                return -EEXIST;
-        /* Where a crash came between it is still empty. */
-        if ((uint64_t) s.st_size != r->size && s.st_size != 0)
-                return -EEXIST;
-        *ret_whole = (s.st_mode & 07777) == MODE_DONE && (uint64_t) s.st_blocks * 512 >= r->size;
-        return TAKE_FD(fd);
+        *ret = judge(&s, r);
+        return ret->ours || ret->altered ? TAKE_FD(fd) : -EEXIST;
+}
+
+/* The same for one that is as it was made, to give it to somebody. */
+static int open_ours(int dir, const Region *r, bool *ret_whole) {
+        Found found;
+        _cleanup_close_ int fd = open_found(dir, r, &found);
+
+        if (fd < 0)
+                return fd;
+        *ret_whole = found.whole;
+        return found.ours ? TAKE_FD(fd) : -EEXIST;
 }
 
 static int find_group(const char *group, gid_t *ret) {
@@ -194,7 +218,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
 int region_remove(const Sysfs *fs, const Region *r) {
         _cleanup_(place_done) Place p;
         _cleanup_close_ int fd = -1;
-        bool whole;
+        Found found;
         int k = place_find(fs, r, &p);
 
         /* Where it could not be it is not. */
@@ -202,12 +226,16 @@ int region_remove(const Sysfs *fs, const Region *r) {
                 return 0;
         if (k < 0)
                 return k;
-        fd = open_ours(p.memory, r, &whole);
+        fd = open_found(p.memory, r, &found);
         if (fd == -EEXIST)
                 return 0;
         if (fd < 0 && fd != -ENOENT)
                 return fd;
-        k = fd >= 0 ? region_wipe(fd, r, whole) : 0;
+        if (fd >= 0 && found.whole)
+                k = region_wipe(fd, r);
+        /* Where it goes on under another name it must not keep its memory. */
+        if (fd >= 0 && k >= 0 && (!found.whole || found.altered))
+                k = region_let_go(fd);
         return k < 0 ? k : remove_file(&p, r);
 }
 

@@ -38,6 +38,7 @@ sub boot_shm { umount_shm() or die "umount $shm"; mount_shm(); return }
 
 sub file   { my ($name) = @_; return "$shm/passthroughd-$name" }
 sub exists_as { my ($name, $size) = @_; return -f file($name) && -s _ == $size }
+sub spew_into { my ($path, $text) = @_; sysopen my $f, $path, O_RDWR or die "$path: $!"; syswrite $f, $text or die $!; return }
 sub blocks { my ($name) = @_; return (stat file($name))[12] * 512 }
 sub region { my ($name, $size, $page) = @_; return [$name, $size, $page // 0] }
 sub guest  { my (@pairs) = @_; return (cpus => 1, memory => 256 * MIB, @pairs) }
@@ -155,6 +156,20 @@ is((allocate($bus, 'vm1', mpi(owner => SOMEBODY)))[0], 'done', 'now another owne
 is(allocation($bus, 'vm1')->{owner}, SOMEBODY, '... whose it is');
 refused($bus, 'SharedMemoryTaken', qr/belongs to uid 1000/, '... and root may not', mpi());
 is((release($bus, 'vm1'))[0], 'done', 'released');
+
+# What a member of the group can do to it keeps nothing of it.
+for my $what (['another name', sub { link $_[0], "$shm/kept" or die $! }], ['a larger size', sub { truncate $_[0], 5 * MIB or die $! }], ['a smaller size', sub { truncate $_[0], 3 * MIB or die $! }]) {
+        is((allocate($bus, 'vm1', mpi()))[0], 'done', "one whose file gets $what->[0]");
+        spew_into(file('mpi'), 'a secret');
+        $what->[1]->(file('mpi'));
+        sysopen my $held, file('mpi'), O_RDWR or die file('mpi') . ": $!";
+        is((release($bus, 'vm1'))[0], 'done', '... is released');
+        ok(!-e file('mpi'), '... and the file gone');
+        sysread $held, my $rest, 8;
+        is($rest, "\0" x 8, '... wiped');
+        is((stat $held)[12], 0, '... and its memory given back');
+        unlink "$shm/kept";
+}
 
 # All at once: they wait for each other.
 my @names = map { "gang$_" } 1 .. 4;
