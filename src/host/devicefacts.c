@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "core/health.h"
 #include "host/devicefacts.h"
 #include "util/strings.h"
 
@@ -194,18 +195,6 @@ static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
         return MIN(r, 0);
 }
 
-/* "16.0 GT/s PCIe", "5 GT/s" of older kernels, "Unknown". */
-static unsigned parse_link_speed(const char *text) {
-        char *end;
-        unsigned long whole = strtoul(text, &end, 10), tenths = 0;
-
-        if (end == text || whole > 1000)
-                return 0;
-        if (*end == '.')
-                tenths = strtoul(end + 1, &end, 10);
-        return tenths > 9 || strncmp(end, " GT/s", 5) != 0 ? 0 : (unsigned) (whole * 1000 + tenths * 100);
-}
-
 /* Of what may be on the way from one GPU or NIC to another. */
 static int read_link(const DeviceDir *d, PciDevice *dev) {
         bool matters = dev->class >> 8 == CLASS_PCI_BRIDGE || pci_device_is_gpu(dev) || pci_device_is_nic(dev);
@@ -217,7 +206,7 @@ static int read_link(const DeviceDir *d, PciDevice *dev) {
                 return 0;
         r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_SPEED, dev, buf);
         if (r > 0)
-                dev->link_speed = parse_link_speed(buf);
+                dev->link_speed = health_parse_speed(buf) * 100;
         if (r < 0)
                 return r;
         r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_WIDTH, dev, buf);
