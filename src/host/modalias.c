@@ -46,14 +46,23 @@ static int add_line(const Sysfs *fs, Inventory *inv, char *line) {
         return inventory_add_variant(inv, pattern, module);
 }
 
-static int read_aliases(const Sysfs *fs, char **ret) {
-        char release[256], path[320];
-        _cleanup_close_ int fd = -1;
+int modalias_path(const Sysfs *fs, char ret[static MODALIAS_PATH_MAX]) {
+        char release[256];
 
         if (sysfs_read(fs, "proc/sys/kernel/osrelease", release, sizeof(release)) <= 0 || strchr(release, '/') ||
             streq(release, "..") || streq(release, "."))
                 return -ENOENT;
-        (void) snprintf(path, sizeof(path), "lib/modules/%s/modules.alias", release);
+        (void) snprintf(ret, MODALIAS_PATH_MAX, "lib/modules/%s/modules.alias", release);
+        return 0;
+}
+
+static int read_aliases(const Sysfs *fs, char **ret) {
+        char path[MODALIAS_PATH_MAX];
+        _cleanup_close_ int fd = -1;
+        int r = modalias_path(fs, path);
+
+        if (r < 0)
+                return r;
         fd = sysfs_open(fs, path, O_RDONLY | O_NONBLOCK);
         return fd < 0 ? fd : read_file_fd(fd, ALIASES_MAX, ret, NULL);
 }

@@ -7,6 +7,7 @@
 
 #include "core/cpuset.h"
 #include "host/critical.h"
+#include "host/modalias.h"
 #include "replay/cmdline.h"
 #include "replay/snapshot.h"
 #include "util/strings.h"
@@ -343,12 +344,9 @@ static char *filter_aliases(const Recorder *r, char *text) {
 
 /* Which VFIO variant drivers the kernel has. */
 static int record_aliases(Recorder *r) {
-        char release[256], path[320];
+        char path[MODALIAS_PATH_MAX];
 
-        if (sysfs_read(r->fs, "proc/sys/kernel/osrelease", release, sizeof(release)) <= 0 || strchr(release, '/'))
-                return 0;
-        (void) snprintf(path, sizeof(path), "lib/modules/%s/modules.alias", release);
-        return record_file(r, path, filter_aliases);
+        return modalias_path(r->fs, path) < 0 ? 0 : record_file(r, path, filter_aliases);
 }
 
 int record_host(Recorder *r) {
