@@ -73,6 +73,8 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 void step_list_remove(StepList *l, size_t i);
 /* Copies of the steps first to end - 1 of from. */
 int step_list_append(StepList *l, const StepList *from, size_t first, size_t end);
+/* Frees *l and puts by, made from its steps, in its place: what is said of all of *l holds for by too. */
+void step_list_replace(StepList **l, StepList *by);
 
 /* Those that give attributes: no step when there are none. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);

@@ -41,9 +41,6 @@ int steps_clean(const Allocation *a, const Config *config, StepList **steps) {
                 r = step_list_append(l, *steps, checked, (*steps)->n);
         if (r < 0)
                 return r;
-        l->gone_is_done = (*steps)->gone_is_done;
-        l->tells_found = (*steps)->tells_found;
-        step_list_free(*steps);
-        *steps = TAKE_PTR(l);
+        step_list_replace(steps, TAKE_PTR(l));
         return 0;
 }

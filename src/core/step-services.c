@@ -75,9 +75,7 @@ int steps_around_services(const Allocation *a, const Config *config, StepList **
                 r = step_list_add(l, STEP_START_SERVICE, l->steps[n].device, NULL, l->steps[n].to);
         if (r < 0)
                 return r;
-        l->gone_is_done = (*steps)->gone_is_done;
         l->tells_found = true;
-        step_list_free(*steps);
-        *steps = TAKE_PTR(l);
+        step_list_replace(steps, TAKE_PTR(l));
         return 0;
 }

@@ -38,6 +38,13 @@ void step_list_remove(StepList *l, size_t i) {
         memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
 }
 
+void step_list_replace(StepList **l, StepList *by) {
+        by->gone_is_done = (*l)->gone_is_done;
+        by->tells_found = by->tells_found || (*l)->tells_found;
+        step_list_free(*l);
+        *l = by;
+}
+
 int step_list_append(StepList *l, const StepList *from, size_t first, size_t end) {
         int r = 0;
 
