@@ -12,6 +12,8 @@
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
+#define OOM_SCORE     "/proc/self/oom_score_adj"
+#define OOM_SCORE_MAX 16U
 
 typedef struct Mapping {
         char *at;
@@ -88,12 +90,22 @@ static int check_nodes(const Mapping *m, const Region *r) {
         return k;
 }
 
-/* Where the node has less than it should it is us that the kernel ends, not a guest that has memory there. */
-static void volunteer(void) {
-        _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+static void set_oom_score(const char *score) {
+        _cleanup_close_ int fd = open(OOM_SCORE, O_WRONLY | O_CLOEXEC);
 
         if (fd >= 0)
-                (void) !write(fd, "1000", strlen("1000"));
+                (void) !write(fd, score, strlen(score));
+}
+
+/* Where the node has less than it should it is us that the kernel ends, not a guest that has memory there. Only for so
+ * long: what the job does next to devices is not to be cut off. */
+static void volunteer(char ret_before[static OOM_SCORE_MAX]) {
+        _cleanup_close_ int fd = open(OOM_SCORE, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd >= 0 ? read(fd, ret_before, OOM_SCORE_MAX - 1) : -1;
+
+        ret_before[MAX(n, 0)] = '\0';
+        if (n > 0)
+                set_oom_score("1000");
 }
 
 /*
@@ -111,15 +123,19 @@ static int make_pages(const Mapping *m, int fd, const Region *r, uint64_t at, ui
 int region_populate(int fd, const Region *r) {
         _cleanup_(unmap) Mapping m = { 0 };
         uint64_t chunk = MAX(CHUNK, r->page_size);
+        char before[OOM_SCORE_MAX];
         int k = map(fd, r, &m);
 
-        volunteer();
-
+        volunteer(before);
         if (k == 0)
                 k = bind_to_node(&m, r->node);
         for (uint64_t at = 0; k == 0 && at < r->size; at += chunk)
                 k = make_pages(&m, fd, r, at, MIN(r->size - at, chunk));
-        return k < 0 ? k : check_nodes(&m, r);
+        if (k == 0)
+                k = check_nodes(&m, r);
+        if (*before)
+                set_oom_score(before);
+        return k;
 }
 
 int region_wipe(int fd, const Region *r) {

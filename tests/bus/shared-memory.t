@@ -194,6 +194,18 @@ is($bus->result($_), 'done', 'both end') for $first, $second;
 ok(!-e file('mpi'), '... and it is gone');
 fault('reset');
 
+# Only while it makes memory the job is the first that the kernel would end.
+my ($signature, $entries) = request(mpi(gpu => 1, numa => 'preferred'));
+fault('reset', 'hang 1');
+my $job = $bus->call('Allocate', "s$signature", 'vm1', $entries)->{body}[1];
+ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'a job hangs at its device');
+ok(exists_as('mpi', 4 * MIB), '... after the memory was made');
+is_deeply([map { slurp("/proc/$_/oom_score_adj") } daemon_children()], [slurp('/proc/' . pid() . '/oom_score_adj')], '... and is as dear to the kernel as the daemon');
+fault('release');
+is($bus->result($job), 'done', '... and ends');
+is((release($bus, 'vm1'))[0], 'done', 'released');
+fault('reset');
+
 # ---- it cannot be made
 
 my ($result) = allocate($bus, 'vm1', guest('shared-memory' => [region('mpi', 4 * MIB), region('large', 128 * MIB)]));
