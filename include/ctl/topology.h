@@ -58,6 +58,8 @@ char *device_short_name(json_object *device);
 
 /* topology.c: what is left in a section, "2 of 4 gpu, 62 of 64 rdma". NULL where no pool is. 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
+/* How far the other nodes are, "21 to node 1, 31 to node 2". NULL where there are none. 0 or -ENOMEM. */
+int node_distances(json_object *node, const char *id, char **ret);
 /* The next section above this one that some device is in and that is none of the node's list. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);

@@ -130,21 +130,14 @@ static int place_pages(Drawing *d, json_object *node, Spot s) {
 }
 
 static void draw_distances(Drawing *d, json_object *node, const char *id, Spot s) {
-        json_object *distances = member_of(node, "distances");
         _cleanup_free_ char *text = NULL;
         Font right = svg_dim;
 
-        if (!json_object_is_type(distances, json_type_object))
-                return;
-        json_object_object_foreach(distances, other,
-                                   distance) if (!streq(other, id) && text_is_clean(other) &&
-                                                 string_replace(&text, "%s%s%" PRId64 " to node %s",
-                                                                text ? text : "distance ", text ? ", " : "",
-                                                                json_object_get_int64(distance), other) < 0)
+        if (node_distances(node, id, &text) < 0)
                 d->picture.failed = true;
         right.align = ALIGN_RIGHT;
         if (text)
-                picture_text(&d->picture, s.x + s.width, s.y + 14, s.width * 3 / 5, &right, "%s", text);
+                picture_text(&d->picture, s.x + s.width, s.y + 14, s.width * 3 / 5, &right, "distance %s", text);
 }
 
 static void draw_head(Drawing *d, json_object *node, Spot s) {

@@ -90,19 +90,28 @@ static void draw_memory(json_object *node, Grid *g) {
         draw_hugepages(node, g);
 }
 
-static void draw_distances(json_object *node, const char *id, Grid *g) {
+int node_distances(json_object *node, const char *id, char **ret) {
         json_object *distances = member_of(node, "distances");
         _cleanup_free_ char *text = NULL;
 
-        if (!json_object_is_type(distances, json_type_object))
-                return;
-        json_object_object_foreach(distances, other, distance) {
-                if (streq(other, id) || !text_is_clean(other))
-                        continue;
-                if (string_replace(&text, "%s%s%" PRId64 " to node %s", text ? text : "", text ? ", " : "",
-                                   json_object_get_int64(distance), other) < 0)
-                        g->failed = true;
+        if (json_object_is_type(distances, json_type_object)) {
+                json_object_object_foreach(distances, other, distance) {
+                        if (streq(other, id) || !text_is_clean(other))
+                                continue;
+                        if (string_replace(&text, "%s%s%" PRId64 " to node %s", text ? text : "", text ? ", " : "",
+                                           json_object_get_int64(distance), other) < 0)
+                                return -ENOMEM;
+                }
         }
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static void draw_distances(json_object *node, const char *id, Grid *g) {
+        _cleanup_free_ char *text = NULL;
+
+        if (node_distances(node, id, &text) < 0)
+                g->failed = true;
         if (text)
                 grid_text(g, TINT_NONE, INDENT, "distance  %s", text);
 }
