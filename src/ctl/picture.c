@@ -106,18 +106,24 @@ static void put_line(Picture *p, int x, int y, const Font *font, const char *s, 
         fputs(s[n] ? ELLIPSIS "</text>\n" : "</text>\n", p->f);
 }
 
+/* NULL when out of memory, which is noted. */
+static _printf_(2, 0) char *format_text(Picture *p, const char *format, va_list ap) {
+        char *text;
+
+        if (vasprintf(&text, format, ap) >= 0)
+                return text;
+        p->failed = true;
+        return NULL;
+}
+
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = format_text(p, format, ap);
         va_end(ap);
-        if (r < 0) {
-                text = NULL;
-                p->failed = true;
-        } else
+        if (text)
                 put_line(p, x, y, font, text, fitting(text, width, font));
 }
 
@@ -159,15 +165,10 @@ int picture_paragraph(Picture *p, int x, int y, int width, int line_height, cons
 void picture_begin(Picture *p, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = format_text(p, format, ap);
         va_end(ap);
-        if (r < 0) {
-                text = NULL;
-                p->failed = true;
-        }
         fputs("<g><title>", p->f);
         put_escaped(p->f, text ? text : "", text ? strlen(text) : 0);
         fputs("</title>\n", p->f);
