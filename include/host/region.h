@@ -22,13 +22,14 @@
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* It is not there any more; who still has it mapped, or has given it another name, reads zeros. What is not ours is left
- * alone. */
+/* It is not there any more; who still has it mapped, or has given it another name, reads zeros. What is not ours is
+ * left alone. */
 int region_remove(const Sysfs *fs, const Region *r);
 
 /* Names of the regions that files in dev/shm are called after, whoever has these; free with free_names(). None where
  * there is no such directory. */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 
-/* 1: it is there, whole. 0: it is not. -EEXIST: something else is. Touches no memory. */
+/* 1: it is there, whole, or no more as it was made, which region_make() cannot mend. 0: it is not. -EEXIST: something
+ * else is. Touches no memory. */
 int region_look(const Sysfs *fs, const Region *r);

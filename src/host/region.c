@@ -115,14 +115,13 @@ static int open_found(int dir, const Region *r, Found *ret) {
         return ret->ours || ret->altered ? TAKE_FD(fd) : -EEXIST;
 }
 
-/* The same for one that is as it was made, to give it to somebody. */
-static int open_ours(int dir, const Region *r, bool *ret_whole) {
+/* One that is as it was made, to give it to somebody. */
+static int open_ours(int dir, const Region *r) {
         Found found;
         _cleanup_close_ int fd = open_found(dir, r, &found);
 
         if (fd < 0)
                 return fd;
-        *ret_whole = found.whole;
         return found.ours ? TAKE_FD(fd) : -EEXIST;
 }
 
@@ -195,7 +194,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
         _cleanup_(place_done) Place p;
         _cleanup_close_ int fd = -1;
         char name[REGION_FILE_MAX];
-        bool whole, made = false;
+        bool made;
         gid_t gid = 0;
         int k = place_find(fs, r, &p);
 
@@ -206,7 +205,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
         fd = openat(p.memory, region_file(r, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
         made = fd >= 0;
         if (fd < 0)
-                fd = errno == EEXIST ? open_ours(p.memory, r, &whole) : -errno;
+                fd = errno == EEXIST ? open_ours(p.memory, r) : -errno;
         if (fd < 0)
                 return fd;
         k = fill(&p, fd, r, gid);
@@ -244,21 +243,21 @@ int region_look(const Sysfs *fs, const Region *r) {
         _cleanup_close_ int fd = -1;
         struct stat s;
         char name[REGION_FILE_MAX];
-        bool whole = false;
+        Found found = { 0 };
         int k = place_find(fs, r, &p);
 
         if (k < 0)
                 return k == -ENOENT || k == -ENODEV || k == -ENOTSUP ? 0 : k;
-        fd = open_ours(p.memory, r, &whole);
+        fd = open_found(p.memory, r, &found);
         if (fd < 0 && fd != -ENOENT)
                 return fd;
         if (p.memory == p.shm)
-                return whole;
+                return found.whole || found.altered;
         /* What is in the way of the link, or leads elsewhere. */
         k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return link_memory(&p, name) < 0 ? -EEXIST : whole;
+        return link_memory(&p, name) < 0 ? -EEXIST : found.whole || found.altered;
 }
 
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {

@@ -162,6 +162,9 @@ for my $what (['another name', sub { link $_[0], "$shm/kept" or die $! }], ['a l
         is((allocate($bus, 'vm1', mpi()))[0], 'done', "one whose file gets $what->[0]");
         spew_into(file('mpi'), 'a secret');
         $what->[1]->(file('mpi'));
+        restart('KILL');
+        $bus = Bus->new->listen;
+        is(allocation_state($bus, 'vm1'), 'ready', '... is ready all the same after a restart');
         sysopen my $held, file('mpi'), O_RDWR or die file('mpi') . ": $!";
         is((release($bus, 'vm1'))[0], 'done', '... is released');
         ok(!-e file('mpi'), '... and the file gone');
