@@ -186,6 +186,7 @@ int picture_write(Picture *p, int width, int height, const char *title, FILE *f)
         p->f = NULL;
         if (failed)
                 return -ENOMEM;
+        errno = 0;
         fprintf(f,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
@@ -195,5 +196,5 @@ int picture_write(Picture *p, int width, int height, const char *title, FILE *f)
         fprintf(f, "</title>\n<rect x=\"0\" y=\"0\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width, height);
         (void) fwrite(p->body, 1, p->size, f);
         fputs("</svg>\n", f);
-        return ferror(f) ? -EIO : 0;
+        return ferror(f) ? -(errno ?: EIO) : 0; /* of what could not be written */
 }

@@ -165,6 +165,10 @@ for my $all (0, 1) {
 }
 is(scalar(my @both = drawn($svg)), 42, 'and bridges');
 
+# Where it cannot be written.
+like((ctl('topology', '--svg', $_->[0]))[2], qr/^passthroughctl: Cannot write \Q$_->[0]\E: $_->[1]\.$/m, "$_->[0]: says why")
+        for ['/dev/full', 'No space left on device'], [$ENV{NODE_TMP}, 'Is a directory'], ["$ENV{NODE_TMP}/none/x.svg", 'No such file or directory'];
+
 # Many.
 is(system("$nodes/generate 4096 >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 4096 functions');
 $svg = picture('--node', "$ENV{NODE_TMP}/many.tree");
