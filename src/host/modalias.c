@@ -20,7 +20,9 @@ static bool driver_is_there(const Sysfs *fs, const char *driver) {
         char path[SYSFS_ATTRIBUTE_MAX];
         _cleanup_close_ int fd = -1;
 
-        if (strchr(driver, '/') || (size_t) snprintf(path, sizeof(path), DRIVERS "/%s", driver) >= sizeof(path))
+        /* The directory itself is none, nor is what is above it. */
+        if (!*driver || *driver == '.' || strchr(driver, '/') ||
+            (size_t) snprintf(path, sizeof(path), DRIVERS "/%s", driver) >= sizeof(path))
                 return false;
         fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
         return fd >= 0;

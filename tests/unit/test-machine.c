@@ -105,6 +105,7 @@ static void assert_variant(Fixture *f, const char *aliases, const char *expected
 }
 
 static void test_variants(void **state) {
+        static const char *const no_names[] = { "", ".", "..", "b-vfio-pci/.", "b_vfio_pci more" };
         Fixture *f = *state;
 
         assert_variant(f, MLX5, NULL); /* of which kernel */
@@ -122,6 +123,12 @@ static void test_variants(void **state) {
         assert_variant(f, MLX5 "alias vfio_pci:v000015B3d0000101Esv*sd*bc02sc*i* b_vfio_pci\n", "b-vfio-pci");
         assert_variant(f, "alias vfio_pci:v000015B3d0000101Esv*sd*bc02sc*i* b_vfio_pci\n" MLX5, "b-vfio-pci");
         assert_variant(f, "alias vfio_pci:v000015B3\nalias vfio_pci: \nalias vfio_pci:v* ../x\n" MLX5, "mlx5_vfio_pci");
+        for (size_t i = 0; i < ELEMENTSOF(no_names); i++) {
+                char line[64];
+
+                (void) snprintf(line, sizeof(line), "alias vfio_pci:v000015B3d0000101Esv* %s\n", no_names[i]);
+                assert_variant(f, line, NULL);
+        }
         tree_file(f->root, "proc/sys/kernel/osrelease", "../modules/6.1.0-x");
         assert_variant(f, MLX5, NULL);
 }
