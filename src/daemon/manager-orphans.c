@@ -214,7 +214,8 @@ static int devices_of(const Job *job, PciAddress **ret, size_t *ret_n) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < steps->n; i++)
-                r = pci_address_append(ret, ret_n, steps->steps[i].device);
+                if (step_has_device(&steps->steps[i]))
+                        r = pci_address_append(ret, ret_n, steps->steps[i].device);
         pci_addresses_sort(*ret, ret_n);
         return r;
 }
