@@ -39,6 +39,8 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);
 
 /* manager-change.c */
+/* uid of the caller, as the bus vouches for it. */
+int bus_sender_uid(Server *s, sd_bus_message *call, uint32_t *ret);
 int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int bus_method_release(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int bus_method_accept(sd_bus_message *call, void *userdata, sd_bus_error *error);

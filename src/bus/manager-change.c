@@ -7,8 +7,8 @@
 #include "bus/request.h"
 #include "bus/server-internal.h"
 
-/* uid of the caller, as the bus vouches for it. Who called last is known: a bus gives a unique name but once. */
-static int sender_uid(Server *s, sd_bus_message *call, uint32_t *ret) {
+/* Who called last is known: a bus gives a unique name but once. */
+int bus_sender_uid(Server *s, sd_bus_message *call, uint32_t *ret) {
         _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
         const char *sender = sd_bus_message_get_sender(call);
         uid_t uid;
@@ -48,7 +48,7 @@ int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *erro
         int r = sd_bus_message_read(call, "s", &name);
 
         if (r >= 0)
-                r = sender_uid(s, call, &owner);
+                r = bus_sender_uid(s, call, &owner);
         if (r < 0)
                 return r;
         /* What sd-bus asks for the other methods, without asking the bus twice who is calling. */

@@ -164,6 +164,14 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
         request_init(&request);
         if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
+        /* It makes a difference to nothing else. */
+        if (request.n_regions > 0 && !request.has_owner) {
+                int r = bus_sender_uid(userdata, call, &request.owner);
+
+                if (r < 0)
+                        return r;
+                request.has_owner = true;
+        }
         if (request.repeat)
                 return reply_repeat(call, &c, &request);
         if (plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)

@@ -155,6 +155,7 @@ same_state($state, 'nothing is on disk');
 is((allocate($bus, 'vm1', mpi(owner => SOMEBODY)))[0], 'done', 'now another owner may have that name');
 is(allocation($bus, 'vm1')->{owner}, SOMEBODY, '... whose it is');
 refused($bus, 'SharedMemoryTaken', qr/belongs to uid 1000/, '... and root may not', mpi());
+is_error($bus->call('Plan', request(mpi())), 'SharedMemoryTaken', qr/belongs to uid 1000/, '... nor does a plan say so');
 is((release($bus, 'vm1'))[0], 'done', 'released');
 
 # What a member of the group can do to it keeps nothing of it.
