@@ -59,6 +59,7 @@ my @vfs = role('8086:10ca');
 my %interfaces = map { interface(link_name(PCI . "/$_/physfn")) => 1 } @vfs;
 output(qw(ip link set up dev), $_) for keys %interfaces;
 END { local $?; command(qw(ip link set down dev), $_) for keys %interfaces }
+ok(wait_until(sub { !grep { !fact("/sys/class/net/$_/carrier") } keys %interfaces }), 'and has one');
 my $baseline = all_info(@vfs);
 diag("$_: ", join ', ', map { "$_ $baseline->{$vfs[0]}{$_}" } sort keys %{ $baseline->{ $vfs[0] } }) for $vfs[0];
 
