@@ -40,6 +40,13 @@ static json_object *json_attributes(const VfAttributes *v) {
         return o;
 }
 
+static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciAddress host) {
+        for (size_t i = 0; i < n; i++)
+                if (pci_address_equal(guests[i].host, host))
+                        return &guests[i];
+        return NULL;
+}
+
 static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
@@ -48,20 +55,15 @@ static json_object *json_allocation_devices(const Inventory *inv, const Allocati
         (void) domxml_guest_addresses(inv, a, &guests, &n_guests);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
-                json_object *o = json_object_new_object(), *guest = NULL, *seen = NULL;
+                const GuestAddress *g = find_guest(guests, n_guests, d->address);
+                json_object *o = json_object_new_object();
 
-                for (size_t j = 0; j < n_guests; j++) {
-                        if (!pci_address_equal(guests[j].host, d->address))
-                                continue;
-                        guest = json_address(guests[j].guest);
-                        seen = guests[j].seen.bus > 0 ? json_address(guests[j].seen) : NULL;
-                }
                 json_object_object_add(o, "slot", json_string_or_null(d->slot));
                 json_object_object_add(o, "pool", json_string_or_null(d->pool));
                 json_object_object_add(o, "role", json_string_or_null(device_role_to_string(d->role)));
                 json_object_object_add(o, "address", json_address(d->address));
-                json_object_object_add(o, "guest_address", guest);
-                json_object_object_add(o, "seen_address", seen);
+                json_object_object_add(o, "guest_address", g ? json_address(g->guest) : NULL);
+                json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);
                 json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
                 json_object_object_add(o, "attributes", json_attributes(&d->attributes));
                 (void) json_object_array_add(array, o);
