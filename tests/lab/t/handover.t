@@ -20,7 +20,6 @@ use constant {
         STATUS  => '/tmp/lab-cleaner.status',
         LOG     => '/tmp/lab-cleaner.log',
         TRACING => '/sys/kernel/tracing',
-        VFS     => 2,
         SOON    => 10, # seconds, on an emulated machine
 };
 
@@ -167,9 +166,9 @@ like(device()->{reason}, qr/had not ended when the time was up/, 'A12: ... with 
 is_deeply([grep { (slurp($_) // '') eq "sleep\0001000\0" } glob '/proc/[0-9]*/cmdline'], [], 'A12: ... and the command is gone');
 succeeds('quarantine', '--clear', $nvme);
 
+# Its VFs are there again, for the configuration asks for them.
 spew(CONFIG, $lab);
 succeeds('reload');
-succeeds('sriov', $nvme, VFS);
 ok(settled(), 'the node is settled');
 is_deeply(drivers(), $before, 'and all is as it was at first');
 
