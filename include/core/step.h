@@ -73,6 +73,8 @@ int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *fro
 void step_list_remove(StepList *l, size_t i);
 /* Copies of the steps first to end - 1 of from. */
 int step_list_append(StepList *l, const StepList *from, size_t first, size_t end);
+/* Appends the devices of its steps; the array is sorted then, each in it once. */
+int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
 /* Frees *l and puts by, made from its steps, in its place: what is said of all of *l holds for by too. */
 void step_list_replace(StepList **l, StepList *by);
 

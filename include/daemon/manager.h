@@ -183,6 +183,8 @@ typedef struct JobKind {
  */
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
+/* VERDICT_NONE when there may be one more. */
+Verdict manager_check_jobs(const Manager *m, Refusal *ret);
 ManagerJob *manager_find_job(Manager *m, uint32_t id);
 /* Whether a job is about the subject. */
 bool manager_has_job(const Manager *m, const char *subject);
@@ -202,36 +204,41 @@ bool manager_is_orphaned(const Manager *m, PciAddress address);
 int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n);
 /* The job of one that may have the kernel's lock for VFs that come and go; NULL when there is none. */
 const char *manager_find_orphan_at_vfs(const Manager *m);
-/* VERDICT_NONE when none is at a device of the allocation or at the PF of one. */
-Verdict manager_check_orphans(const Manager *m, const Allocation *a, Refusal *ret);
 /* A lock for the process of a job, which the next daemon would find it by; negative when there can be none. */
 int manager_lock_job(Manager *m, const Job *job);
 /* That process is gone. */
 void manager_unlock_job(Manager *m, const Job *job);
 
-/* manager-allocate.c */
+/* manager-allocation.c */
 /* VERDICT_NONE unless the ledger is read-only or the daemon on its way out. */
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
-/* VERDICT_NONE when no device of it, nor the PF of one, is withheld. */
-Verdict manager_check_withheld(const Manager *m, const Allocation *a, Refusal *ret);
-Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
-                         Refusal *ret);
-/* Of one that is ready or has failed, and that no domain runs with. */
-Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
-Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+/* VERDICT_NONE when no device of it, nor the PF of one, is withheld; only_orphaned: because an orphan is at it. */
+Verdict manager_check_withheld(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
+/* manager_refresh() of its devices and their groups. */
+int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
 bool manager_is_bound(const Manager *m, const Allocation *a);
 /* In memory, on disk and on the bus; reason is copied, NULL for none. */
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
-/* The jobs, from where the devices are now. */
-Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
-Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
+/* Takes it out of ledger and disk, and frees it. When the disk refuses, it stays: failed, to be released again. */
+void manager_forget(Manager *m, Allocation *a);
+Verdict manager_refuse_storage(Refusal *ret, int error);
 
+/* manager-allocate.c */
+Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
+                         Refusal *ret);
+/* The job, from where the devices are now. */
+Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
+
+/* manager-release.c */
 /* Whether the allocation of that name (NULL: none) is the one of that generation, and nothing is at it. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
-/* manager_refresh() of its devices and their groups. */
-int manager_refresh_groups(Manager *m, const Allocation *a);
+Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+/* Of one that is ready or has failed, and that no domain runs with. */
+Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
+/* The job, from where the devices are now. */
+Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* manager-attributes.c: JobKind.found and all_found of jobs that give the VFs of an allocation their attributes */
 void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
@@ -265,9 +272,9 @@ void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const
  * of one. */
 int manager_quarantine_used(Manager *m, const Allocation *a);
 /* An admin has looked: it goes back to where it came from, and on the market. */
+Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 /* Once more, where a crash came between: true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
-Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 
 /* manager-resume.c */
 /* Whether a stop, crash or boot left work to do for it. */

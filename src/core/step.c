@@ -62,6 +62,16 @@ int step_list_append(StepList *l, const StepList *from, size_t first, size_t end
         return r;
 }
 
+int step_list_devices(const StepList *l, PciAddress **devices, size_t *n) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < l->n; i++)
+                if (step_has_device(&l->steps[i]))
+                        r = pci_address_append(devices, n, l->steps[i].device);
+        pci_addresses_sort(*devices, n);
+        return r;
+}
+
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to) {
         _cleanup_free_ char *text = NULL;
         int r;

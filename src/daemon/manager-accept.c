@@ -207,9 +207,8 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
 
         manager_look_for_guests(m);
         v = manager_check_tenancy(m, a, name, generation, ret);
-        if (v == VERDICT_NONE && m->n_jobs >= MANAGER_JOBS_MAX)
-                v = refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
-                           "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
+        if (v == VERDICT_NONE)
+                v = manager_check_jobs(m, ret);
         if (v == VERDICT_NONE && manager_refresh_host(m) < 0)
                 v = refuse_memory(ret);
         if (v == VERDICT_NONE && manager_refresh_groups(m, a) < 0)

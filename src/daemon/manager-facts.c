@@ -23,18 +23,15 @@ static int add_family(const Manager *m, PciAddress address, PciAddress **busy, s
 
 /* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
 static int busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
-        _cleanup_free_ PciAddress *busy = NULL, *orphaned = NULL;
-        size_t n = 0, n_orphaned = 0;
-        int r = manager_orphaned_devices(m, &orphaned, &n_orphaned);
+        _cleanup_free_ PciAddress *busy = NULL, *at = NULL;
+        size_t n = 0, n_at = 0;
+        int r = manager_orphaned_devices(m, &at, &n_at);
 
-        for (size_t i = 0; r == 0 && i < n_orphaned; i++)
-                r = add_family(m, orphaned[i], &busy, &n);
-        for (size_t i = 0; i < m->n_jobs; i++) {
-                const StepList *steps = job_steps(m->jobs[i].job);
-
-                for (size_t j = 0; r == 0 && !job_is_gone(m->jobs[i].job) && j < steps->n; j++)
-                        r = add_family(m, steps->steps[j].device, &busy, &n);
-        }
+        for (size_t i = 0; r == 0 && i < m->n_jobs; i++)
+                if (!job_is_gone(m->jobs[i].job))
+                        r = step_list_devices(job_steps(m->jobs[i].job), &at, &n_at);
+        for (size_t i = 0; r == 0 && i < n_at; i++)
+                r = add_family(m, at[i], &busy, &n);
         /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
         for (size_t i = 0; r == 0 && !m->node.inventory && i < m->node.ledger->n_allocations; i++) {
                 const Allocation *a = m->node.ledger->allocations[i];

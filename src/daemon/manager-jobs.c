@@ -44,7 +44,6 @@ static void unwithhold(Manager *m, ManagerJob *mj) {
 
 /* All that the job had to do with. */
 static void publish(Manager *m, const Job *job) {
-        const StepList *steps = job_steps(job);
         const Allocation *a = ledger_find(m->node.ledger, job_subject(job));
         const ManagerJob *mj = find(m, job);
         _cleanup_free_ PciAddress *devices = NULL;
@@ -52,8 +51,7 @@ static void publish(Manager *m, const Job *job) {
 
         if (a)
                 manager_publish_allocation(m, a);
-        for (size_t i = 0; i < steps->n; i++)
-                (void) pci_address_append(&devices, &n, steps->steps[i].device);
+        (void) step_list_devices(job_steps(job), &devices, &n);
         for (size_t i = 0; i < mj->n_devices; i++)
                 (void) pci_address_append(&devices, &n, mj->devices[i]);
         manager_publish_devices(m, devices, n);
@@ -177,7 +175,6 @@ static void on_result(Job *job, JobResult result, void *userdata) {
 
 /* A write that came back after all, or a child that could be killed: look what is true now. */
 static void release_stuck(Manager *m, const Job *job) {
-        const StepList *steps = job_steps(job);
         const Step *step = job_current(job);
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -187,8 +184,7 @@ static void release_stuck(Manager *m, const Job *job) {
         ledger_unwithhold(m->node.ledger, step->device);
         manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->node.ledger, step->device),
                        "%s is not stuck any more.", PCI_ADDRESS_STR(step->device));
-        for (size_t i = 0; i < steps->n; i++)
-                (void) pci_address_append(&devices, &n, steps->steps[i].device);
+        (void) step_list_devices(job_steps(job), &devices, &n);
         (void) manager_refresh(m, devices, n, false);
         manager_publish_devices(m, devices, n);
 }
@@ -238,16 +234,22 @@ static int withhold(Manager *m, ManagerJob *mj, const char *subject, const PciAd
         return 0;
 }
 
+Verdict manager_check_jobs(const Manager *m, Refusal *ret) {
+        if (m->n_jobs + manager_orphans(m) < MANAGER_JOBS_MAX)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
+                      "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
+}
+
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret) {
         ManagerJob mj = { .kind = kind };
         int r;
 
         steps->timeout_sec = m->node.config->job_timeout;
-        if (m->n_jobs + manager_orphans(m) >= MANAGER_JOBS_MAX) {
+        if (manager_check_jobs(m, ret) != VERDICT_NONE) {
                 step_list_free(steps);
-                return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
-                              "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
+                return VERDICT_LIMIT;
         }
         for (size_t i = 0; i < m->n_jobs; i++)
                 if (job_is_stuck(m->jobs[i].job) && streq(job_subject(m->jobs[i].job), subject)) {

@@ -50,20 +50,6 @@ int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n) 
         return r;
 }
 
-Verdict manager_check_orphans(const Manager *m, const Allocation *a, Refusal *ret) {
-        Verdict v = VERDICT_NONE;
-
-        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
-                const AllocationDevice *d = &a->devices[i];
-
-                if (manager_is_orphaned(m, d->address))
-                        v = ledger_check_withheld(m->node.ledger, d->address, ret);
-                if (v == VERDICT_NONE && d->is_vf && manager_is_orphaned(m, d->physfn))
-                        v = ledger_check_withheld(m->node.ledger, d->physfn, ret);
-        }
-        return v;
-}
-
 static bool changes_vfs(const JobLock *lock) {
         return strncmp(lock->job, MANAGER_VERB_VFS " ", sizeof(MANAGER_VERB_VFS)) == 0;
 }
@@ -208,18 +194,6 @@ int manager_follow_orphans(Manager *m) {
         return r < 0 ? log_error_errno(r, "Failed to follow processes of the daemon before: %m") : 0;
 }
 
-/* The devices of all steps, each once. */
-static int devices_of(const Job *job, PciAddress **ret, size_t *ret_n) {
-        const StepList *steps = job_steps(job);
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < steps->n; i++)
-                if (step_has_device(&steps->steps[i]))
-                        r = pci_address_append(ret, ret_n, steps->steps[i].device);
-        pci_addresses_sort(*ret, ret_n);
-        return r;
-}
-
 int manager_lock_job(Manager *m, const Job *job) {
         Orphans *o = m->orphans;
         _cleanup_free_ PciAddress *devices = NULL;
@@ -229,7 +203,7 @@ int manager_lock_job(Manager *m, const Job *job) {
 
         if (o->dir_fd < 0)
                 return o->dir_fd;
-        r = devices_of(job, &devices, &n);
+        r = step_list_devices(job_steps(job), &devices, &n);
         if (r >= 0)
                 r = string_replace(&text, "%s %s", job_verb(job), job_subject(job));
         if (r >= 0)

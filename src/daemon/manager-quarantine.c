@@ -96,7 +96,7 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (holder)
                 return refuse(ret, VERDICT_ALLOCATED, &device, "Release that one first.", "%s is held by '%s'.",
                               PCI_ADDRESS_STR(device), holder->name);
-        v = manager_check_withheld(m, rest, ret);
+        v = manager_check_withheld(m, rest, false, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (manager_refresh(m, &device, 1, false) < 0)

@@ -77,7 +77,7 @@ Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *r
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        if (manager_check_orphans(m, a, &refusal) == VERDICT_NONE)
+        if (manager_check_withheld(m, a, true, &refusal) == VERDICT_NONE)
                 return false;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
                  "'%s' cannot be brought in order yet: %s", a->name, refusal.message);

@@ -121,13 +121,13 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
 
         if (!pool)
                 return false;
-        if (pf->n_vfs == pool->virtual_functions)
-                return pf->n_vfs == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
-        if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
-                return true;
-        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
-                 "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
-                 refusal.remedy ?: "");
+        if (pf->n_vfs != pool->virtual_functions) {
+                if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
+                        return true;
+                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                         "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
+                         refusal.remedy ? " " : "", refusal.remedy ?: "");
+        }
         /* Those that are there are used. */
         return pf->n_vfs > 0 && pf->n_vfs == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
 }
