@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory that guests share: whether its file is there, and which release is that of the last member. */
 
+#include <errno.h>
+
 #include "daemon/manager.h"
 #include "host/region.h"
 #include "util/fileio.h"
@@ -11,8 +13,10 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
         for (size_t i = 0; i < request->n_regions; i++) {
                 const Region *r = &request->regions[i];
                 char file[REGION_FILE_MAX];
+                int k = ledger_find_region(m->node.ledger, r->name) ? 0 : region_look(m->fs, r);
 
-                if (ledger_find_region(m->node.ledger, r->name) || region_look(m->fs, r) == 0)
+                /* Why one cannot even be looked at the job says that cannot make it. */
+                if (k != 1 && k != -EEXIST)
                         continue;
                 return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
                               "Look whose it is, then remove it; or take another name.",

@@ -190,10 +190,26 @@ static int remove_file(const Place *p, const Region *r) {
         return 0;
 }
 
+/* A child of an earlier daemon, which is on its way out, may remove it between the two attempts. */
+#define OPEN_ATTEMPTS 3
+
+static int create_or_open(int dir, const Region *r, bool *ret_made) {
+        char name[REGION_FILE_MAX];
+        int fd = -ENOENT;
+
+        *ret_made = false;
+        for (int i = 0; fd == -ENOENT && i < OPEN_ATTEMPTS; i++) {
+                fd = openat(dir, region_file(r, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
+                *ret_made = fd >= 0;
+                if (fd < 0)
+                        fd = errno == EEXIST ? open_ours(dir, r) : -errno;
+        }
+        return fd;
+}
+
 int region_make(const Sysfs *fs, const Region *r, const char *group) {
         _cleanup_(place_done) Place p;
         _cleanup_close_ int fd = -1;
-        char name[REGION_FILE_MAX];
         bool made;
         gid_t gid = 0;
         int k = place_find(fs, r, &p);
@@ -202,10 +218,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
                 k = find_group(group, &gid);
         if (k < 0)
                 return k;
-        fd = openat(p.memory, region_file(r, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
-        made = fd >= 0;
-        if (fd < 0)
-                fd = errno == EEXIST ? open_ours(p.memory, r) : -errno;
+        fd = create_or_open(p.memory, r, &made);
         if (fd < 0)
                 return fd;
         k = fill(&p, fd, r, gid);
