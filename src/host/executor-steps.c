@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What each kind of step does, and how it is undone. */
+
+#include "host/executor-steps.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <time.h>
+
+#include "host/driver.h"
+#include "host/pcipath.h"
+#include "host/region.h"
+#include "host/reset.h"
+#include "host/sriov.h"
+#include "host/vfattr.h"
+#include "util/strings.h"
+
+static unsigned to_count(const char *text) {
+        uint64_t n = 0;
+
+        (void) parse_unsigned(text, UINT16_MAX, &n);
+        return (unsigned) n;
+}
+
+static int run_override(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return driver_set_override(fs, s->device, s->to);
+}
+
+static int undo_override(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return driver_set_override(fs, s->device, s->from);
+}
+
+static int run_unbind(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return driver_unbind(fs, s->device, s->from, s->to);
+}
+
+static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        int r = driver_bind(fs, s->device, s->from);
+
+        /* On another driver: somebody else gave it one, and it is not driverless. */
+        return r == -EBUSY ? 0 : r;
+}
+
+static int run_bind(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return driver_bind(fs, s->device, s->to);
+}
+
+static int undo_bind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        int r = driver_unbind(fs, s->device, s->to, NULL);
+
+        /* On another driver: then it was never bound by this step. */
+        return r == -EBUSY ? 0 : r;
+}
+
+static int run_autoprobe(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return sriov_set_autoprobe(fs, s->device, s->to);
+}
+
+static int undo_autoprobe(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return sriov_set_autoprobe(fs, s->device, s->from);
+}
+
+static int run_remove_vfs(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return sriov_remove_vfs(fs, s->device, to_count(s->from));
+}
+
+static int undo_remove_vfs(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return sriov_set_numvfs(fs, s->device, to_count(s->from));
+}
+
+static int run_numvfs(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return sriov_set_numvfs(fs, s->device, to_count(s->to));
+}
+
+static int undo_numvfs(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return sriov_remove_vfs(fs, s->device, to_count(s->to));
+}
+
+static int run_reset(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return reset_device(fs, s->device);
+}
+
+static int run_check(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return reset_check(fs, s->device);
+}
+
+/* How long the interface of a PF may take to come after its driver: IPoIB is a module of its own. */
+#define OFFER_WAIT_MSEC     5000
+#define OFFER_INTERVAL_MSEC 50
+
+/* Whether something of the PF is to be waited for: sysfs tells nobody when it comes. */
+static bool may_come(const Sysfs *fs, const Step *s) {
+        char class[SYSFS_ATTRIBUTE_MAX];
+
+        return (s->kind == STEP_ATTRIBUTES || s->kind == STEP_RESTORE) &&
+               sysfs_read(fs, PCI_PATH(s->device, "class"), class, sizeof(class)) >= 0 &&
+               (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
+}
+
+/* What the VF has that the step is about; found.set is empty where its PF offers nothing. */
+int step_read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        const struct timespec interval = { .tv_nsec = OFFER_INTERVAL_MSEC * 1000000 };
+        int r = vf_attributes_read(fs, s->device, s->vf, found);
+
+        for (int i = 0; r == -EOPNOTSUPP && i < OFFER_WAIT_MSEC / OFFER_INTERVAL_MSEC && may_come(fs, s); i++) {
+                (void) nanosleep(&interval, NULL);
+                r = vf_attributes_read(fs, s->device, s->vf, found);
+        }
+        if (r != -EOPNOTSUPP)
+                return r;
+        *found = (VfAttributes){ 0 };
+        return 0;
+}
+
+/* As the step has it, and of that what is in mask. */
+static int write_attributes(const Sysfs *fs, const Step *s, unsigned mask) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to;
+        int r = vf_attributes_parse(s->to, &to, &problem);
+
+        if (r < 0)
+                return r;
+        vf_attributes_keep(&to, mask);
+        return to.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &to) : 0;
+}
+
+static int run_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = step_read_attributes(fs, s, found);
+
+        return r < 0 ? r : write_attributes(fs, s, ~0U);
+}
+
+static int run_offered(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = step_read_attributes(fs, s, found);
+
+        return r < 0 ? r : write_attributes(fs, s, found->set);
+}
+
+static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *found) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to, back = *found;
+        int r = vf_attributes_parse(s->to, &to, &problem);
+
+        if (r < 0)
+                return r;
+        vf_attributes_keep(&back, vf_attributes_touched(to.set));
+        return back.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &back) : 0;
+}
+
+static int run_note(const Sysfs *fs, const Step *s, VfAttributes *found) {
+        int r = step_read_attributes(fs, s, found);
+
+        /* A link that leads nowhere is no VF to be given anything. */
+        if (r == -ENODEV)
+                return 0;
+        return r < 0 ? r : found->set != 0;
+}
+
+static int undo_note(const Sysfs *fs, const Step *s, const VfAttributes *found) {
+        return vf_attributes_write(fs, s->device, s->vf, found);
+}
+
+static int run_make_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return region_make(fs, &s->region, s->to);
+}
+
+/* Of those that were made just now: nobody else has it yet. */
+static int undo_make_region(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
+        return region_remove(fs, &s->region);
+}
+
+static int run_remove_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        return region_remove(fs, &s->region);
+}
+
+const StepAction step_actions[_STEP_KIND_MAX] = {
+        [STEP_OVERRIDE] = { run_override, undo_override, false },
+        [STEP_UNBIND] = { run_unbind, undo_unbind, false },
+        [STEP_BIND] = { run_bind, undo_bind, false },
+        [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
+        [STEP_NOTE] = { run_note, undo_note, true },
+        [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
+        [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
+        [STEP_RESET] = { run_reset, NULL, true, true },
+        [STEP_CHECK] = { run_check, NULL, true, true },
+        [STEP_ATTRIBUTES] = { run_attributes, undo_attributes, false },
+        [STEP_OFFERED] = { run_offered, undo_attributes, false },
+        [STEP_IDENTITY] = { run_offered, undo_attributes, false, true },
+        [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
+        [STEP_MAKE_REGION] = { run_make_region, undo_make_region, true },
+        [STEP_REMOVE_REGION] = { run_remove_region, NULL, true },
+        /* See executor.c. */
+        [STEP_STOP_SERVICE] = { NULL, NULL, true },
+        [STEP_START_SERVICE] = { NULL, NULL, true },
+        [STEP_UNUSED] = { NULL, NULL, true },
+        [STEP_CLEAN] = { NULL, NULL, true, true },
+};
