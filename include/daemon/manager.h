@@ -256,7 +256,8 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 
 /* manager-regions.c */
-/* VERDICT_SHARED_MEMORY_TAKEN when there is a file already where no allocation has memory to share. */
+/* VERDICT_SHARED_MEMORY_TAKEN when there is a file already where no allocation has memory to share, VERDICT_WRONG_STATE
+ * when there is none where one has. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
 /* What a shares is there: a boot takes it away. */
 bool manager_has_regions(const Manager *m, const Allocation *a);

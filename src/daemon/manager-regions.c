@@ -9,12 +9,25 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+/* Made again it would be another one than what its members have mapped. */
+static Verdict check_shared(const Manager *m, const SharedRegion *shared, Refusal *ret) {
+        for (size_t i = 0; i < shared->n_members; i++)
+                if (shared->members[i]->state == ALLOCATION_READY && region_look(m->fs, &shared->region) == 0)
+                        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it first; or take another name.",
+                                      "The shared memory '%s' of '%s' is not there any more: somebody removed it.",
+                                      shared->region.name, shared->members[i]->name);
+        return VERDICT_NONE;
+}
+
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret) {
         for (size_t i = 0; i < request->n_regions; i++) {
                 const Region *r = &request->regions[i];
+                const SharedRegion *shared = ledger_find_region(m->node.ledger, r->name);
                 char file[REGION_FILE_MAX];
-                int k = ledger_find_region(m->node.ledger, r->name) ? 0 : region_look(m->fs, r);
+                int k = shared ? 0 : region_look(m->fs, r);
 
+                if (shared && check_shared(m, shared, ret) != VERDICT_NONE)
+                        return ret->verdict;
                 /* Why one cannot even be looked at the job says that cannot make it. */
                 if (k != 1 && k != -EEXIST)
                         continue;

@@ -244,6 +244,14 @@ fault('reset');
 $xml = document('vm1', 'with a server');
 like($xml, qr{<shmem name="passthroughd-mpi" role="peer">\s*<model type="ivshmem-doorbell"/>\s*<server path="/run/ivshmem/mpi.sock"/>\s*<msi ioeventfd="on"/>\s*</shmem>}, 'its path is in the document');
 
+# ---- removed by somebody else
+
+rename file('mpi'), file('mpi') . '.old' or die $!;
+refused($bus, 'WrongState', qr/^The shared memory 'mpi' of 'vm1' is not there any more: somebody removed it\./, 'nobody is given another one of the name', mpi());
+rename file('mpi') . '.old', file('mpi') or die $!;
+is((allocate($bus, 'vm2', mpi()))[0], 'done', '... and it is shared where it is there');
+is((release($bus, 'vm2'))[0], 'done', '... and released');
+
 # ---- a restart, a crash, a boot
 
 my $inode = (stat file('mpi'))[1];
