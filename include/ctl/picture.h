@@ -57,5 +57,5 @@ int picture_paragraph(Picture *p, int x, int y, int width, int line_height, cons
 void picture_begin(Picture *p, const char *format, ...) _printf_(2, 3);
 void picture_end(Picture *p);
 
-/* The whole document; the picture ends with it. 0, -ENOMEM, or what writing to f said. */
-int picture_write(Picture *p, int width, int height, const char *title, FILE *f);
+/* The whole document, NUL-terminated, which the caller frees; the picture ends with it. 0 or -ENOMEM. */
+int picture_finish(Picture *p, int width, int height, const char *title, char **ret, size_t *ret_size);

@@ -178,15 +178,7 @@ void picture_end(Picture *p) {
         fputs("</g>\n", p->f);
 }
 
-int picture_write(Picture *p, int width, int height, const char *title, FILE *f) {
-        bool failed = p->failed || ferror(p->f);
-
-        if (fclose(p->f) != 0)
-                failed = true;
-        p->f = NULL;
-        if (failed)
-                return -ENOMEM;
-        errno = 0;
+static void put_document(FILE *f, const Picture *p, int width, int height, const char *title) {
         fprintf(f,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
@@ -196,5 +188,30 @@ int picture_write(Picture *p, int width, int height, const char *title, FILE *f)
         fprintf(f, "</title>\n<rect x=\"0\" y=\"0\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width, height);
         (void) fwrite(p->body, 1, p->size, f);
         fputs("</svg>\n", f);
-        return ferror(f) ? -(errno ?: EIO) : 0; /* of what could not be written */
+}
+
+/* Whether all that was written to it is there. */
+static bool close_memory(FILE *f) {
+        bool failed = ferror(f);
+
+        return fclose(f) == 0 && !failed;
+}
+
+int picture_finish(Picture *p, int width, int height, const char *title, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *f = NULL;
+
+        p->failed |= !close_memory(p->f);
+        p->f = NULL;
+        if (!p->failed)
+                f = open_memstream(&text, &size);
+        if (!f)
+                return -ENOMEM;
+        put_document(f, p, width, height, title);
+        if (!close_memory(f))
+                return -ENOMEM;
+        *ret = TAKE_PTR(text);
+        *ret_size = size;
+        return 0;
 }

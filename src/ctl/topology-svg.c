@@ -2,11 +2,14 @@
 /* passthroughctl topology --svg: the node as a picture for a ticket. The page: title, key of colours, NUMA nodes two
  * abreast, and the matrix. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/report.h"
 #include "ctl/topology-svg.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 #define ABREAST      2
@@ -97,7 +100,7 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
                 (void) snprintf(name, TITLE_MAX, "Topology");
 }
 
-static int draw_page(Drawing *d, const char *name, FILE *f) {
+static int draw_page(Drawing *d, const char *name, char **ret, size_t *ret_size) {
         Sections sections = { 0 };
         int width, y;
 
@@ -107,7 +110,7 @@ static int draw_page(Drawing *d, const char *name, FILE *f) {
         draw_key(&d->picture, SVG_MARGIN, SVG_MARGIN + 24);
         y = place_sections(d, &sections, SVG_MARGIN + HEADER - 10);
         y += svg_matrix(d, (Spot){ SVG_MARGIN, y, width, true });
-        return picture_write(&d->picture, width + 2 * SVG_MARGIN, y + FOOTER, name, f);
+        return picture_finish(&d->picture, width + 2 * SVG_MARGIN, y + FOOTER, name, ret, ret_size);
 }
 
 static size_t count_devices(const Items *items) {
@@ -136,22 +139,47 @@ static void drawing_done(Drawing *d) {
         items_done(&d->items);
 }
 
-static int write_file(const Args *args, Drawing *d, const char *name) {
-        const char *file = args->text[OPTION_SVG];
+static int write_into(const char *file, const char *text, size_t size) {
         FILE *f = fopen(file, "we");
         int r;
 
         if (!f)
-                return report_failure(args, NULL, "Cannot write %s: %s.", file, strerror(errno));
-        r = draw_page(d, name, f);
-        if (fclose(f) != 0 && r >= 0)
-                r = -errno;
-        return r < 0 ? report_failure(args, NULL, "Cannot write %s: %s.", file, strerror(-r)) : 0;
+                return -errno;
+        r = fwrite(text, 1, size, f) < size ? -errno : 0;
+        return fclose(f) != 0 && r >= 0 ? -errno : r;
+}
+
+/* st: of the file that is there; NULL: there is none. */
+static int replace_file(const char *file, const struct stat *st, const char *text, size_t size) {
+        const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+        _cleanup_free_ char *dir = slash ? strndup(file, (size_t) (name - file)) : strdup(".");
+        _cleanup_close_ int dir_fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+
+        if (!dir)
+                return -ENOMEM;
+        if (dir_fd < 0 || (st && access(file, W_OK) < 0))
+                return -errno;
+        return st ? write_file_atomic_mode_at(dir_fd, name, st->st_mode & 07777, text, size)
+                  : write_file_atomic_at(dir_fd, name, text, size);
+}
+
+/* A picture that is there stays whole until the new one is. A link and what is no regular file, /dev/stdout for one,
+ * are written to as they are. */
+static int write_file(const char *file, const char *text, size_t size) {
+        struct stat st;
+
+        if (lstat(file, &st) >= 0)
+                return S_ISREG(st.st_mode) ? replace_file(file, &st, text, size) : write_into(file, text, size);
+        return errno == ENOENT && *file && file[strlen(file) - 1] != '/' ? replace_file(file, NULL, text, size)
+                                                                         : write_into(file, text, size);
 }
 
 int svg_print(const Args *args, json_object *node) {
+        const char *file = args->text[OPTION_SVG];
         _cleanup_(drawing_done) Drawing d;
+        _cleanup_free_ char *text = NULL;
         char name[TITLE_MAX];
+        size_t size;
         int r = drawing_init(&d, args, node);
 
         if (r < 0)
@@ -162,8 +190,12 @@ int svg_print(const Args *args, json_object *node) {
                                       "topology' prints them.",
                                       count_devices(&d.items));
         name_node(args, name);
-        if (!streq(args->text[OPTION_SVG], "-"))
-                return write_file(args, &d, name);
-        r = draw_page(&d, name, stdout);
-        return r < 0 ? report_errno(args, r, "Cannot draw") : 0;
+        r = draw_page(&d, name, &text, &size);
+        if (r < 0)
+                return report_errno(args, r, "Cannot draw");
+        if (streq(file, "-"))
+                (void) fwrite(text, 1, size, stdout);
+        else
+                r = write_file(file, text, size);
+        return r < 0 ? report_failure(args, NULL, "Cannot write %s: %s.", file, strerror(-r)) : 0;
 }

@@ -117,11 +117,25 @@ my ($failed, $out, $err) = ctl('topology', '--svg', "$ENV{NODE_TMP}/no/such.svg"
 is($failed, 1, 'a file that cannot be made');
 like($err, qr{^passthroughctl: Cannot write \S+/no/such\.svg: No such file or directory\.$}, 'is named, with the reason');
 SKIP: {
-        skip 'no /dev/full', 2 if !-w '/dev/full';
+        skip 'no /dev/full', 3 if !-w '/dev/full';
         ($failed, $out, $err) = ctl('topology', '--svg', '/dev/full');
         is($failed, 1, 'a full disk');
         like($err, qr/Cannot write/, 'is told');
+        is(qx(passthroughctl topology --svg - 2>&1 >/dev/full), "passthroughctl: Cannot write: No space left on device\n", 'once');
 }
+# Whole or not at all: no file may grow beyond 4 KiB.
+my $before = slurp($file);
+is(system('sh', '-c', "trap '' XFSZ; ulimit -f 8; exec passthroughctl topology --svg \"\$1\" 2>$ENV{NODE_TMP}/err", 'sh', $_) >> 8, 1, "no room for $_")
+        for $file, "$ENV{NODE_TMP}/other.svg";
+like(slurp("$ENV{NODE_TMP}/err"), qr{^passthroughctl: Cannot write \S+/other\.svg: File too large\.$}, 'is told');
+is(slurp($file), $before, 'the picture that was there stays');
+is_deeply([map { s{.*/}{}r } grep { /\.svg/ } glob "$ENV{NODE_TMP}/{.,}*"], ['node.svg', 'picture.svg'], 'and nothing else is left');
+chmod 0640, $file;
+symlink 'node.svg', "$ENV{NODE_TMP}/link.svg" or die $!;
+is((ctl('topology', '--svg', "$ENV{NODE_TMP}/$_"))[0], 0, "again, to $_") for 'node.svg', 'link.svg';
+is(sprintf('%o', (stat $file)[2] & oct 7777), '640', 'its mode stays as well');
+is(readlink "$ENV{NODE_TMP}/link.svg", 'node.svg', 'and a link is one still');
+is((ctl('topology', '--svg', '/dev/stdout'))[1], slurp($file), 'a device is written to');
 is((ctl('topology', '--svg'))[0], 2, '--svg needs a file');
 is((ctl('topology', '--svg', '-', $_))[0], 2, "--svg does not go with $_") for '--json', '--matrix';
 is((ctl('list', '--svg', '-'))[0], 2, '--svg is no option of others');
