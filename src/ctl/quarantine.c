@@ -26,7 +26,8 @@ static json_object *select_devices(json_object *node, const char *device) {
         return found;
 }
 
-static int print(const Args *args, json_object *devices) {
+/* device: which it is about, NULL: all. */
+static int print(const Args *args, json_object *devices, const char *device) {
         _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
         size_t n = json_object_array_length(devices);
 
@@ -40,8 +41,10 @@ static int print(const Args *args, json_object *devices) {
                 if (table_add(table, cells) < 0)
                         return report_errno(args, -ENOMEM, "Cannot print");
         }
-        if (n == 0)
-                puts("No device is in quarantine.");
+        if (n == 0 && device)
+                fprintf(stderr, "%s is not in quarantine.\n", device);
+        else if (n == 0)
+                fputs("No device is in quarantine.\n", stderr);
         return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
 }
 
@@ -56,7 +59,7 @@ static int list(Client *c, const char *device) {
                 return report_errno(c->args, -ENOMEM, "Cannot print");
         if (args_has(c->args, OPTION_JSON))
                 return reply_print(c->args, TAKE_PTR(devices));
-        return print(c->args, devices);
+        return print(c->args, devices, device);
 }
 
 static int clear(Client *c, const char *device) {

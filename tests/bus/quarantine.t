@@ -59,6 +59,7 @@ my @gpus = grep { ($_->{pool} // '') eq 'gpu' } @{ describe($bus)->{devices} };
 like((ctl('plan', 'gpu=' . @gpus))[2], qr/\Q$bad\E/, 'nobody gets it');
 like((ctl('quarantine'))[1], qr/^\Q$bad\E +0 +guest +Failed to reset/m, 'passthroughctl lists it');
 is(ctl_json('quarantine')->[0]{address}, $bad, 'also as JSON');
+is_deeply([ctl('quarantine', $good)], [0, '', "$good is not in quarantine.\n"], 'of another one it says that that is not');
 like((ctl('explain', $bad))[1], qr/Failed to reset .*--clear/s, 'explain says what to do');
 restart();
 $bus = Bus->new->listen;
