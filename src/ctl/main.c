@@ -26,7 +26,7 @@ static const Verb verbs[] = {
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE, "Show all about a device or an allocation" },
         { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is on offer, and why not" },
         { "topology", verb_topology, "", 0, 0, BIT(OPTION_MATRIX) | BIT(OPTION_SVG) | BIT(OPTION_ALL) | OPTIONS_NODE,
-          "Draw NUMA nodes, switches, devices and who has them" },
+          "Draw NUMA nodes, switches, devices, who has them" },
         { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, BIT(OPTION_REPEAT) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Show what allocate would choose" },
         { "allocate", verb_allocate, "NAME [POOL=COUNT...]", 1, SIZE_MAX, OPTIONS_REQUEST | BIT(OPTION_NO_WAIT),
@@ -75,7 +75,7 @@ static int print_usage(void) {
 }
 
 static void print_operands(void) {
-        puts("\n  POOL=COUNT               So many devices of a pool; they are in slots POOL0, POOL1...\n"
+        puts("\n  POOL=COUNT               So many devices of a pool, in slots POOL0, POOL1...\n"
              "  SLOT:ATTRIBUTE=VALUE[,ATTRIBUTE=VALUE...]\n"
              "                           What the VF of a slot is to have, or all of a POOL:\n"
              "                           eth-vf0:vlan=100,trust=on");
@@ -85,7 +85,7 @@ static int print_verb_usage(const Verb *verb) {
         bool request = (verb->options & OPTIONS_REQUEST) == OPTIONS_REQUEST;
 
         printf("Usage: passthroughctl %s [OPTION...]%s%s%s\n%s.\n", verb->name, *verb->arguments ? " " : "",
-               verb->arguments, request ? " [SLOT:ATTRIBUTES...]" : "", verb->help);
+               verb->arguments, request ? "\n                        [SLOT:ATTRIBUTES...]" : "", verb->help);
         if (request)
                 print_operands();
         puts("\nOptions:");
