@@ -24,7 +24,6 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
                       "'%s' is not a PCI address.", QUOTABLE(text));
 }
 
-/* The device a method is about; replies with the refusal and returns NULL when there is none. */
 const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *dev;

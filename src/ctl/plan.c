@@ -84,7 +84,7 @@ static void print_plan(json_object *plan) {
                 view_field(i ? "" : "Steps", "%zu. %s", i + 1, json_object_get_string(reply_element(plan, "steps", i)));
 }
 
-/* "1. node 0, 0000:13:00.0 0000:14:00.1, farthest PIX" */
+/* "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX" */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
         json_object *score = find_object(fit, "score");

@@ -260,7 +260,7 @@ static void view_cells(json_object *a) {
         }
 }
 
-/* "mpi: 256 MiB on node 0, in pages of 2 MiB, with: vm1 vm2"; its members are those that share it, this one too. */
+/* "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2"; members are all that share it, this one too. */
 static void view_regions(json_object *a) {
         for (size_t i = 0; i < reply_length(a, "shared_memory"); i++) {
                 json_object *region = reply_element(a, "shared_memory", i);

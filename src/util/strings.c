@@ -129,7 +129,6 @@ int string_copy(char **target, const char *s) {
         return 0;
 }
 
-/* The capacity follows from n alone, 4, 8, 16, ..., so that nobody has to keep it. */
 char *string_next_word(char **rest) {
         char *word;
 
@@ -139,6 +138,7 @@ char *string_next_word(char **rest) {
         return NULL;
 }
 
+/* The capacity follows from n alone, 4, 8, 16, ..., so that nobody has to keep it. */
 int array_reserve(void **array, size_t n, size_t element_size) {
         size_t capacity, bytes;
         void *p;
