@@ -233,7 +233,8 @@ $bus->forget_signals();
 reload('the same configuration again');
 is_deeply([grep { $_ eq 'JobNew' } $bus->signal_names], [], 'does nothing to devices that it applied to before');
 $reload->("[Pool port]\nMatch=type=vf pf=$port\nVirtualFunctions=2\n");
-ok(wait_until(sub { keys %{ devices_state($bus, 'port') } == 2 }), 'VirtualFunctions=: VFs are created at once');
+ok($bus->signals_until(sub { ($_->{member} // '') eq 'JobRemoved' }), 'VirtualFunctions=: a job is done at once');
+is(scalar(keys %{ devices_state($bus, 'port') }), 2, 'that creates VFs');
 $reload->($gpus); # an event that comes late makes no VFs again
 fault("write sys/bus/pci/devices/$port/sriov_numvfs 0");
 fault("write sys/bus/pci/devices/$port/sriov_drivers_autoprobe 1");

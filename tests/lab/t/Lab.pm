@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-        command output ctl ctl_json devices functions link_name fact spew drivers bind_by_hand give_back group_is_viable role wait_until settled service monitor
+        command output ctl ctl_json devices functions link_name fact spew drivers bind_by_hand give_back group_is_viable role wait_until is_at_work settled service monitor
 );
 
 use constant { DEADLINE => 120, PCI => '/sys/bus/pci' };
@@ -142,11 +142,15 @@ sub wait_until {
         }
 }
 
-# Waits until udev is done, the VFs that the configuration asks for are there, and the daemon says what sysfs says.
+# Whether the daemon has a job: the devices of one are refused to everybody else.
+sub is_at_work { return output(qw(busctl call org.passthroughd1 /org/passthroughd1/job org.freedesktop.DBus.Introspectable Introspect)) =~ /<node name=/ }
+
+# Waits until udev is done, the VFs that the configuration asks for are there, the daemon is done with them, and says what sysfs says.
 sub settled {
         return wait_until(sub {
                 my ($functions, $devices) = (functions(), devices());
-                return 6 == grep({ defined $_->{physical_function} } values %$functions)
+                return !is_at_work()
+                        && 6 == grep({ defined $_->{physical_function} } values %$functions)
                         && keys %$functions == keys %$devices
                         && !grep { !$devices->{$_} || ($devices->{$_}{driver} // '') ne ($functions->{$_}{driver} // '') } keys %$functions;
         });

@@ -43,7 +43,7 @@ my ($status, $out, $err) = ctl('sriov', $pf, 1);
 is($status, 0, 'another number of VFs') or diag($err);
 is(vfs(), 1, '... is there');
 is(fact(PCI . "/$pf/sriov_numvfs"), 1, '... as the kernel says');
-ok(wait_until(sub { my $state = devices()->{$pf}{state}; $state ne 'busy' && $state ne 'contested' }), '... and nobody contests it');
+ok(wait_until(sub { !is_at_work() && devices()->{$pf}{state} ne 'contested' }), '... and nobody contests it');
 
 ($status, $out, $err) = ctl('sriov', $pf, VFS);
 is($status, 0, 'and back') or diag($err);
