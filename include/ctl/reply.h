@@ -31,6 +31,10 @@ int reply_show_device(const Args *args, const char *address, ReplyPrint print);
 /* The caller frees. An address without a domain is one of domain 0000. */
 int reply_device_address(const char *operand, char **ret);
 
+/* NULL when the member is null or absent, or o no object. */
+json_object *reply_member(json_object *o, const char *key);
+/* As above, also NULL when the member is no object. */
+json_object *reply_object(json_object *o, const char *key);
 /* NULL when the member is null or absent; never text that could upset a terminal. */
 const char *reply_text(json_object *o, const char *key);
 /* As reply_text(), with "-" for NULL: for tables. */

@@ -63,8 +63,7 @@ int node_distances(json_object *node, const char *id, char **ret);
 /* The next section above this one that some device is in and that is none of the node's list. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);
-/* Members that are missing are NULL and 0. */
-json_object *member_of(json_object *o, const char *key);
+/* 0 for a member that is missing or negative. */
 uint64_t number_of(json_object *o, const char *key);
 /* In GiB, rounded down: there is at least that much. */
 typedef struct Size {

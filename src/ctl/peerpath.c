@@ -24,9 +24,9 @@ static void write_ports(FILE *f, json_object *path, bool brief) {
 
 /* Who asks comes first. */
 static void write_ats(FILE *f, json_object *path, bool brief) {
-        json_object *ats;
+        json_object *ats = reply_object(path, "ats");
 
-        if (!json_object_object_get_ex(path, "ats", &ats) || !json_object_is_type(ats, json_type_object))
+        if (!ats)
                 return;
         json_object_object_foreach(ats, address, state) {
                 const char *text = json_object_get_string(state);

@@ -9,16 +9,9 @@
 #include "ctl/view.h"
 #include "util/strings.h"
 
-/* Null or an object. */
-static json_object *find_object(json_object *o, const char *key) {
-        json_object *value;
-
-        return json_object_object_get_ex(o, key, &value) && json_object_is_type(value, json_type_object) ? value : NULL;
-}
-
 /* What it costs; what costs nothing is left out. */
 static void print_score(json_object *plan) {
-        json_object *score = find_object(plan, "score");
+        json_object *score = reply_object(plan, "score");
         _cleanup_free_ char *text = NULL;
 
         if (!score)
@@ -36,7 +29,7 @@ static void print_score(json_object *plan) {
 }
 
 static void print_runner_up(json_object *plan) {
-        json_object *second = find_object(plan, "runner_up");
+        json_object *second = reply_object(plan, "runner_up");
         _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL;
 
         if (!second)
@@ -57,10 +50,10 @@ static void print_limits(json_object *plan) {
 }
 
 static void print_path(json_object *pair) {
-        json_object *path = NULL;
+        json_object *path = reply_member(pair, "path");
         _cleanup_free_ char *text = NULL;
 
-        if (!json_object_object_get_ex(pair, "path", &path) || !path)
+        if (!path)
                 return;
         text = peer_path_text(path, false);
         if (text)
@@ -87,7 +80,7 @@ static void print_plan(json_object *plan) {
 /* "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX" */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
-        json_object *score = find_object(fit, "score");
+        json_object *score = reply_object(fit, "score");
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
 
         printf("%4zu. %s%s%s%s%s%s\n", number, nodes && *nodes ? "node " : "", nodes ?: "",
@@ -96,8 +89,8 @@ static void print_fit(json_object *fit, size_t number) {
 }
 
 static void print_repeat(json_object *repeat) {
-        json_object *refusal = find_object(repeat, "refusal"), *complete = NULL;
-        bool all = json_object_object_get_ex(repeat, "complete", &complete) && json_object_get_boolean(complete);
+        json_object *refusal = reply_object(repeat, "refusal");
+        bool all = json_object_get_boolean(reply_member(repeat, "complete"));
         size_t n = reply_length(repeat, "fits");
         const char *nearest = refusal ? reply_text(refusal, "nearest") : NULL;
 

@@ -73,10 +73,16 @@ int reply_show_device(const Args *args, const char *address, ReplyPrint print) {
         return reply_show(args, "Explain", full, print);
 }
 
-static json_object *member(json_object *o, const char *key) {
+json_object *reply_member(json_object *o, const char *key) {
         json_object *value = NULL;
 
         return json_object_is_type(o, json_type_object) && json_object_object_get_ex(o, key, &value) ? value : NULL;
+}
+
+json_object *reply_object(json_object *o, const char *key) {
+        json_object *value = reply_member(o, key);
+
+        return json_object_is_type(value, json_type_object) ? value : NULL;
 }
 
 static const char *clean_text(json_object *value) {
@@ -86,7 +92,7 @@ static const char *clean_text(json_object *value) {
 }
 
 const char *reply_text(json_object *o, const char *key) {
-        return clean_text(member(o, key));
+        return clean_text(reply_member(o, key));
 }
 
 const char *reply_cell(json_object *o, const char *key) {
@@ -96,7 +102,7 @@ const char *reply_cell(json_object *o, const char *key) {
 }
 
 bool reply_number(json_object *o, const char *key, int64_t *ret) {
-        json_object *value = member(o, key);
+        json_object *value = reply_member(o, key);
 
         if (!json_object_is_type(value, json_type_int))
                 return false;
@@ -105,13 +111,13 @@ bool reply_number(json_object *o, const char *key, int64_t *ret) {
 }
 
 size_t reply_length(json_object *o, const char *key) {
-        json_object *array = member(o, key);
+        json_object *array = reply_member(o, key);
 
         return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
 }
 
 json_object *reply_element(json_object *o, const char *key, size_t i) {
-        return i < reply_length(o, key) ? json_object_array_get_idx(member(o, key), i) : NULL;
+        return i < reply_length(o, key) ? json_object_array_get_idx(reply_member(o, key), i) : NULL;
 }
 
 json_object *reply_find(json_object *o, const char *key, const char *name) {

@@ -110,12 +110,12 @@ const char *matrix_distance(json_object *matrix, const Member *a, const Member *
 }
 
 bool pair_is_redirected(json_object *pair) {
-        return pair && streq_ptr(reply_text(member_of(pair, "path"), "peer_to_peer"), "redirected");
+        return pair && streq_ptr(reply_text(reply_member(pair, "path"), "peer_to_peer"), "redirected");
 }
 
 int pair_note(const Members *m, json_object *pair, char **ret) {
         const Member *gpu = members_find(m, reply_cell(pair, "gpu")), *peer = members_find(m, reply_cell(pair, "peer"));
-        const char *access = reply_text(member_of(pair, "path"), "peer_to_peer");
+        const char *access = reply_text(reply_member(pair, "path"), "peer_to_peer");
         _cleanup_free_ char *path = NULL;
         char *text = NULL;
         int r;
@@ -123,7 +123,7 @@ int pair_note(const Members *m, json_object *pair, char **ret) {
         *ret = NULL;
         if (!gpu || !peer || streq_ptr(access, "direct") || streq_ptr(access, "card"))
                 return 0;
-        path = peer_path_text(member_of(pair, "path"), true);
+        path = peer_path_text(reply_member(pair, "path"), true);
         r = path ? string_replace(&text, "%s, %s: %s", gpu->label, peer->label, path) : -ENOMEM;
         if (r >= 0)
                 *ret = text;
@@ -215,11 +215,11 @@ int matrix_print(const Args *args, json_object *node) {
         _cleanup_items_ Items items = { 0 };
         _cleanup_members_ Members members = { 0 };
         _cleanup_grid_ Grid g;
-        json_object *matrix = NULL;
+        json_object *matrix = reply_member(node, "matrix");
         int r;
 
         grid_init(&g);
-        if (!json_object_object_get_ex(node, "matrix", &matrix) || !matrix)
+        if (!matrix)
                 return report_failure(args, NULL, "There are too many GPUs and NICs on this node for a matrix.");
         r = items_init(&items, node);
         if (r >= 0)

@@ -85,18 +85,18 @@ static int place_gauge(Drawing *d, const Gauge *g, Spot s) {
 }
 
 static int place_cores(Drawing *d, json_object *node, Spot s) {
-        json_object *cpus = member_of(node, "cpus");
-        Gauge g = { .total = number_of(member_of(cpus, "total"), "cores") };
+        json_object *cpus = reply_member(node, "cpus");
+        Gauge g = { .total = number_of(reply_member(cpus, "total"), "cores") };
 
         (void) snprintf(g.label, sizeof(g.label), "%" PRIu64 " cores", g.total);
-        add_count(&g, "free", FREE, number_of(member_of(cpus, "free"), "cores"));
-        add_count(&g, "allocated", ALLOCATED, number_of(member_of(cpus, "allocated"), "cores"));
-        add_count(&g, "housekeeping", HOST, number_of(member_of(cpus, "housekeeping"), "cores"));
+        add_count(&g, "free", FREE, number_of(reply_member(cpus, "free"), "cores"));
+        add_count(&g, "allocated", ALLOCATED, number_of(reply_member(cpus, "allocated"), "cores"));
+        add_count(&g, "housekeeping", HOST, number_of(reply_member(cpus, "housekeeping"), "cores"));
         return place_gauge(d, &g, s);
 }
 
 static int place_memory(Drawing *d, json_object *node, Spot s) {
-        json_object *memory = member_of(node, "memory");
+        json_object *memory = reply_member(node, "memory");
         uint64_t ordinary = number_of(memory, "total"), available = number_of(memory, "free"),
                  allocated = number_of(memory, "allocated");
         Gauge g = { .total = number_of(node, "memory_total") };
@@ -141,7 +141,7 @@ static void draw_distances(Drawing *d, json_object *node, const char *id, Spot s
 }
 
 static void draw_head(Drawing *d, json_object *node, Spot s) {
-        const char *cpus = reply_text(member_of(member_of(node, "cpus"), "total"), "cpus");
+        const char *cpus = reply_text(reply_member(reply_member(node, "cpus"), "total"), "cpus");
         char id[24], package[40] = "";
         int64_t n;
 

@@ -124,7 +124,7 @@ static size_t count_devices(const Items *items) {
 static int drawing_init(Drawing *d, const Args *args, json_object *node) {
         int r;
 
-        *d = (Drawing){ .node = node, .matrix = member_of(node, "matrix"), .all = args_has(args, OPTION_ALL) };
+        *d = (Drawing){ .node = node, .matrix = reply_member(node, "matrix"), .all = args_has(args, OPTION_ALL) };
         r = picture_init(&d->picture);
         if (r >= 0)
                 r = items_init(&d->items, node);

@@ -30,16 +30,9 @@ uint64_t number_of(json_object *o, const char *key) {
         return reply_number(o, key, &n) && n > 0 ? (uint64_t) n : 0;
 }
 
-json_object *member_of(json_object *o, const char *key) {
-        json_object *value = NULL;
-
-        (void) json_object_object_get_ex(o, key, &value);
-        return value;
-}
-
 static void draw_cpus(json_object *node, Grid *g) {
-        json_object *cpus = member_of(node, "cpus"), *total = member_of(cpus, "total");
-        uint64_t housekeeping = number_of(member_of(cpus, "housekeeping"), "cores");
+        json_object *cpus = reply_member(node, "cpus"), *total = reply_member(cpus, "total");
+        uint64_t housekeeping = number_of(reply_member(cpus, "housekeeping"), "cores");
         char kept[COUNT_WIDTH + 16] = "";
 
         if (housekeeping > 0)
@@ -49,8 +42,8 @@ static void draw_cpus(json_object *node, Grid *g) {
         else
                 grid_text(g, TINT_NONE, INDENT,
                           "cores     %" PRIu64 ": %" PRIu64 " free, %" PRIu64 " allocated%s; CPUs %s",
-                          number_of(total, "cores"), number_of(member_of(cpus, "free"), "cores"),
-                          number_of(member_of(cpus, "allocated"), "cores"), kept, reply_cell(total, "cpus"));
+                          number_of(total, "cores"), number_of(reply_member(cpus, "free"), "cores"),
+                          number_of(reply_member(cpus, "allocated"), "cores"), kept, reply_cell(total, "cpus"));
 }
 
 static void draw_hugepages(json_object *node, Grid *g) {
@@ -72,7 +65,7 @@ static void draw_hugepages(json_object *node, Grid *g) {
 }
 
 static void draw_memory(json_object *node, Grid *g) {
-        json_object *memory = member_of(node, "memory");
+        json_object *memory = reply_member(node, "memory");
         uint64_t total = number_of(node, "memory_total"), ordinary = number_of(memory, "total"),
                  available = number_of(memory, "free"), allocated = number_of(memory, "allocated");
         uint64_t rest = ordinary - MIN(ordinary, available + allocated);
@@ -91,10 +84,10 @@ static void draw_memory(json_object *node, Grid *g) {
 }
 
 int node_distances(json_object *node, const char *id, char **ret) {
-        json_object *distances = member_of(node, "distances");
+        json_object *distances = reply_object(node, "distances");
         _cleanup_free_ char *text = NULL;
 
-        if (json_object_is_type(distances, json_type_object)) {
+        if (distances) {
                 json_object_object_foreach(distances, other, distance) {
                         if (streq(other, id) || !text_is_clean(other))
                                 continue;

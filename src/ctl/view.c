@@ -86,12 +86,12 @@ char *view_held(json_object *allocation, const char *separator) {
 char *view_memory(json_object *allocation) {
         char *text;
         size_t size, n = 0;
-        json_object *nodes;
+        json_object *nodes = reply_object(allocation, "memory");
         FILE *f = memory_open(&text, &size);
 
         if (!f)
                 return NULL;
-        if (json_object_object_get_ex(allocation, "memory", &nodes) && json_object_is_type(nodes, json_type_object)) {
+        if (nodes) {
                 json_object_object_foreach(nodes, node, bytes) {
                         uint64_t b = json_object_get_uint64(bytes);
                         fprintf(f, "%s%s on node %s", n++ ? ", " : "", FORMAT_SIZE(b), node);
@@ -101,10 +101,10 @@ char *view_memory(json_object *allocation) {
 }
 
 uint64_t view_memory_total(json_object *allocation) {
-        json_object *nodes;
+        json_object *nodes = reply_object(allocation, "memory");
         uint64_t total = 0;
 
-        if (json_object_object_get_ex(allocation, "memory", &nodes) && json_object_is_type(nodes, json_type_object)) {
+        if (nodes) {
                 json_object_object_foreach(nodes, node, bytes) {
                         (void) node;
                         total += json_object_get_uint64(bytes);
@@ -141,17 +141,17 @@ void view_read_only(json_object *node) {
 }
 
 static void view_link(json_object *device) {
-        json_object *link;
+        json_object *link = reply_member(device, "link");
 
-        if (json_object_object_get_ex(device, "link", &link) && link)
+        if (link)
                 view_field("Link", "%s x%s of %s x%s", reply_cell(link, "speed"), reply_cell(link, "width"),
                            reply_cell(link, "max_speed"), reply_cell(link, "max_width"));
 }
 
 static void view_errors(json_object *device) {
-        json_object *aer;
+        json_object *aer = reply_member(device, "aer");
 
-        if (json_object_object_get_ex(device, "aer", &aer) && aer)
+        if (aer)
                 view_field("Errors", "%s fatal, %s nonfatal, %s correctable", reply_cell(aer, "fatal"),
                            reply_cell(aer, "nonfatal"), reply_cell(aer, "correctable"));
 }
@@ -188,15 +188,11 @@ void view_device(json_object *d) {
 
 /* "mac=02:00:00:00:00:01 spoof-check=on", as it is asked for. NULL when there are none, or no memory. */
 static char *join_attributes(json_object *device) {
-        json_object *attributes;
+        json_object *attributes = reply_object(device, "attributes");
         char *text;
         size_t size, n = 0;
-        FILE *f;
+        FILE *f = attributes ? memory_open(&text, &size) : NULL;
 
-        if (!json_object_object_get_ex(device, "attributes", &attributes) ||
-            !json_object_is_type(attributes, json_type_object))
-                return NULL;
-        f = memory_open(&text, &size);
         if (!f)
                 return NULL;
         json_object_object_foreach(attributes, key, value) {
