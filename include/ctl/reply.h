@@ -43,6 +43,8 @@ bool reply_number(json_object *o, const char *key, int64_t *ret);
 /* Members of an array; none when it is null, absent or not an array. */
 size_t reply_length(json_object *o, const char *key);
 json_object *reply_element(json_object *o, const char *key, size_t i);
+/* As reply_cell() of an element. */
+const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
 /* The first object in array key whose "name" is name; NULL when there is none. */
 json_object *reply_find(json_object *o, const char *key, const char *name);

@@ -94,7 +94,8 @@ static int read_properties(Watch *w, sd_bus_message *m) {
 static void print_step(const Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step || !*w->step)
                 return;
-        printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total, w->step);
+        printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total,
+               text_is_clean(w->step) ? w->step : "(unprintable)");
         (void) fflush(stdout);
 }
 

@@ -74,7 +74,7 @@ static void print_plan(json_object *plan) {
         print_score(plan);
         print_runner_up(plan);
         for (size_t i = 0; i < reply_length(plan, "steps"); i++)
-                view_field(i ? "" : "Steps", "%zu. %s", i + 1, json_object_get_string(reply_element(plan, "steps", i)));
+                view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
 }
 
 /* "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX" */

@@ -4,17 +4,13 @@
 
 #include "ctl/reply.h"
 #include "ctl/verbs.h"
-#include "util/strings.h"
 
 static int print_problems(Client *c) {
         _cleanup_json_ json_object *node = NULL;
         int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
 
-        for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++) {
-                const char *problem = json_object_get_string(reply_element(node, "config_problems", i));
-
-                fprintf(stderr, "%s\n", problem && text_is_clean(problem) ? problem : "(unprintable)");
-        }
+        for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++)
+                fprintf(stderr, "%s\n", reply_element_cell(node, "config_problems", i));
         return r;
 }
 

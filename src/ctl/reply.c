@@ -120,6 +120,12 @@ json_object *reply_element(json_object *o, const char *key, size_t i) {
         return i < reply_length(o, key) ? json_object_array_get_idx(reply_member(o, key), i) : NULL;
 }
 
+const char *reply_element_cell(json_object *o, const char *key, size_t i) {
+        const char *s = clean_text(reply_element(o, key, i));
+
+        return s ? s : "-";
+}
+
 json_object *reply_find(json_object *o, const char *key, const char *name) {
         for (size_t i = 0; i < reply_length(o, key); i++) {
                 json_object *element = reply_element(o, key, i);

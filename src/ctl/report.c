@@ -6,6 +6,7 @@
 
 #include "ctl/reply.h"
 #include "ctl/report.h"
+#include "util/strings.h"
 
 #define PROGRAM "passthroughctl: "
 
@@ -21,11 +22,22 @@ static int report_json(const Args *args, const char *error, const char *message)
         return EXIT_FAILURE;
 }
 
+/* What a recorded node or the name of a file brings in is not to upset a terminal, nor to be in JSON, which is UTF-8.
+ */
+static void clean(char *text) {
+        if (!text || text_is_clean(text))
+                return;
+        for (char *c = text; *c; c++)
+                if ((unsigned char) *c < 0x20 || (unsigned char) *c >= 0x7f)
+                        *c = '?';
+}
+
 static _printf_(3, 0) int report_va(const Args *args, const char *error, const char *format, va_list ap) {
         _cleanup_free_ char *message = NULL;
 
         if (vasprintf(&message, format, ap) < 0)
                 message = NULL;
+        clean(message);
         if (args_has(args, OPTION_JSON))
                 return report_json(args, error, message);
         fprintf(stderr, PROGRAM "%s\n", message ? message : "Out of memory.");

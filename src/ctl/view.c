@@ -49,10 +49,8 @@ char *view_join(json_object *o, const char *key, const char *separator) {
 
         if (!f)
                 return NULL;
-        for (size_t i = 0; i < reply_length(o, key); i++) {
-                const char *s = json_object_get_string(reply_element(o, key, i));
-                fprintf(f, "%s%s", i ? separator : "", s && text_is_clean(s) ? s : "-");
-        }
+        for (size_t i = 0; i < reply_length(o, key); i++)
+                fprintf(f, "%s%s", i ? separator : "", reply_element_cell(o, key, i));
         return memory_close(f, &text);
 }
 

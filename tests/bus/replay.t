@@ -216,6 +216,14 @@ unlike($out, qr/ nic /, 'hides it');
 spew("$TMP/hostile.tree", "%include $NODE\n[etc/passthroughd]\npassthroughd.conf.d/\e[31m.conf=Colour=red\n");
 (undef, undef, $err) = ctl('list', '--node', "$TMP/hostile.tree");
 unlike($err, qr/\e/, 'nothing in a recording upsets a terminal');
+spew("$TMP/hostile.tree", slurp("$SOURCE/tests/nodes/edge.tree") =~ s{(/drivers/)}{$1\\x1b[31m}gr);
+for my $words (['plan', 'nic=1'], ['plan', 'vf=9'], ['plan', 'vf=1', '--repeat'], ['topology', '--all'], ['list', '--all'], ['explain', '04:00.0'], ['show', '04:00.0']) {
+        (undef, $out, $err) = ctl(@$words, '--node', "$TMP/hostile.tree", '--config', "$SOURCE/tests/nodes/edge.conf");
+        like("$out$err", qr/\S/, "@$words: it is answered");
+        unlike("$out$err", qr/\e/, "@$words: and harmless");
+}
+(undef, $out) = ctl('list', '--json', '--node', "/\xff");
+ok(utf8::decode($out), 'a name that is no UTF-8 is none in JSON');
 
 ($status, $out, $err) = ctl('list', '--all', '--node', $NODE);
 is($status, 0, 'no configuration at all');
