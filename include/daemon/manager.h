@@ -53,7 +53,7 @@ typedef struct ManagerJob {
         bool starting;          /* one of those that start waits for */
         bool resumed;   /* it went on with what an earlier run began: undoing it does not bring back the beginning */
         bool unsaved;   /* a device of it is in quarantine, and a restart would not know */
-        bool timed_out; /* its device is stuck until the child is gone */
+        bool timed_out; /* for the bus it has ended; its device is stuck until the child is gone */
         PciAddress *devices; /* out of circulation while it runs, when no allocation has them */
         size_t n_devices;
 } ManagerJob;

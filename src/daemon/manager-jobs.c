@@ -165,9 +165,9 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         /* finished() may have started another job and so moved the array. */
         mj = find(m, job);
         mj->starting = false;
-        mj->timed_out = result == JOB_TIMEOUT;
         server_job_changed(m->server, job_id(job));
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
+        mj->timed_out = result == JOB_TIMEOUT;
         manager_services_job_ended(m, mj);
         manager_go_on_starting(m);
         exit_when_idle(m);

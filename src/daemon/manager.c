@@ -166,7 +166,7 @@ static Verdict on_history(void *userdata, PciAddress device, size_t max, char **
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         ManagerJob *mj = manager_find_job(userdata, id);
 
-        if (!mj)
+        if (!mj || mj->timed_out)
                 return false;
         *ret = view(mj->job);
         return true;
@@ -174,10 +174,11 @@ static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
 
 static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         Manager *m = userdata;
-        size_t n = MIN(m->n_jobs, max);
+        size_t n = 0;
 
-        for (size_t i = 0; i < n; i++)
-                ret_ids[i] = job_id(m->jobs[i].job);
+        for (size_t i = 0; i < m->n_jobs && n < max; i++)
+                if (!m->jobs[i].timed_out)
+                        ret_ids[n++] = job_id(m->jobs[i].job);
         return n;
 }
 

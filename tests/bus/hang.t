@@ -89,7 +89,9 @@ for my $n (2, 3) {
         my $what = "allocate, write $n hangs in the kernel";
         fault('reset', "unkillable $n");
         my $job = begin($n, $what);
+        like($bus->ask('org.passthroughd1', $job, 'org.freedesktop.DBus.Introspectable', 'Introspect')->{body}[0], qr/"StepsTotal"/, "$what: the job is an object");
         is($bus->result($job), 'timeout', "$what: the job ends as timeout");
+        unlike($bus->ask('org.passthroughd1', $job, 'org.freedesktop.DBus.Introspectable', 'Introspect')->{body}[0], qr/"StepsTotal"/, "$what: and is none any more");
         is(state_of('hanging'), 'failed', "$what: the allocation has failed");
         my $device = device($bus, $gpu);
         is($device->{state}, 'stuck', "$what: the device is stuck");
