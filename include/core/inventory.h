@@ -83,11 +83,13 @@ typedef struct PciDevice {
         bool boot_vga;
         bool is_bridge; /* header type 1 or class 0604/0607: can never be given to a guest (A11) */
         PciType type;
-        PciAddress physfn; /* PCI_TYPE_VF: its PF */
-        int vf_index;      /* PCI_TYPE_VF: which virtfn link of its PF leads to it, -1 unknown */
-        PciAddress *vfs;   /* PCI_TYPE_PF: present VFs by index; gaps are left out */
+        PciAddress physfn;  /* PCI_TYPE_VF: its PF */
+        int vf_index;       /* PCI_TYPE_VF: which virtfn link of its PF leads to it, -1 unknown */
+        size_t n_virtfns;   /* virtfn links it has */
+        PciAddress *linked; /* where those of them lead that could be read, by index */
+        size_t n_linked;
+        PciAddress *vfs; /* PCI_TYPE_PF: present VFs by index; gaps are left out. Of linked, by inventory_finish() */
         size_t n_vfs;
-        size_t n_virtfns; /* virtfn links it has; n_vfs leaves out those that lead nowhere */
         unsigned total_vfs;
         uint16_t vf_device;  /* device id its VFs will have (sriov_vf_device), 0 unknown */
         char *reset_methods; /* as the kernel lists them, NULL when none */
@@ -181,7 +183,8 @@ int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*
  * After all devices are added: sorts, and derives parent, groups (members from devices' iommu_group), type and each
- * PF's vfs from the links. Groups found here keep direct from an earlier inventory_set_group_direct().
+ * PF's vfs from the links. Groups found here keep direct from an earlier inventory_set_group_direct(). Twice is as good
+ * as once.
  */
 int inventory_finish(Inventory *inv);
 int inventory_set_group_direct(Inventory *inv, int number);

@@ -17,7 +17,7 @@ int device_facts_read_class(const DeviceDir *d, PciDevice *dev);
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
 /* iommu_group. */
 int device_facts_read_group(const DeviceDir *d, PciDevice *dev);
-/* vfs, n_vfs, n_virtfns. */
+/* n_virtfns, linked, n_linked. */
 int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev);
 /* Everything but the ids and the class. */
 int device_facts_read(const DeviceDir *d, PciDevice *dev);

@@ -47,6 +47,7 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->path);
         free(dev->driver);
         free(dev->driver_override);
+        free(dev->linked);
         free(dev->vfs);
         free(dev->reset_methods);
         free(dev->power_state);
@@ -122,14 +123,14 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
         copy->numa_node = dev->own_node;
         copy->name = copy->path = copy->driver = copy->driver_override = copy->reset_methods = copy->power_state =
                 copy->critical = copy->console = copy->fault = NULL;
-        copy->vfs = NULL;
-        copy->n_vfs = 0;
-        if (dev->n_vfs > 0) {
-                copy->vfs = calloc(dev->n_vfs, sizeof(*copy->vfs));
-                if (!copy->vfs)
+        copy->linked = copy->vfs = NULL;
+        copy->n_linked = copy->n_vfs = 0;
+        if (dev->n_linked > 0) {
+                copy->linked = calloc(dev->n_linked, sizeof(*copy->linked));
+                if (!copy->linked)
                         return -ENOMEM;
-                memcpy(copy->vfs, dev->vfs, dev->n_vfs * sizeof(*copy->vfs));
-                copy->n_vfs = dev->n_vfs;
+                memcpy(copy->linked, dev->linked, dev->n_linked * sizeof(*copy->linked));
+                copy->n_linked = dev->n_linked;
         }
         return copy_strings(copy, dev);
 }

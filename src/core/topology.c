@@ -174,16 +174,16 @@ static int make_groups(Inventory *inv) {
 }
 
 /*
- * Keeps of a PF's virtfn links those whose device is there and does not name another PF, each once. listed[vf] is 1 +
+ * A PF has of its virtfn links those whose device is there and does not name another PF, each once. listed[vf] is 1 +
  * the index of the PF that lists it.
  */
-static void check_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
+static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
         uint32_t mark = (uint32_t) inventory_device_index(inv, pf) + 1;
-        bool whole = pf->n_vfs == pf->n_virtfns;
-        size_t n = 0;
+        bool whole = pf->n_linked == pf->n_virtfns;
 
-        for (size_t i = 0; i < pf->n_vfs; i++) {
-                const PciDevice *vf = inventory_find(inv, pf->vfs[i]);
+        pf->n_vfs = 0;
+        for (size_t i = 0; i < pf->n_linked; i++) {
+                const PciDevice *vf = inventory_find(inv, pf->linked[i]);
                 size_t at = vf ? inventory_device_index(inv, vf) : 0;
 
                 if (!vf || vf == pf || listed[at] == mark)
@@ -193,9 +193,10 @@ static void check_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
                 listed[at] = mark;
                 /* The kernel numbers them without gaps; where one was left out nobody can tell which. */
                 inv->devices[at].vf_index = whole ? (int) i : -1;
-                pf->vfs[n++] = pf->vfs[i];
+                if (pci_address_append(&pf->vfs, &pf->n_vfs, vf->address) < 0)
+                        return -ENOMEM;
         }
-        pf->n_vfs = n;
+        return 0;
 }
 
 /* A VF knows its PF even when the link from there is damaged. A PF that seems to have no VF could be given away. */
@@ -203,31 +204,29 @@ static int add_unlisted_vfs(Inventory *inv, const uint32_t *listed) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *vf = inv->devices + i, *found;
                 PciDevice *pf;
-                int r;
 
                 found = vf->type == PCI_TYPE_VF ? inventory_find(inv, vf->physfn) : NULL;
                 if (!found || found == vf || listed[i] == inventory_device_index(inv, found) + 1)
                         continue;
                 pf = inv->devices + inventory_device_index(inv, found);
-                r = ARRAY_RESERVE(pf->vfs, pf->n_vfs);
-                if (r < 0)
-                        return r;
-                pf->vfs[pf->n_vfs++] = vf->address;
+                if (pci_address_append(&pf->vfs, &pf->n_vfs, vf->address) < 0)
+                        return -ENOMEM;
         }
         return 0;
 }
 
 static int make_functions(Inventory *inv) {
         _cleanup_free_ uint32_t *listed = calloc(inv->n_devices + 1, sizeof(*listed));
-        int r;
+        int r = 0;
 
         if (!listed)
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++)
                 inv->devices[i].vf_index = -1;
-        for (size_t i = 0; i < inv->n_devices; i++)
-                check_vfs(inv, inv->devices + i, listed);
-        r = add_unlisted_vfs(inv, listed);
+        for (size_t i = 0; r == 0 && i < inv->n_devices; i++)
+                r = list_vfs(inv, inv->devices + i, listed);
+        if (r == 0)
+                r = add_unlisted_vfs(inv, listed);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < inv->n_devices; i++) {

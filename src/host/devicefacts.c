@@ -115,19 +115,19 @@ int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         dev->n_virtfns = n;
         if (n == 0)
                 return 0;
-        dev->vfs = calloc(n, sizeof(*dev->vfs));
-        if (!dev->vfs)
+        dev->linked = calloc(n, sizeof(*dev->linked));
+        if (!dev->linked)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 char name[32];
                 int r;
 
                 (void) snprintf(name, sizeof(name), "virtfn%u", indices[i]);
-                r = device_dir_read_address(d, name, dev, dev->vfs + dev->n_vfs);
+                r = device_dir_read_address(d, name, dev, dev->linked + dev->n_linked);
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        dev->n_vfs++;
+                        dev->n_linked++;
         }
         return 0;
 }

@@ -50,10 +50,10 @@ static int append_vfs(Scan *s, PciAddress pf) {
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         r = device_facts_read_vfs(d, &now);
-        for (size_t i = 0; r >= 0 && i < now.n_vfs; i++)
-                r = append_slot(s->old, now.vfs[i], &s->reread, &s->n_reread);
+        for (size_t i = 0; r >= 0 && i < now.n_linked; i++)
+                r = append_slot(s->old, now.linked[i], &s->reread, &s->n_reread);
         free(now.fault); /* said when it is read for the inventory */
-        free(now.vfs);
+        free(now.linked);
         return r;
 }
 

@@ -137,10 +137,10 @@ static void test_E9_vfs_with_odd_functions(void **state) {
 }
 
 static void set_vfs(PciDevice *pf, const PciAddress *vfs, size_t n) {
-        pf->vfs = calloc(n, sizeof(*vfs));
-        assert_non_null(pf->vfs);
-        memcpy(pf->vfs, vfs, n * sizeof(*vfs));
-        pf->n_vfs = n;
+        pf->linked = calloc(n, sizeof(*vfs));
+        assert_non_null(pf->linked);
+        memcpy(pf->linked, vfs, n * sizeof(*vfs));
+        pf->n_linked = n;
 }
 
 static void test_vfs_by_index(void **state) {
@@ -165,6 +165,46 @@ static void test_vfs_by_index(void **state) {
         assert_true(pci_address_equal(pf->vfs[1], addr("0000:01:10.0")));
         assert_true(pci_address_equal(pf->vfs[2], addr("0000:01:10.4")));
         assert_int_equal(find(inv, "0000:02:00.0")->n_vfs, 1);
+}
+
+/* Into an inventory of its own, as an update of the first one does. */
+static Inventory *copy(const Inventory *inv) {
+        Inventory *to = inventory_new();
+
+        assert_non_null(to);
+        for (size_t i = 0; i < inv->n_devices; i++)
+                assert_int_equal(inventory_copy_device(to, &inv->devices[i]), 0);
+        assert_int_equal(inventory_finish(to), 0);
+        return to;
+}
+
+static void test_vf_index_of_a_copy(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new(), *again = NULL;
+        PciDevice *pf = add(inv, "0000:01:00.0", "", 1);
+        const PciAddress whole[] = { addr("0000:01:10.0"), addr("0000:01:10.2") };
+
+        /* Of the other PF one link could not be read, so that nobody can tell which VF is which. */
+        set_vfs(pf, whole, ELEMENTSOF(whole));
+        pf->n_virtfns = 2;
+        pf = add(inv, "0000:02:00.0", "", 2);
+        set_vfs(pf, &(PciAddress){ .bus = 2, .slot = 0x10, .function = 2 }, 1);
+        pf->n_virtfns = 2;
+        set_vf(add(inv, "0000:01:10.2", "", 4), "0000:01:00.0"); /* the first one was removed */
+        set_vf(add(inv, "0000:02:10.0", "", 5), "0000:02:00.0");
+        set_vf(add(inv, "0000:02:10.2", "", 6), "0000:02:00.0");
+        assert_int_equal(inventory_finish(inv), 0);
+        again = copy(inv);
+        assert_int_equal(inventory_finish(again), 0); /* twice is as good as once */
+
+        for (size_t i = 0; i < 2; i++) {
+                const Inventory *at = i == 0 ? inv : again;
+
+                assert_int_equal(find(at, "0000:01:10.2")->vf_index, 1);
+                assert_int_equal(find(at, "0000:01:00.0")->n_vfs, 1);
+                assert_int_equal(find(at, "0000:02:10.0")->vf_index, -1);
+                assert_int_equal(find(at, "0000:02:10.2")->vf_index, -1);
+                assert_int_equal(find(at, "0000:02:00.0")->n_vfs, 2);
+        }
 }
 
 static void test_D10_pf_and_vfs_in_one_group(void **state) {
@@ -312,6 +352,7 @@ int main(void) {
                 cmocka_unit_test(test_groups),
                 cmocka_unit_test(test_E9_vfs_with_odd_functions),
                 cmocka_unit_test(test_vfs_by_index),
+                cmocka_unit_test(test_vf_index_of_a_copy),
                 cmocka_unit_test(test_D10_pf_and_vfs_in_one_group),
                 cmocka_unit_test(test_memory),
                 cmocka_unit_test(test_harmless_drivers),

@@ -41,10 +41,10 @@ static void nic(TestNode *t, const char *port, const char *number, uint64_t seri
                 dev->serial_known = true;
                 dev = &t->inventory->devices[first];
                 if (i > 0)
-                        assert_int_equal(pci_address_append(&dev->vfs, &dev->n_vfs,
+                        assert_int_equal(pci_address_append(&dev->linked, &dev->n_linked,
                                                             t->inventory->devices[first + (size_t) i].address),
                                          0);
-                dev->n_virtfns = dev->n_vfs;
+                dev->n_virtfns = dev->n_linked;
         }
 }
 

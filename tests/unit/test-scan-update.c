@@ -159,6 +159,7 @@ static void assert_same_device(const PciDevice *a, const PciDevice *b) {
         assert_int_equal(a->type, b->type);
         assert_true(pci_address_equal(a->physfn, b->physfn));
         assert_int_equal(a->n_virtfns, b->n_virtfns);
+        assert_int_equal(a->vf_index, b->vf_index);
         assert_true(same_address_list(a, b));
         assert_int_equal(a->acs, b->acs);
         assert_true(streq_ptr(a->fault, b->fault));

@@ -39,10 +39,10 @@ static TestNode *new_node(const char *eth, const char *ib) {
                         dev = node_vf(t, text, address, 0, (int) (10 * pf + i));
                         dev->class = classes[pf];
                         dev = (PciDevice *) &t->inventory->devices[3 * pf];
-                        assert_int_equal(
-                                pci_address_append(&dev->vfs, &dev->n_vfs, t->inventory->devices[3 * pf + i].address),
-                                0);
-                        dev->n_virtfns = dev->n_vfs;
+                        assert_int_equal(pci_address_append(&dev->linked, &dev->n_linked,
+                                                            t->inventory->devices[3 * pf + i].address),
+                                         0);
+                        dev->n_virtfns = dev->n_linked;
                 }
         }
         (void) node_gpu(t, "pci0000:00/0000:09:00.0", 0, 90);
