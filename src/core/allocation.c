@@ -5,8 +5,6 @@
 
 #include <errno.h>
 
-#include <errno.h>
-
 #include "util/strings.h"
 #include "util/stringtable.h"
 

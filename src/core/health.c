@@ -72,21 +72,25 @@ static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthDue why) {
 
 int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret) {
         const char *dead = cause(r);
+        Health now = *h;
         uint64_t fatal = 0;
         char *text = NULL;
 
         if (!dead && r->error != 0)
                 return -ENODATA;
         if (r->errors.known)
-                fatal = count_fatal(h, &r->errors, why);
-        h->known = true;
-        h->last = *r;
-        if (!dead && fatal == 0)
-                return 0;
-        if (dead ? string_replace(&text, "%s is not well: %s", PCI_ADDRESS_STR(h->address), dead) < 0
-                 : string_replace(&text, "%s is not well: it had %" PRIu64 " fatal PCI Express errors.",
-                                  PCI_ADDRESS_STR(h->address), fatal) < 0)
+                fatal = count_fatal(&now, &r->errors, why);
+        if (dead && string_replace(&text, "%s is not well: %s", PCI_ADDRESS_STR(h->address), dead) < 0)
                 return -ENODATA;
+        if (!dead && fatal > 0 &&
+            string_replace(&text, "%s is not well: it had %" PRIu64 " fatal PCI Express errors.",
+                           PCI_ADDRESS_STR(h->address), fatal) < 0)
+                return -ENODATA;
+        now.known = true;
+        now.last = *r;
+        *h = now;
+        if (!text)
+                return 0;
         *ret = text;
         return 1;
 }
