@@ -16,7 +16,7 @@ typedef struct HealthErrors {
 
 /* max_: what both ends can do. All 0 where that is unknown. */
 typedef struct HealthLink {
-        unsigned speed, max_speed; /* GT/s times ten */
+        unsigned speed, max_speed; /* MT/s, see core/pcilink.h */
         unsigned width, max_width; /* lanes */
 } HealthLink;
 
@@ -64,7 +64,5 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
 int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret);
 
 bool health_link_is_below(const HealthLink *l);
-/* "16.0 GT/s PCIe" and the like as HealthLink.speed; 0 where it is not known. */
-unsigned health_parse_speed(const char *text);
 /* The total of an aer_dev_* file. -EINVAL. */
 int health_parse_errors(const char *text, uint64_t *ret);

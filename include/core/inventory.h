@@ -94,9 +94,8 @@ typedef struct PciDevice {
         uint16_t vf_device;  /* device id its VFs will have (sriov_vf_device), 0 unknown */
         char *reset_methods; /* as the kernel lists them, NULL when none */
         char *power_state;
-        unsigned link_speed; /* the most it can, MT/s: 2500, 16000; 0 unknown. Of bridges, GPUs and NICs that are no VFs
-                              */
-        unsigned link_width; /* lanes, 0 unknown */
+        unsigned link_speed, link_width; /* the most it can (core/pcilink.h). Of bridges, GPUs and NICs that are no VFs
+                                          */
         uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
         PciAcs acs;
         uint16_t acs_can, acs_does; /* PCI_ACS_BIT()s of capability and control; 0 when acs is unknown or clean */

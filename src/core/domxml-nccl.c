@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "core/domxml-internal.h"
+#include "core/pcilink.h"
 #include "util/strings.h"
 
 #define NCCL_VALUE_MAX 254U
@@ -53,7 +54,7 @@ static void write_link(Domain *d, xmlNode *pci, const PciDevice *dev) {
         unsigned width = dev ? slower(dev->link_width, above ? above->link_width : 0) : 0;
 
         if (speed > 0)
-                node_set(d, pci, "link_speed", "%u.%u GT/s PCIe", speed / 1000, speed % 1000 / 100);
+                node_set(d, pci, "link_speed", "%s PCIe", PCI_LINK_SPEED_STR(speed));
         if (width > 0)
                 node_set(d, pci, "link_width", "%u", width);
 }

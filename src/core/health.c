@@ -99,19 +99,6 @@ bool health_link_is_below(const HealthLink *l) {
         return l->width < l->max_width || l->speed < l->max_speed;
 }
 
-unsigned health_parse_speed(const char *text) {
-        char *end;
-        unsigned long whole = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &end, 10) : 0, tenths = 0;
-
-        if (whole == 0 || whole > UINT16_MAX)
-                return 0;
-        if (end[0] == '.' && end[1] >= '0' && end[1] <= '9') {
-                tenths = (unsigned long) (end[1] - '0');
-                end += 2;
-        }
-        return strncmp(end, " GT/s", 5) == 0 ? (unsigned) (whole * 10 + tenths) : 0;
-}
-
 int health_parse_errors(const char *text, uint64_t *ret) {
         const char *total = strstr(text, "TOTAL_ERR_"), *value = total ? strchr(total, ' ') : NULL;
         _cleanup_free_ char *word = value ? strndup(value + 1, strcspn(value + 1, "\n")) : NULL;

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* How well a device is, as JSON. */
 
-#include <stdio.h>
-
 #include "core/json-internal.h"
-
-static json_object *json_speed(unsigned speed) {
-        char text[24];
-
-        (void) snprintf(text, sizeof(text), "%u.%u GT/s", speed / 10, speed % 10);
-        return json_object_new_string(text);
-}
+#include "core/pcilink.h"
 
 json_object *json_link(const HealthLink *l) {
         json_object *o;
@@ -18,8 +10,8 @@ json_object *json_link(const HealthLink *l) {
         if (l->width == 0)
                 return NULL;
         o = json_object_new_object();
-        json_object_object_add(o, "speed", json_speed(l->speed));
-        json_object_object_add(o, "max_speed", json_speed(l->max_speed));
+        json_object_object_add(o, "speed", json_object_new_string(PCI_LINK_SPEED_STR(l->speed)));
+        json_object_object_add(o, "max_speed", json_object_new_string(PCI_LINK_SPEED_STR(l->max_speed)));
         json_object_object_add(o, "width", json_object_new_int64(l->width));
         json_object_object_add(o, "max_width", json_object_new_int64(l->max_width));
         return o;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "core/pcilink.h"
 #include "daemon/manager.h"
 #include "host/health.h"
 #include "host/holders.h"
@@ -102,9 +103,9 @@ static void tell_link(Health *h) {
         if (below && !h->link_told)
                 log_full(LOG_WARNING, 0,
                          (&(LogFields){ .id = MESSAGE_LINK_BELOW, .device = PCI_ADDRESS_STR(h->address) }),
-                         "The link of %s has %u lanes at %u.%u GT/s, and could have %u at %u.%u, ignoring.",
-                         PCI_ADDRESS_STR(h->address), l->width, l->speed / 10, l->speed % 10, l->max_width,
-                         l->max_speed / 10, l->max_speed % 10);
+                         "The link of %s has %u lanes at %s, and could have %u at %s, ignoring.",
+                         PCI_ADDRESS_STR(h->address), l->width, PCI_LINK_SPEED_STR(l->speed), l->max_width,
+                         PCI_LINK_SPEED_STR(l->max_speed));
         if (l->width > 0)
                 h->link_told = below;
 }

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "core/health.h"
+#include "core/pcilink.h"
 #include "host/devicefacts.h"
 #include "util/strings.h"
 
@@ -199,20 +199,18 @@ static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
 static int read_link(const DeviceDir *d, PciDevice *dev) {
         bool matters = dev->class >> 8 == CLASS_PCI_BRIDGE || pci_device_is_gpu(dev) || pci_device_is_nic(dev);
         char buf[SYSFS_ATTRIBUTE_MAX];
-        uint64_t width;
         int r;
 
         if (dev->type == PCI_TYPE_VF || !matters)
                 return 0;
         r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_SPEED, dev, buf);
         if (r > 0)
-                dev->link_speed = health_parse_speed(buf) * 100;
+                dev->link_speed = pci_link_parse_speed(buf);
         if (r < 0)
                 return r;
         r = device_dir_read_text(d, ATTRIBUTE_MAX_LINK_WIDTH, dev, buf);
-        /* 255 is unknown. */
-        if (r > 0 && parse_unsigned(buf, 64, &width) >= 0)
-                dev->link_width = (unsigned) width;
+        if (r > 0)
+                dev->link_width = pci_link_parse_width(buf);
         return MIN(r, 0);
 }
 

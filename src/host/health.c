@@ -2,9 +2,9 @@
 
 #include "host/health.h"
 
+#include "core/pcilink.h"
 #include "host/pcipath.h"
 #include "host/reset.h"
-#include "util/strings.h"
 
 /* kernel Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats */
 static int read_errors(const Sysfs *fs, PciAddress address, const char *name, uint64_t *ret) {
@@ -27,18 +27,13 @@ static void read_counters(const Sysfs *fs, PciAddress address, HealthErrors *ret
 static unsigned read_speed(const Sysfs *fs, PciAddress address, const char *name) {
         char text[SYSFS_ATTRIBUTE_MAX];
 
-        return sysfs_read(fs, PCI_PATH(address, name), text, sizeof(text)) > 0 ? health_parse_speed(text) : 0;
+        return sysfs_read(fs, PCI_PATH(address, name), text, sizeof(text)) > 0 ? pci_link_parse_speed(text) : 0;
 }
 
-/* 0 and 255 are what the kernel says when it does not know. */
 static unsigned read_width(const Sysfs *fs, PciAddress address, const char *name) {
         char text[SYSFS_ATTRIBUTE_MAX];
-        uint64_t width;
 
-        if (sysfs_read(fs, PCI_PATH(address, name), text, sizeof(text)) <= 0 ||
-            parse_unsigned(text, UINT8_MAX - 1, &width) < 0)
-                return 0;
-        return (unsigned) width;
+        return sysfs_read(fs, PCI_PATH(address, name), text, sizeof(text)) > 0 ? pci_link_parse_width(text) : 0;
 }
 
 static unsigned least_known(unsigned a, unsigned b) {
