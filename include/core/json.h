@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The program's objects as JSON, for Describe, --json and the ledger files. Keys are documented in
+/* The program's objects as JSON, for Describe and --json. Keys are documented in
  * org.passthroughd1(5). Pure. */
 
 #include <json-c/json.h>
@@ -12,10 +12,6 @@ static inline void cleanup_json(json_object **o) {
         (void) json_object_put(*o);
 }
 #define _cleanup_json_ _cleanup_(cleanup_json)
-
-/* Version of the ledger file format. A file of another version is not ours to touch. */
-#define LEDGER_FILE_VERSION 1
-#define LEDGER_FILE_MAX     (256U * 1024U)
 
 /* All constructors return NULL when out of memory; the caller owns the object (json_object_put). */
 json_object *json_device(const PlanContext *c, const PciDevice *dev);
@@ -36,15 +32,3 @@ json_object *json_topology(const PlanContext *c);
 
 /* The text, one line without a newline, or indented. Caller frees; NULL when out of memory. */
 char *json_text(json_object *o, bool pretty);
-
-/* The file that holds an allocation. Caller frees. */
-char *ledger_file_format(const Allocation *a);
-
-typedef enum LedgerFileResult {
-        LEDGER_FILE_OK,
-        LEDGER_FILE_BROKEN,          /* not JSON, truncated, or a member missing or out of range */
-        LEDGER_FILE_UNKNOWN_VERSION, /* written by a newer program */
-} LedgerFileResult;
-/* text need not be NUL-terminated. *ret is set for LEDGER_FILE_OK; else *ret_message (caller frees) says what is wrong.
- */
-LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **ret, char **ret_message);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "core/json.h"
+#include "core/ledger-file.h"
 #include "daemon/manager.h"
 #include "util/log.h"
 #include "util/strings.h"

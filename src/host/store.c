@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "core/json.h"
+#include "core/ledger-file.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/messages.h"

@@ -7,6 +7,7 @@
 
 #include "core/domxml.h"
 #include "core/json.h"
+#include "core/ledger-file.h"
 #include "core/ledger.h"
 
 static void check_bounds(const Allocation *a) {

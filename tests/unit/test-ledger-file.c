@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/json.h"
+#include "core/ledger-file.h"
 #include "nodefixture.h"
 
 static AllocationDevice *add(Allocation *a, const char *address, DeviceRole role, const char *slot, const char *pool) {
