@@ -13,6 +13,8 @@
 #define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
 #define INTERFACE_GLOB_MAX    63U
 #define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
+#define GROUP_NAME_MAX        31U
+#define SERVER_MAX            44U /* with a name in it, what an address of a UNIX socket holds */
 
 /* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
 
@@ -35,6 +37,23 @@ static int parse_job_timeout(ConfigParser *p, const char *value) {
         return 0;
 }
 
+/* A word of an enum's table; what no word is, _X_INVALID, is -EINVAL. */
+#define DEFINE_WORD_PARSER(key, words, field)                                                                          \
+        static int parse_##key(ConfigParser *p, const char *value) {                                                   \
+                int word = (int) words##_from_string(value);                                                           \
+                                                                                                                       \
+                if (word < 0)                                                                                          \
+                        return word;                                                                                   \
+                p->config->field = word;                                                                               \
+                return 0;                                                                                              \
+        }
+
+DEFINE_WORD_PARSER(after_release, after_release, after_release)
+DEFINE_WORD_PARSER(bind, pool_bind, pools[p->pool].bind)
+DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
+DEFINE_WORD_PARSER(vf_placement, vf_placement, pools[p->pool].placement)
+DEFINE_WORD_PARSER(vf_identity, vf_identity, pools[p->pool].identity)
+
 static int parse_housekeeping(ConfigParser *p, const char *value) {
         return cpuset_parse(value, &p->config->housekeeping);
 }
@@ -51,18 +70,6 @@ static int parse_spare_ports(ConfigParser *p, const char *value) {
                 p->config->spare_ports = (unsigned) n;
         return r;
 }
-
-static int parse_after_release(ConfigParser *p, const char *value) {
-        AfterRelease a = after_release_from_string(value);
-
-        if (a == _AFTER_RELEASE_INVALID)
-                return -EINVAL;
-        p->config->after_release = a;
-        return 0;
-}
-
-#define GROUP_NAME_MAX 31U
-#define SERVER_MAX     44U /* with a name in it, what an address of a UNIX socket holds */
 
 static int parse_shared_memory_group(ConfigParser *p, const char *value) {
         size_t len = strspn(value, DRIVER_NAME ".");
@@ -118,15 +125,6 @@ static int parse_keep_interfaces(ConfigParser *p, const char *value) {
                 r = keep_interface(c, glob);
         told = r == -EINVAL ? parser_hold_back(p, "A KeepInterfaces= line could not be read") : 0;
         return told < 0 ? told : r;
-}
-
-static int parse_bind(ConfigParser *p, const char *value) {
-        PoolBind b = pool_bind_from_string(value);
-
-        if (b == _POOL_BIND_INVALID)
-                return -EINVAL;
-        p->config->pools[p->pool].bind = b;
-        return 0;
 }
 
 static int parse_one_time_use(ConfigParser *p, const char *value) {
@@ -213,33 +211,6 @@ static int parse_vf_attributes(ConfigParser *p, const char *value) {
                                       "node-guid=, port-guid= or second-port-guid=: a request gives them to its slots, "
                                       "VfIdentity= says what the others have.");
         p->config->pools[p->pool].attributes = v;
-        return 0;
-}
-
-static int parse_vf_identity(ConfigParser *p, const char *value) {
-        VfIdentity i = vf_identity_from_string(value);
-
-        if (i == _VF_IDENTITY_INVALID)
-                return -EINVAL;
-        p->config->pools[p->pool].identity = i;
-        return 0;
-}
-
-static int parse_numa_policy(ConfigParser *p, const char *value) {
-        NumaPolicy n = numa_policy_from_string(value);
-
-        if (n == _NUMA_POLICY_INVALID)
-                return -EINVAL;
-        p->config->pools[p->pool].numa = n;
-        return 0;
-}
-
-static int parse_vf_placement(ConfigParser *p, const char *value) {
-        VfPlacement placement = vf_placement_from_string(value);
-
-        if (placement == _VF_PLACEMENT_INVALID)
-                return -EINVAL;
-        p->config->pools[p->pool].placement = placement;
         return 0;
 }
 
@@ -368,27 +339,31 @@ static int unknown_key(ConfigParser *p, const char *name) {
         return parser_problem(p, "Unknown key '%s=' in %s; known: %s.", name, section_names[p->section], known);
 }
 
-int config_parse_key(ConfigParser *p, const char *name, const char *value) {
-        int r;
+/* After a header that was a problem, which is told already. */
+static int ignored_key(ConfigParser *p, const char *name) {
+        if (!p->suspect || !streq(name, "Match"))
+                return 0;
+        return parser_hold_back(p, "A Match= line under an unknown header, perhaps a misspelt [Exclude], could not be "
+                                   "read");
+}
 
+static int key_without_section(ConfigParser *p, const char *name) {
+        if (streq(name, "Match") && parser_hold_back(p, "A Match= line before any section, perhaps of an [Exclude] "
+                                                        "that was lost, could not be read") < 0)
+                return -ENOMEM;
+        return parser_problem(p, "'%s=' stands before any section; expected [Daemon], [Pool NAME] or [Exclude] first.",
+                              name);
+}
+
+int config_parse_key(ConfigParser *p, const char *name, const char *value) {
         if (p->section == SECTION_IGNORED)
-                return p->suspect && streq(name, "Match")
-                               ? parser_hold_back(
-                                         p, "A Match= line under an unknown header, perhaps a misspelt [Exclude], "
-                                            "could not be read")
-                               : 0;
-        if (p->section == SECTION_NONE) {
-                r = streq(name, "Match") ? parser_hold_back(p, "A Match= line before any section, perhaps of an "
-                                                               "[Exclude] that was lost, could not be read")
-                                         : 0;
-                return r < 0 ? r
-                             : parser_problem(p,
-                                              "'%s=' stands before any section; expected [Daemon], [Pool NAME] or "
-                                              "[Exclude] first.",
-                                              name);
-        }
+                return ignored_key(p, name);
+        if (p->section == SECTION_NONE)
+                return key_without_section(p, name);
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                int r;
+
                 if (keys[i].section != p->section || !streq(keys[i].name, name))
                         continue;
                 r = keys[i].parse(p, *value ? value : keys[i].fallback);

@@ -137,21 +137,19 @@ static int term_numa(Match *m, const char *value) {
 
 #define EXPECT_ADDRESS "a whole address as in 0000:3b:00.0, lower case, or a pattern with * ? [] for it"
 
-/* A term may stand once in a line: its kind is remembered. */
 static const struct Term {
         const char *name;
-        unsigned kind;
         int (*parse)(Match *m, const char *value);
         const char *expected;
 } terms[] = {
-        { "address", 1 << 0, term_address, EXPECT_ADDRESS },
-        { "pf", 1 << 1, term_pf, EXPECT_ADDRESS },
-        { "id", 1 << 7, term_id, "VENDOR:DEVICE in hexadecimal, as in 15b3:101c, and the same vendor as in vendor=" },
-        { "vendor", 1 << 2, term_vendor, "a vendor id in hexadecimal, as in 10de, and the same as in id=" },
-        { "subsystem", 1 << 3, term_subsystem, "VENDOR or VENDOR:DEVICE in hexadecimal, as in 10de:1463" },
-        { "class", 1 << 4, term_class, "the first one to six hexadecimal digits of a class, as in 0302" },
-        { "type", 1 << 5, term_type, "device, pf or vf" },
-        { "numa", 1 << 6, term_numa, "the number of a NUMA node" },
+        { "address", term_address, EXPECT_ADDRESS },
+        { "pf", term_pf, EXPECT_ADDRESS },
+        { "id", term_id, "VENDOR:DEVICE in hexadecimal, as in 15b3:101c, and the same vendor as in vendor=" },
+        { "vendor", term_vendor, "a vendor id in hexadecimal, as in 10de, and the same as in id=" },
+        { "subsystem", term_subsystem, "VENDOR or VENDOR:DEVICE in hexadecimal, as in 10de:1463" },
+        { "class", term_class, "the first one to six hexadecimal digits of a class, as in 0302" },
+        { "type", term_type, "device, pf or vf" },
+        { "numa", term_numa, "the number of a NUMA node" },
 };
 
 static const struct Term *find_term(const char *name) {
@@ -176,9 +174,11 @@ static _printf_(2, 3) int problem(char **ret, const char *format, ...) {
         return -EINVAL;
 }
 
+/* A term may stand once in a line: seen has a bit for each that did. */
 static int parse_term(Match *m, char *text, unsigned *seen, char **ret_problem) {
         char *value = strchr(text, '=');
         const struct Term *term;
+        unsigned kind;
         int r;
 
         if (!value)
@@ -192,10 +192,11 @@ static int parse_term(Match *m, char *text, unsigned *seen, char **ret_problem) 
                                "Unknown term '%s=' in Match=; known are address=, pf=, id=, vendor=, subsystem=, "
                                "class=, type= and numa=.",
                                text);
-        if (*seen & term->kind)
+        kind = 1U << (term - terms);
+        if (*seen & kind)
                 return problem(ret_problem, "Match= sets %s= twice; use a second Match= line for an alternative.",
                                text);
-        *seen |= term->kind;
+        *seen |= kind;
 
         r = term->parse(m, value);
         if (r < 0 && r != -ENOMEM)
