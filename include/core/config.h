@@ -182,8 +182,8 @@ bool pool_name_is_valid(const char *name);
 bool service_name_is_valid(const char *name);
 
 /*
- * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem is a sentence that the caller frees
- * and *ret is untouched: half a line would match more than was meant. ret->place is left to the caller.
+ * The value of one Match= line, terms separated by spaces. On -EINVAL *ret_problem, NULL before, is a sentence that the
+ * caller frees and *ret is untouched: half a line would match more than was meant. ret->place is left to the caller.
  */
 int match_parse(const char *text, Match *ret, char **ret_problem);
 void match_done(Match *m);

@@ -70,8 +70,8 @@ unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 /*
  * "mac=02:00:00:00:00:01 vlan=100 qos=3 protocol=802.1ad trust=on spoof-check=off min-rate=100 max-rate=1000 link=auto
  * node-guid=02:00:00:00:00:00:00:01 port-guid=... second-port-guid=... pkey=0x8001 second-port-pkey=...", terms in any
- * order, spaces or commas between. On -EINVAL *ret_problem is a sentence that the caller frees, *ret untouched.
- * -ENOMEM.
+ * order, spaces or commas between. On -EINVAL *ret_problem, NULL before, is a sentence that the caller frees, *ret
+ * untouched. -ENOMEM.
  */
 int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem);
 /*

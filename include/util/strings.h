@@ -3,6 +3,7 @@
 
 /* Text to numbers and sizes, and small string helpers. Everything here is pure. */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,10 @@ int parse_size(const char *s, uint64_t *ret);
 #define SIZE_STRING_MAX 32
 const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
 #define FORMAT_SIZE(bytes) format_size((bytes), (char[SIZE_STRING_MAX]){ 0 })
+
+/* The formatted string. Caller frees; NULL when out of memory. */
+char *string_format(const char *format, ...) _printf_(1, 2);
+char *string_vformat(const char *format, va_list ap) _printf_(1, 0);
 
 /* Replaces *s (freed) by a formatted string. -ENOMEM leaves *s as it was. */
 int string_replace(char **s, const char *format, ...) _printf_(2, 3);

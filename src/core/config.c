@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "core/config.h"
 #include "util/strings.h"
@@ -105,7 +103,7 @@ int config_problem_format(const ConfigProblem *p, char **ret) {
                            : string_replace(ret, "%s: %s", p->file, p->message);
 }
 
-/* Takes the message, also when it fails. */
+/* Takes the message, also when it fails; NULL is want of memory. */
 static int append_problem(Config *c, const char *file, unsigned line, char *message) {
         _cleanup_free_ char *owned = message;
         ConfigProblem problem = { .line = line };
@@ -123,7 +121,6 @@ static int append_problem(Config *c, const char *file, unsigned line, char *mess
 int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) {
         va_list ap;
         char *message;
-        int r;
 
         if (c->n_problems >= CONFIG_PROBLEMS_MAX)
                 return 0;
@@ -132,9 +129,9 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
                                       strdup("There are more problems; from here on they are not listed."));
 
         va_start(ap, format);
-        r = vasprintf(&message, format, ap);
+        message = string_vformat(format, ap);
         va_end(ap);
-        return r < 0 ? -ENOMEM : append_problem(c, file, line, message);
+        return append_problem(c, file, line, message);
 }
 
 int config_read_failed(Config *c, const char *file, const char *why) {

@@ -205,10 +205,8 @@ static void write_firmware_hint(Domain *d) {
 /* Where the server of a region listens. NULL when out of memory. */
 static char *server_path(const char *pattern, const Region *r) {
         int before = (int) (strstr(pattern, "%n") - pattern);
-        char *path = NULL;
 
-        (void) string_replace(&path, "%.*s%s%s", before, pattern, r->name, pattern + before + 2);
-        return path;
+        return string_format("%.*s%s%s", before, pattern, r->name, pattern + before + 2);
 }
 
 /* A server tells its guests the size itself, and libvirt will not hear of another. */

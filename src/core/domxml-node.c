@@ -3,10 +3,9 @@
 /* Small helpers over libxml2's tree, with one flag for "out of memory" instead of a check at each node. */
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "core/domxml-internal.h"
+#include "util/strings.h"
 
 bool node_is(const xmlNode *node, const char *name) {
         return node->type == XML_ELEMENT_NODE && !node->ns && streq((const char *) node->name, name);
@@ -94,12 +93,10 @@ xmlNode *node_add(Domain *d, xmlNode *parent, const char *name) {
 }
 
 _printf_(2, 0) static char *format_text(Domain *d, const char *format, va_list ap) {
-        char *s;
+        char *s = string_vformat(format, ap);
 
-        if (vasprintf(&s, format, ap) < 0) {
+        if (!s)
                 d->failed = true;
-                return NULL;
-        }
         return s;
 }
 

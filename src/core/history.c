@@ -67,7 +67,6 @@ char *history_format(const HistoryEntry *e) {
         _cleanup_json_ json_object *o = json_object_new_object();
         const Allocation *a = e->allocation;
         _cleanup_free_ char *text = NULL;
-        char *line = NULL;
 
         if (!o)
                 return NULL;
@@ -80,7 +79,7 @@ char *history_format(const HistoryEntry *e) {
         json_object_object_add(o, "generation", a ? json_object_new_uint64(a->generation) : NULL);
         json_object_object_add(o, "message", new_message(e->message));
         text = json_text(o, false);
-        return text && string_replace(&line, "%s\n", text) >= 0 ? line : NULL;
+        return text ? string_format("%s\n", text) : NULL;
 }
 
 void history_list_done(HistoryList *l) {

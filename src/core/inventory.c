@@ -3,8 +3,6 @@
 /* The inventory as a container: lifetime, appending, searching, and what one device says about itself. */
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "core/inventory.h"
 #include "util/strings.h"
@@ -138,17 +136,14 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int r;
 
         if (dev->fault && strlen(dev->fault) >= FAULT_MAX)
                 return 0;
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = string_vformat(format, ap);
         va_end(ap);
-        if (r < 0) {
-                text = NULL;
+        if (!text)
                 return -ENOMEM;
-        }
         if (!dev->fault) {
                 dev->fault = TAKE_PTR(text);
                 return 0;
@@ -159,18 +154,12 @@ int pci_device_add_fault(PciDevice *dev, const char *format, ...) {
 int inventory_add_note(Inventory *inv, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = string_vformat(format, ap);
         va_end(ap);
-        if (r < 0) {
-                text = NULL;
+        if (!text || ARRAY_RESERVE(inv->notes, inv->n_notes) < 0)
                 return -ENOMEM;
-        }
-        r = ARRAY_RESERVE(inv->notes, inv->n_notes);
-        if (r < 0)
-                return r;
         inv->notes[inv->n_notes++] = TAKE_PTR(text);
         return 0;
 }

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "core/config.h"
@@ -159,20 +158,8 @@ static const struct Term *find_term(const char *name) {
         return NULL;
 }
 
-/* Says what is wrong, and returns what the caller returns. */
-static _printf_(2, 3) int problem(char **ret, const char *format, ...) {
-        char *s;
-        va_list ap;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(&s, format, ap);
-        va_end(ap);
-        if (r < 0)
-                return -ENOMEM;
-        *ret = s;
-        return -EINVAL;
-}
+/* Says what is wrong, and is what the caller returns. */
+#define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
 /* A term may stand once in a line: seen has a bit for each that did. */
 static int parse_term(Match *m, char *text, unsigned *seen, char **ret_problem) {

@@ -4,8 +4,6 @@
 #include "core/policy-internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "core/mlx4.h"
 #include "util/strings.h"
@@ -14,21 +12,17 @@ static int policy_add_problem(Policy *p, const ConfigPlace *place, const char *f
 static int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
-        int r;
 
         if (p->n_problems >= CONFIG_PROBLEMS_MAX)
                 return 0;
         va_start(ap, format);
-        r = vasprintf(&text, format, ap);
+        text = string_vformat(format, ap);
         va_end(ap);
-        if (r < 0)
+        if (!text || ARRAY_RESERVE(p->problems, p->n_problems) < 0)
                 return -ENOMEM;
-        if (ARRAY_RESERVE(p->problems, p->n_problems) < 0)
+        p->problems[p->n_problems] = string_format("%s:%u: %s", place->file, place->line, text);
+        if (!p->problems[p->n_problems])
                 return -ENOMEM;
-        p->problems[p->n_problems] = NULL;
-        r = string_replace(&p->problems[p->n_problems], "%s:%u: %s", place->file, place->line, text);
-        if (r < 0)
-                return r;
         p->n_problems++;
         return 0;
 }

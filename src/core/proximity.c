@@ -65,10 +65,7 @@ Verdict proximity_parse(const char *text, Request *r, Refusal *ret) {
 }
 
 char *request_limit_format(const RequestLimit *l) {
-        char *text = NULL;
-
-        (void) string_replace(&text, "%s:%s=%s", l->pools[0], l->pools[1], proximity_to_string(l->limit));
-        return text;
+        return string_format("%s:%s=%s", l->pools[0], l->pools[1], proximity_to_string(l->limit));
 }
 
 char *request_proximity_format(const Request *r) {

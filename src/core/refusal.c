@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "core/refusal.h"
+
+#include "util/strings.h"
 #include "util/stringtable.h"
 
 static const char *const verdict_table[_VERDICT_MAX] = {
@@ -58,13 +57,6 @@ void refusal_done(Refusal *r) {
         *r = (Refusal){ 0 };
 }
 
-/* NULL when out of memory: the verdict alone still says what happened. */
-static _printf_(1, 0) char *format_text(const char *format, va_list ap) {
-        char *s;
-
-        return vasprintf(&s, format, ap) < 0 ? NULL : s;
-}
-
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...) {
         Refusal fresh = { .verdict = v };
         va_list ap;
@@ -72,8 +64,9 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         if (!ret)
                 return v;
 
+        /* NULL when out of memory: the verdict alone still says what happened. */
         va_start(ap, format);
-        fresh.message = format_text(format, ap);
+        fresh.message = string_vformat(format, ap);
         va_end(ap);
         if (remedy)
                 fresh.remedy = strdup(remedy);

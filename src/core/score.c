@@ -79,16 +79,13 @@ static const struct {
 
 char *score_explain(const Score *winner, const Score *loser) {
         ScoreMember m = score_difference(winner, loser);
-        char *text = NULL;
 
         if (m == _SCORE_MEMBER_MAX)
-                (void) string_replace(&text, "It is as good, but the lower addresses and NUMA nodes go first.");
-        else if (m == SCORE_WORST_DISTANCE)
-                (void) string_replace(&text, "%s%s, not %s.", reasons[m].before,
-                                      distance_to_string((Distance) loser->worst_distance),
-                                      distance_to_string((Distance) winner->worst_distance));
-        else
-                (void) string_replace(&text, "%s%u%s, not %u.", reasons[m].before, score_get(loser, m),
-                                      reasons[m].after, score_get(winner, m));
-        return text;
+                return string_format("It is as good, but the lower addresses and NUMA nodes go first.");
+        if (m == SCORE_WORST_DISTANCE)
+                return string_format("%s%s, not %s.", reasons[m].before,
+                                     distance_to_string((Distance) loser->worst_distance),
+                                     distance_to_string((Distance) winner->worst_distance));
+        return string_format("%s%u%s, not %u.", reasons[m].before, score_get(loser, m), reasons[m].after,
+                             score_get(winner, m));
 }

@@ -89,48 +89,38 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
         _cleanup_free_ char *what = step_describe(s);
         StepKind kind = step_gives_attributes(s) ? STEP_ATTRIBUTES : s->kind;
         const char *cause = NULL;
-        char *text = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(causes); i++)
                 if (causes[i].kind == kind && causes[i].error == -error)
                         cause = causes[i].cause;
         if (missing)
-                (void) string_replace(
-                        &text, "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
+                return string_format(
+                        "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
                         found->set == 0 ? ", nor any other attribute; is its network interface there?" : "");
-        else if (cause)
-                (void) string_replace(&text, "Failed to %s: %s", what ?: "do a step", cause);
-        else
-                (void) string_replace(&text, "Failed to %s: %s.", what ?: "do a step", strerror(-error));
-        return text;
+        return cause ? string_format("Failed to %s: %s", what ?: "do a step", cause)
+                     : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
 }
 
 char *step_failure_with_status(const Step *s, int status) {
         _cleanup_free_ char *what = step_describe(s);
-        char *text = NULL;
 
-        (void) string_replace(&text, "Failed to %s: %s ended with %s %d. See its log.", what ?: "do a step", s->to,
-                              status > 128 ? "signal" : "status", status > 128 ? status - 128 : status);
-        return text;
+        return string_format("Failed to %s: %s ended with %s %d. See its log.", what ?: "do a step", s->to,
+                             status > 128 ? "signal" : "status", status > 128 ? status - 128 : status);
 }
 
 char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor) {
         _cleanup_free_ char *missing = lacking(s, found);
         _cleanup_free_ char *what = step_describe(s);
-        char *text = NULL;
 
         /* What it lacks beside others it would lack in any mode. */
         if (error != -EOPNOTSUPP || (missing && found->set != 0))
                 return step_failure(s, error, found);
-        (void) string_replace(
-                &text,
-                "Failed to %s: the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check "
-                "are set on the VF's representor%s%s%s and trust cannot be. Ask without them and set them "
-                "there, or change the mode while there are no VFs: devlink dev eswitch set pci/%s mode "
-                "legacy.",
-                what ?: "do a step", representor ? ", " : "", representor ? QUOTABLE(representor) : "",
-                representor ? "," : "", PCI_ADDRESS_STR(s->device));
-        return text;
+        return string_format("Failed to %s: the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check "
+                             "are set on the VF's representor%s%s%s and trust cannot be. Ask without them and set them "
+                             "there, or change the mode while there are no VFs: devlink dev eswitch set pci/%s mode "
+                             "legacy.",
+                             what ?: "do a step", representor ? ", " : "", representor ? QUOTABLE(representor) : "",
+                             representor ? "," : "", PCI_ADDRESS_STR(s->device));
 }
 
 const char *step_hang(const Step *s) {

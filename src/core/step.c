@@ -105,71 +105,50 @@ int step_keep_offered(Step *s, const VfAttributes *found) {
 
 char *step_describe(const Step *s) {
         const char *address = PCI_ADDRESS_STR(s->device);
-        char *text = NULL;
 
         switch (s->kind) {
         case STEP_OVERRIDE:
-                if (s->to)
-                        (void) string_replace(&text, "reserve %s for driver %s", address, s->to);
-                else
-                        (void) string_replace(&text, "clear the driver override of %s", address);
-                break;
+                return s->to ? string_format("reserve %s for driver %s", address, s->to)
+                             : string_format("clear the driver override of %s", address);
         case STEP_UNBIND:
-                (void) string_replace(&text, "unbind %s from %s", address, s->from);
-                break;
+                return string_format("unbind %s from %s", address, s->from);
         case STEP_BIND:
-                (void) string_replace(&text, "bind %s to %s", address, s->to);
-                break;
+                return string_format("bind %s to %s", address, s->to);
         case STEP_AUTOPROBE:
-                (void) string_replace(&text, "set driver autoprobe of VFs of %s to %s", address, s->to);
-                break;
+                return string_format("set driver autoprobe of VFs of %s to %s", address, s->to);
         case STEP_NOTE:
-                (void) string_replace(&text, "note what VF %u of %s has", s->vf, address);
-                break;
+                return string_format("note what VF %u of %s has", s->vf, address);
         case STEP_REMOVE_VFS:
-                (void) string_replace(&text, "remove the %s VFs of %s", s->from, address);
-                break;
+                return string_format("remove the %s VFs of %s", s->from, address);
         case STEP_NUMVFS:
-                (void) string_replace(&text, "create %s VFs on %s", s->to, address);
-                break;
+                return string_format("create %s VFs on %s", s->to, address);
         case STEP_RESET:
-                (void) string_replace(&text, "reset %s", address);
-                break;
+                return string_format("reset %s", address);
         case STEP_CHECK:
-                (void) string_replace(&text, "look whether %s answers", address);
-                break;
+                return string_format("look whether %s answers", address);
         case STEP_ATTRIBUTES:
         case STEP_OFFERED:
         case STEP_IDENTITY:
         case STEP_RESTORE:
-                if (*s->to)
-                        (void) string_replace(&text, "give VF %u of %s %s", s->vf, address, s->to);
-                else
-                        (void) string_replace(&text, "leave VF %u of %s as it is", s->vf, address);
-                break;
+                return *s->to ? string_format("give VF %u of %s %s", s->vf, address, s->to)
+                              : string_format("leave VF %u of %s as it is", s->vf, address);
         case STEP_CLEAN:
-                (void) string_replace(&text, "clean %s", address);
-                break;
+                return string_format("clean %s", address);
         case STEP_STOP_SERVICE:
-                (void) string_replace(&text, "stop %s", s->to);
-                break;
+                return string_format("stop %s", s->to);
         case STEP_START_SERVICE:
-                (void) string_replace(&text, "start %s", s->to);
-                break;
+                return string_format("start %s", s->to);
         case STEP_UNUSED:
-                (void) string_replace(&text, "see that nobody uses %s", address);
-                break;
+                return string_format("see that nobody uses %s", address);
         case STEP_MAKE_REGION:
-                (void) string_replace(&text, "make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),
-                                      s->region.name, s->region.node);
-                break;
+                return string_format("make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),
+                                     s->region.name, s->region.node);
         case STEP_REMOVE_REGION:
-                (void) string_replace(&text, "wipe and remove the shared memory '%s'", s->region.name);
-                break;
+                return string_format("wipe and remove the shared memory '%s'", s->region.name);
         case _STEP_KIND_MAX:
                 break;
         }
-        return text;
+        return NULL;
 }
 
 /* What a device is now. Where it is gone, or another card is at its address, what it was before. */

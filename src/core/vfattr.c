@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "util/strings.h"
@@ -120,19 +119,8 @@ static int parse_value(const struct Term *t, const char *text, uint64_t *ret) {
         return t->hex ? parse_hex(text, t->max, ret) : parse_unsigned(text, t->max, ret);
 }
 
-static int problem(char **ret, const char *format, ...) _printf_(2, 3);
-static int problem(char **ret, const char *format, ...) {
-        va_list ap;
-        int r;
-
-        va_start(ap, format);
-        r = vasprintf(ret, format, ap);
-        va_end(ap);
-        if (r >= 0)
-                return -EINVAL;
-        *ret = NULL;
-        return -ENOMEM;
-}
+/* Says what is wrong, and is what the caller returns. */
+#define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
 static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
         char *value = strchr(term, '=');

@@ -99,15 +99,30 @@ const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]) {
         return buf;
 }
 
-int string_replace(char **s, const char *format, ...) {
-        char *fresh;
+char *string_vformat(const char *format, va_list ap) {
+        char *s;
+
+        return vasprintf(&s, format, ap) < 0 ? NULL : s;
+}
+
+char *string_format(const char *format, ...) {
         va_list ap;
-        int r;
+        char *s;
 
         va_start(ap, format);
-        r = vasprintf(&fresh, format, ap);
+        s = string_vformat(format, ap);
         va_end(ap);
-        if (r < 0)
+        return s;
+}
+
+int string_replace(char **s, const char *format, ...) {
+        va_list ap;
+        char *fresh;
+
+        va_start(ap, format);
+        fresh = string_vformat(format, ap);
+        va_end(ap);
+        if (!fresh)
                 return -ENOMEM;
 
         /* Only now: the arguments may point into the old text. */

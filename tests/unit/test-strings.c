@@ -81,6 +81,8 @@ static void test_format_size(void **state _unused_) {
 static void test_replace_and_copy(void **state _unused_) {
         _cleanup_free_ char *s = NULL;
 
+        s = string_format("%d%%", 1);
+        assert_string_equal(s, "1%");
         assert_int_equal(string_replace(&s, "%s", "one"), 0);
         assert_int_equal(string_replace(&s, "%s; %s", s, "two"), 0); /* the old text may be an argument */
         assert_string_equal(s, "one; two");
