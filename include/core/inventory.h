@@ -113,7 +113,7 @@ typedef struct IommuGroup {
 } IommuGroup;
 
 typedef struct PagePool {
-        uint64_t size;  /* bytes: 2 MiB, 1 GiB */
+        uint64_t size;  /* bytes: 2 MiB, 1 GiB; never 0 */
         uint64_t total; /* pages */
         uint64_t free;
 } PagePool;

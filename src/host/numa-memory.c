@@ -79,7 +79,7 @@ static int parse_pool_size(const char *name, uint64_t *ret) {
                 return -EINVAL;
         memcpy(number, at, n);
         number[n] = '\0';
-        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0)
+        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0 || *ret == 0)
                 return -EINVAL;
         *ret *= KIB;
         return 0;

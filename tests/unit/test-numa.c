@@ -85,8 +85,10 @@ static void test_damaged_nodes(void **state) {
         nodes_have(f, "node0/distance", "near far");
         nodes_have(f, "node0/cpulist", "all");
         cpus_have(f, "cpu0/topology/thread_siblings_list", "1");
+        node0_has_pages(f, 0, "1", "1"); /* whose number is divided by their size */
         scan(f);
         assert_int_equal(f->inv->n_nodes, 1);
+        assert_int_equal(f->inv->nodes[0].n_pages, 0);
         assert_int_equal(f->inv->nodes[0].memory, 0);
         assert_int_equal(f->inv->nodes[0].distance[0], 0);
         assert_note(f->inv, "meminfo", true);
