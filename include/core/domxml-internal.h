@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the parts of domxml share: one document being made, and small helpers over libxml2's tree. */
-
-#include <libxml/tree.h>
+/* What the parts of domxml share: one document being made, and what writes its nodes. */
 
 #include "core/domxml.h"
 #include "core/guestpci.h"
+#include "core/xmlnode.h"
 
 typedef struct Domain {
         const Inventory *inv;
@@ -22,21 +21,7 @@ typedef struct Domain {
         bool failed; /* some node could not be made: out of memory */
 } Domain;
 
-/* domxml-node.c. Reading: elements of other namespaces are never ours. Writing: no-ops on a NULL node; a failure sets
- * d->failed. */
-bool node_is(const xmlNode *node, const char *name);
-xmlNode *node_find(const xmlNode *parent, const char *name);
-size_t node_count(const xmlNode *parent, const char *name);
-void node_remove(xmlNode *node);
-void node_remove_all(xmlNode *parent, const char *name);
-bool node_has(const xmlNode *node, const char *attribute, const char *value);
-/* The attribute, caller frees; NULL when absent. */
-char *node_get(const xmlNode *node, const char *attribute);
-/* As libvirt reads numbers, 0x and all. -ENOENT absent, -EINVAL, -ERANGE. */
-int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret);
-/* Its text without space around it, caller frees; NULL when out of memory. */
-char *node_get_text(const xmlNode *node);
-
+/* domxml-node.c. No-ops on a NULL node; a failure sets d->failed. */
 xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);

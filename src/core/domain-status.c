@@ -3,44 +3,18 @@
 #include "core/domain-status.h"
 
 #include <errno.h>
+
 #include <libxml/parser.h>
-#include <stdlib.h>
 
+#include "core/xmlnode.h"
 #include "util/cleanup.h"
-#include "util/strings.h"
-
-static const xmlNode *find_child(const xmlNode *node, const char *name) {
-        for (const xmlNode *child = node->children; child; child = child->next)
-                if (child->type == XML_ELEMENT_NODE && streq((const char *) child->name, name))
-                        return child;
-        return NULL;
-}
-
-/* "0x82", "130". -EINVAL when it is not there. */
-static int read_number(const xmlNode *node, const char *name, unsigned max, unsigned *ret) {
-        xmlChar *text = xmlGetProp(node, (const xmlChar *) name);
-        unsigned long value;
-        char *end;
-
-        if (!text)
-                return -EINVAL;
-        errno = 0;
-        value = strtoul((const char *) text, &end, 0);
-        if (errno != 0 || *text == '\0' || *end != '\0' || value > max) {
-                xmlFree(text);
-                return -EINVAL;
-        }
-        xmlFree(text);
-        *ret = (unsigned) value;
-        return 0;
-}
 
 static bool read_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function;
 
-        (void) read_number(node, "domain", UINT32_MAX, &domain);
-        if (read_number(node, "bus", UINT8_MAX, &bus) < 0 || read_number(node, "slot", 31, &slot) < 0 ||
-            read_number(node, "function", 7, &function) < 0)
+        (void) node_get_number(node, "domain", UINT32_MAX, &domain);
+        if (node_get_number(node, "bus", UINT8_MAX, &bus) < 0 || node_get_number(node, "slot", 31, &slot) < 0 ||
+            node_get_number(node, "function", 7, &function) < 0)
                 return false;
         *ret = (PciAddress){
                 .domain = domain, .bus = (uint8_t) bus, .slot = (uint8_t) slot, .function = (uint8_t) function
@@ -49,8 +23,7 @@ static bool read_address(const xmlNode *node, PciAddress *ret) {
 }
 
 static int append_source(const xmlNode *device, DomainStatus *s) {
-        const xmlNode *source = find_child(device, "source");
-        const xmlNode *address = source ? find_child(source, "address") : NULL;
+        const xmlNode *address = node_find(node_find(device, "source"), "address");
         PciAddress a;
 
         return address && read_address(address, &a) ? pci_address_append(&s->devices, &s->n_devices, a) : 0;
@@ -58,29 +31,28 @@ static int append_source(const xmlNode *device, DomainStatus *s) {
 
 /* -EINVAL when it is not there. */
 static int read_text(const xmlNode *domain, const char *name, char **ret) {
-        const xmlNode *node = find_child(domain, name);
-        xmlChar *text = node ? xmlNodeGetContent(node) : NULL;
-        int r = text ? string_copy(ret, (const char *) text) : -EINVAL;
+        const xmlNode *node = node_find(domain, name);
 
-        xmlFree(text);
-        return r;
+        if (!node)
+                return -EINVAL;
+        *ret = (char *) xmlNodeGetContent(node);
+        return *ret ? 0 : -ENOMEM;
 }
 
 static int read_status(const xmlNode *root, DomainStatus *s) {
-        const xmlNode *domain =
-                root && streq((const char *) root->name, "domstatus") ? find_child(root, "domain") : NULL;
-        const xmlNode *list = domain ? find_child(domain, "devices") : NULL;
+        const xmlNode *domain = root && node_is(root, "domstatus") ? node_find(root, "domain") : NULL;
+        const xmlNode *list = node_find(domain, "devices");
         unsigned pid;
-        int r = list ? read_number(root, "pid", INT32_MAX, &pid) : -EINVAL;
+        int r;
 
-        if (r < 0)
-                return r;
+        if (!list || node_get_number(root, "pid", INT32_MAX, &pid) < 0)
+                return -EINVAL;
         s->pid = (int) pid;
         r = read_text(domain, "name", &s->name);
         if (r >= 0 && read_text(domain, "uuid", &s->uuid) == -ENOMEM)
                 r = -ENOMEM;
         for (const xmlNode *device = list->children; r >= 0 && device; device = device->next) {
-                const xmlNode *actual = find_child(device, "actual");
+                const xmlNode *actual = node_find(device, "actual");
 
                 r = append_source(device, s);
                 if (r >= 0 && actual)
