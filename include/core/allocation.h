@@ -22,8 +22,7 @@ AllocationState allocation_state_from_string(const char *s);
 
 typedef enum DeviceRole {
         DEVICE_ROLE_ASSIGNED,  /* asked for: has a slot */
-        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card, same group: goes to the guest with it
-                                */
+        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card and group: goes to the guest with it */
         DEVICE_ROLE_HELD,      /* the rest of the group: on the VFIO driver, not shown to the guest */
         _DEVICE_ROLE_MAX,
         _DEVICE_ROLE_INVALID = -22,

@@ -35,6 +35,7 @@ xmlNode *domain_take(Domain *d, const char *name);
 /* domxml-template.c: text (NULL: the skeleton) to d->doc with everything that is ours removed, or the reason why it
  * cannot serve. */
 Verdict domain_load(Domain *d, const char *text, Refusal *ret);
+Verdict refuse_template(Refusal *ret, const char *remedy, const char *message);
 
 /* domxml-check.c: refuses devices that cannot stay, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);

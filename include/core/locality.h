@@ -34,10 +34,9 @@ Proximity proximity_from_string(const char *s);
 bool proximity_allows(Proximity limit, Distance d);
 
 /*
- * The place of every device: one number per level, equal numbers mean the same place. place[DISTANCE_PIX] is the
- * nearest switch,
- * ... place[DISTANCE_NODE] the NUMA node. Two devices are at distance d when d is the lowest level at which their
- * numbers agree.
+ * The place of a device: one number per level, equal numbers mean the same place. level[DISTANCE_PIX] is the nearest
+ * switch, ... level[DISTANCE_NODE] the NUMA node. Two devices are at distance d when d is the lowest level at which
+ * their numbers agree.
  */
 typedef struct Place {
         uint32_t level[_DISTANCE_MAX - 1];
@@ -48,6 +47,7 @@ typedef struct Locality {
         size_t n_places;
 } Locality;
 
+/* 0 or -ENOMEM. */
 int locality_new(const Inventory *inv, Locality **ret);
 Locality *locality_free(Locality *l);
 DEFINE_CLEANUP(Locality *, locality_free)

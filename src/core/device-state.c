@@ -12,11 +12,11 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
         [DEVICE_STATE_AVAILABLE] = "available",
         [DEVICE_STATE_ALLOCATED] = "allocated",
         [DEVICE_STATE_MISSING] = "missing",
+        [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
         [DEVICE_STATE_STUCK] = "stuck",
-        [DEVICE_STATE_CONTESTED] = "contested",
         [DEVICE_STATE_QUARANTINED] = "quarantined",
         [DEVICE_STATE_UNHEALTHY] = "unhealthy",
-        [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
+        [DEVICE_STATE_CONTESTED] = "contested",
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
@@ -49,7 +49,7 @@ static bool is_stranger(const Allocation *holder, const PciDevice *dev, Refusal 
 /* Somebody else took it off the VFIO driver that it was promised on. It is told, not fought. */
 static bool was_taken(const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
-        const char *driver = d ? allocation_driver(holder, d) : holder->vfio_driver;
+        const char *driver = allocation_driver(holder, d);
 
         if (holder->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return false;

@@ -10,10 +10,6 @@
 #define PCI_INDEX_MAX 255U
 #define OTHERS_SPARE  8U /* root ports left free for hot-plug */
 
-static Verdict refuse_template(Refusal *ret, const char *remedy, const char *message) {
-        return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy, "%s", message);
-}
-
 /* The <address> with a host PCI address somewhere below; false when there is none that can be read. */
 static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function = 0;

@@ -29,7 +29,7 @@ static const char skeleton[] =
         "</devices>"
         "</domain>";
 
-static Verdict refuse_template(Refusal *ret, const char *remedy, const char *message) {
+Verdict refuse_template(Refusal *ret, const char *remedy, const char *message) {
         return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy, "%s", message);
 }
 

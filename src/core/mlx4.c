@@ -249,7 +249,7 @@ bool mlx4_is_due(const Policy *p, const PciDevice *pf) {
 /* Loading the driver again takes all its cards with their VFs away. */
 static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
-        const PciDevice *dev = inventory_find(inv, d && d->is_vf ? d->physfn : claim->address);
+        const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);
 
         return dev && mlx4_is_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
 }

@@ -6,7 +6,7 @@
 
 #include "core/step.h"
 
-/* sriov_numvfs takes 16 bits. */
+/* Digits of what sriov_numvfs takes, 16 bits. */
 #define COUNT_MAX 16
 
 /* What a VF has goes away with it; taken from it by steps it comes back when these are undone. */
@@ -47,14 +47,16 @@ static int remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
         return r < 0 ? r : step_list_add(l, STEP_REMOVE_VFS, pf->address, from, "0");
 }
 
-/* 1. Before VFs are made, also by an undo: it has no effect on existing ones (domain.md C7). 2. The kernel knows no way
- * from one number to another but through none (C2). 3. */
 static int change_number(StepList *l, const Inventory *inv, const PciDevice *pf, unsigned count) {
         char to[COUNT_MAX];
-        int r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
+        int r;
 
+        /* 1. Before VFs are made, also by an undo: it has no effect on existing ones (domain.md C7). */
+        r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
+        /* 2. The kernel knows no way from one number to another but through none (C2). */
         if (r == 0 && pf->n_virtfns > 0)
                 r = remove_vfs(l, inv, pf);
+        /* 3. Make them. */
         (void) snprintf(to, sizeof(to), "%u", count);
         return r < 0 || count == 0 ? r : step_list_add(l, STEP_NUMVFS, pf->address, "0", to);
 }
