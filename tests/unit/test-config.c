@@ -459,109 +459,6 @@ static void test_vf_attribute_problems(void **state _unused_) {
         }
 }
 
-static void test_match_problems(void **state _unused_) {
-        static const struct {
-                const char *text, *sentence;
-        } cases[] = {
-                { "", "would match every device" },
-                { "vendor", "'vendor' in Match= is no term" },
-                { "vendor = 10de", "without spaces around" },
-                { "device=1", "Unknown term 'device=' in Match=; known are address=" },
-                { "vendor=10de vendor=1002", "sets vendor= twice" },
-                { "id=10de:1 vendor=1002", "the same as in id=" },
-                { "vendor=10dex", "expected a vendor id" },
-                { "vendor=110de", "expected a vendor id" },
-                { "id=10de", "expected VENDOR:DEVICE" },
-                { "id=10de:", "expected VENDOR:DEVICE" },
-                { "id=:1", "expected VENDOR:DEVICE" },
-                { "id=000000010de:1", "expected VENDOR:DEVICE" },
-                { "subsystem=x", "expected VENDOR or" },
-                { "class=", "one to six" },
-                { "class=0x", "one to six" },
-                { "class=0300000", "one to six" },
-                { "class=03*", "one to six" },
-                { "type=gpu", "device, pf or vf" },
-                { "numa=-1", "number of a NUMA node" },
-                { "address=01:00.0", "whole address" },
-                { "address=0000:3B:00.0", "lower case" },
-                { "address=", "whole address" },
-                { "pf=0000:3b:00", "whole address" },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_free_ char *problem = NULL;
-                Match m = { .place.line = 7 };
-
-                assert_int_equal(match_parse(cases[i].text, &m, &problem), -EINVAL);
-                if (!strstr(problem, cases[i].sentence))
-                        fail_msg("'%s' gives '%s'", cases[i].text, problem);
-                assert_int_equal(m.place.line, 7);
-        }
-}
-
-static void test_match_device(void **state _unused_) {
-        static const PciDevice device = {
-                .address = { 0, 0x3b, 0, 1 },
-                .vendor = 0x10de,
-                .device = 0x2330,
-                .subsystem_vendor = 0x10de,
-                .subsystem_device = 0x16c1,
-                .class = 0x030200,
-                .numa_node = 1,
-                .type = PCI_TYPE_PF,
-        };
-        static const PciDevice vf = {
-                .address = { 0, 0x3b, 2, 0 },
-                .vendor = 0x15b3,
-                .class = 0x020700,
-                .numa_node = -1,
-                .type = PCI_TYPE_VF,
-                .physfn = { 0, 0x3b, 0, 0 },
-        };
-        static const struct {
-                const char *text;
-                bool device, vf;
-        } cases[] = {
-                { "vendor=10de", true, false },
-                { "vendor=0x15B3", false, true },
-                { "id=10de:2330", true, false },
-                { "id=10de:2331", false, false },
-                { "subsystem=10de", true, false },
-                { "subsystem=10de:16c1", true, false },
-                { "subsystem=10de:16c2", false, false },
-                { "subsystem=0:0", false, true },
-                { "class=03", true, false },
-                { "class=0x0302", true, false },
-                { "class=030200", true, false },
-                { "class=0", true, true },
-                { "class=2", false, false }, /* a prefix of six digits, not a number */
-                { "type=pf", true, false },
-                { "type=vf", false, true },
-                { "type=device", false, false },
-                { "numa=1", true, false },
-                { "numa=0", false, false }, /* unknown is not 0 */
-                { "address=0000:3b:*", true, true },
-                { "address=0000:3b:00.1", true, false },
-                { "address=0000:3b:0[0-1].?", true, false },
-                { "address=*", true, true },
-                { "pf=0000:3b:00.0", false, true },
-                { "pf=*", false, true }, /* VFs only: a device without a PF has no address there */
-                { "vendor=10de class=02", false, false },
-                { "vendor=10de class=03 type=pf numa=1", true, false },
-        };
-
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                _cleanup_free_ char *problem = NULL;
-                Match m;
-
-                assert_int_equal(match_parse(cases[i].text, &m, &problem), 0);
-                if (match_device(&m, &device) != cases[i].device || match_device(&m, &vf) != cases[i].vf)
-                        fail_msg("'%s' matches wrongly", cases[i].text);
-                assert_ptr_equal(match_any(&m, 1, &device), cases[i].device ? &m : NULL);
-                match_done(&m);
-        }
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_names),
@@ -579,8 +476,6 @@ int main(void) {
                 cmocka_unit_test(test_vf_attributes),
                 cmocka_unit_test(test_placement_of_a_pool),
                 cmocka_unit_test(test_vf_attribute_problems),
-                cmocka_unit_test(test_match_problems),
-                cmocka_unit_test(test_match_device),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
