@@ -34,12 +34,15 @@ typedef enum StepKind {
         _STEP_KIND_MAX,
 } StepKind;
 
+#define STEP_VF_UNKNOWN (~0U)
+
 typedef struct Step {
         StepKind kind;
         PciAddress device;
         char *from, *to;
-        /* Of STEP_NOTE and those that give attributes device is the PF, vf the index of its VF, and target that VF, of
-         * STEP_RESTORE. Of STEP_UNUSED vf is 1 when device is a VF.
+        /*
+         * Of STEP_NOTE and those that give attributes device is the PF, vf the index of its VF, or STEP_VF_UNKNOWN,
+         * which fails, and target that VF, of STEP_RESTORE. Of STEP_UNUSED vf is 1 when device is a VF.
          */
         unsigned vf;
         PciAddress target;

@@ -103,6 +103,13 @@ int step_keep_offered(Step *s, const VfAttributes *found) {
         return 0;
 }
 
+static char *describe_attributes(const Step *s, const char *address) {
+        if (s->vf == STEP_VF_UNKNOWN)
+                return string_format("give %s to a VF of %s whose number nobody can tell", s->to, address);
+        return *s->to ? string_format("give VF %u of %s %s", s->vf, address, s->to)
+                      : string_format("leave VF %u of %s as it is", s->vf, address);
+}
+
 char *step_describe(const Step *s) {
         const char *address = PCI_ADDRESS_STR(s->device);
 
@@ -130,8 +137,7 @@ char *step_describe(const Step *s) {
         case STEP_OFFERED:
         case STEP_IDENTITY:
         case STEP_RESTORE:
-                return *s->to ? string_format("give VF %u of %s %s", s->vf, address, s->to)
-                              : string_format("leave VF %u of %s as it is", s->vf, address);
+                return describe_attributes(s, address);
         case STEP_CLEAN:
                 return string_format("clean %s", address);
         case STEP_STOP_SERVICE:
@@ -170,6 +176,10 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         return now;
 }
 
+static unsigned index_of(const PciDevice *vf) {
+        return vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN;
+}
+
 /* What was asked for must be had, what we made up need not. */
 static int give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
@@ -184,8 +194,8 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
         /* Where nobody can tell which VF of its PF it is, nothing is made up; a step for what was asked for says so. */
         if (vf->vf_index < 0)
                 generated.set = 0;
-        r = step_list_add_attributes(l, STEP_OFFERED, d->physfn, (unsigned) vf->vf_index, &generated);
-        return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, vf->vf_index, &wanted);
+        r = step_list_add_attributes(l, STEP_OFFERED, d->physfn, index_of(vf), &generated);
+        return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, index_of(vf), &wanted);
 }
 
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
@@ -280,7 +290,7 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
         if (!vf || !d->has_baseline)
                 return 0;
         vf_attributes_keep(&baseline, vf_attributes_touched(d->attributes.set));
-        r = step_list_add_attributes(l, STEP_RESTORE, d->physfn, (unsigned) vf->vf_index, &baseline);
+        r = step_list_add_attributes(l, STEP_RESTORE, d->physfn, index_of(vf), &baseline);
         if (l->n > n)
                 l->steps[n].target = d->address;
         return r;

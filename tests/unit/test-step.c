@@ -341,7 +341,8 @@ static void test_hang(void **state) {
         }
 }
 
-static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0";
+static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0",
+            vlan_text[] = "vlan=7";
 
 static const struct {
         Step step;
@@ -354,6 +355,10 @@ static const struct {
         { { STEP_AUTOPROBE, { .bus = 0x82 }, NULL, off_text }, "set driver autoprobe of VFs of 0000:82:00.0 to 0" },
         { { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text }, "create 4 VFs on 0000:82:00.0" },
         { { STEP_REMOVE_VFS, { .bus = 0x82 }, count_text, off_text }, "remove the 4 VFs of 0000:82:00.0" },
+        { { STEP_RESTORE, { .bus = 0x82 }, NULL, vlan_text, .vf = 1 }, "give VF 1 of 0000:82:00.0 vlan=7" },
+        { { STEP_OFFERED, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 }, "leave VF 1 of 0000:82:00.0 as it is" },
+        { { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, vlan_text, .vf = STEP_VF_UNKNOWN },
+          "give vlan=7 to a VF of 0000:82:00.0 whose number nobody can tell" },
 };
 
 static void test_describe(void **state) {
