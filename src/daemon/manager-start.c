@@ -147,7 +147,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
                          refusal.remedy ? " " : "", refusal.remedy ?: "");
         }
         /* Those that are there are used. */
-        return pf->n_vfs > 0 && pf->n_vfs == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
+        return pf->n_vfs > 0 && pf->n_linked == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
 }
 
 static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {

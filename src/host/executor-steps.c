@@ -4,7 +4,6 @@
 #include "host/executor-steps.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <time.h>
 
 #include "host/driver.h"

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 
 #include "host/eswitch.h"
 #include "host/executor-services.h"
@@ -19,7 +18,8 @@ static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY) : -EINVAL;
 
-        return fd == -ENOENT || (step_gives_attributes(s) && s->vf != UINT_MAX && !sriov_has_vf(fs, s->device, s->vf));
+        return fd == -ENOENT ||
+               (step_gives_attributes(s) && s->vf != STEP_VF_UNKNOWN && !sriov_has_vf(fs, s->device, s->vf));
 }
 
 /* What became of a step, to be undone by. */
