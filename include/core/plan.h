@@ -15,9 +15,6 @@
 #include "core/score.h"
 #include "core/step.h"
 
-/* Combinations of device counts the search may hold at once: the product of (count + 1) over the request's pools. */
-#define PLAN_STATES_MAX 4096U
-
 typedef struct PlanPair {
         PciAddress gpu, nic;
         Distance distance;

@@ -29,62 +29,80 @@ unsigned cost_get(Cost cost, CostField field);
 /* COST_OFF and COST_REMOTE alone, comparable with others of the kind. */
 Cost cost_off_node(Cost cost);
 
-/* What a vector of counts says of a choice, whichever devices it is made of. */
+/* What a choice is made of, as far as it matters; it adds up over subtrees. */
 typedef struct State {
-        uint64_t packed;                 /* a digit per pool, with a guard bit above each */
-        unsigned taken;                  /* devices */
-        unsigned physical;               /* of those no VFs */
-        unsigned spread_vfs, packed_vfs; /* by VfPlacement= of their pools */
-        unsigned unpaired; /* of the larger of the two sides, GPUs and NICs, those that find no partner among these
-                              devices */
-        unsigned gpus_elsewhere; /* ordered pairs of a GPU in here and one of the request's others */
-        bool complete;           /* all pools have what is wanted */
+        uint64_t counts; /* of devices by pool: a digit for each, with a guard bit above it */
+        uint64_t vfs;    /* the same without guards, of the VFs in pools that have whole devices too */
+        uint64_t tally;  /* by TallyField a byte each, which holds more than the devices of one request */
 } State;
 
+typedef enum TallyField {
+        TALLY_PHYSICAL,   /* devices that are no VFs */
+        TALLY_SPREAD_VFS, /* by VfPlacement= of their pools */
+        TALLY_PACKED_VFS,
+        TALLY_GPUS,
+        TALLY_NICS,
+} TallyField;
+
+unsigned state_get(const State *state, TallyField field);
+
 typedef struct Space {
-        State *states; /* by number: counts in mixed radix, VFs and whole devices of a pool counted apart */
-        size_t n_states;
-        uint64_t bias, guards; /* two states fit together when no guard bit of packed + packed + bias is set */
-        uint32_t step[REQUEST_POOLS_MAX][2]; /* what one more device of the pool adds to the number; [1] for VFs */
-        unsigned pairs;                      /* of the whole request */
+        State one[REQUEST_POOLS_MAX][2]; /* a device of the pool; [1] for VFs */
+        uint64_t bias, guards; /* two choices fit together when no guard bit of counts + counts + bias is set */
+        unsigned devices;      /* of the whole request */
+        unsigned gpus, nics;   /* of those, which decide how pairs are made */
+        unsigned share;        /* how many of the larger side one of the smaller may serve; 0: there are no pairs */
+        unsigned pairs;
+        size_t n_pools;
         struct {
-                unsigned wanted, shift, width; /* its digit in packed */
+                unsigned wanted, shift, width; /* its digit */
         } pools[REQUEST_POOLS_MAX];
+        uint16_t *slots; /* scratch: where in a table a state is, while that is made */
 } Space;
 
-/* 0, -ENOMEM, -E2BIG beyond SEARCH_STATES_MAX. */
+/* 0 or -ENOMEM. */
 int space_init(Space *s, const SearchPool *pools, size_t n_pools);
 void space_done(Space *s);
 
+/* Those of the larger of the two sides, GPUs and NICs, that find no partner among these devices. */
+unsigned space_unpaired(const Space *s, const State *state);
+/* Ordered pairs of a GPU among these and one of the request's others. */
+unsigned space_gpus_elsewhere(const Space *s, const State *state);
 /* Whether devices that are together and no others near enough satisfy a limit between two pools. */
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]);
+/* The counts that choices have at least where of each pool there are so many others to choose from. */
+uint64_t space_least(const Space *s, const unsigned *others);
 
+/* A choice, the best one of its state. */
 typedef struct Entry {
         Cost cost;
+        State state; /* but for the tally no other of the table has */
         unsigned n;
         uint32_t picks[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
 } Entry;
 
 typedef struct Table {
         struct Table *next; /* of the spare ones */
-        Entry *entries;     /* by state; good where present */
-        bool *present;
-        uint16_t *used; /* the states present, in no order */
-        size_t n_used;
+        Entry *entries;     /* in no order */
+        size_t n, allocated;
 } Table;
 
 /* Holds nothing but the empty choice. NULL: out of memory. */
-Table *search_table_new(const Space *s);
+Table *search_table_new(void);
 Table *search_table_free(Table *t);
 void search_table_reset(Table *t);
+/* As it was after that. */
+bool search_table_is_empty(const Table *t);
 
-/* Adds a choice of one device. */
-void search_table_put(Table *t, size_t state, Cost cost, uint32_t device);
+/* Adds a choice of one device. 0 or -ENOMEM. */
+int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
 /* The best complete choice, or NULL. */
 const Entry *search_table_best(const Space *s, const Table *t);
 
 /*
- * Every way to take some from a and some from b, into sum, which is reset; nothing that is farther off the nodes than
- * most. Takes what it did from *work; -E2BIG when that is not enough.
+ * Every way to take some from a and some from b, into sum, which is reset; nothing that has fewer devices of a pool
+ * than least or is farther off the nodes than most. Takes what it did from *work; -E2BIG when that is not enough or
+ * there are more than SEARCH_CHOICES_MAX.
  */
-int search_table_merge(const Space *s, const Table *a, const Table *b, Cost most, uint64_t *work, Table *sum);
+int search_table_merge(const Space *s, const Table *a, const Table *b, uint64_t least, Cost most, uint64_t *work,
+                       Table *sum);

@@ -3,7 +3,7 @@
 
 /* The candidates of a request as leaves of the tree the search walks; only the search includes it. */
 
-#include "core/search-table.h"
+#include "core/search.h"
 
 /* From the leaves up. */
 typedef enum Level {
@@ -18,8 +18,8 @@ typedef enum Level {
 typedef struct Leaf {
         uint32_t at[LEVEL_ALL]; /* leaves with equal numbers on one level and all above share a place */
         uint32_t device;        /* inventory index */
-        uint32_t step;          /* Space.step; 0 for the merely left behind */
-        uint8_t pool;           /* of the request, where there is a step */
+        bool is_wanted;         /* by a pool of the request, not merely left behind */
+        uint8_t pool;           /* that one */
         unsigned wanted;        /* by its pool */
         Level group_level;      /* where the devices held for its group are counted; LEVEL_ALL: for each device */
         uint32_t group_free;    /* free devices of its group */
@@ -30,5 +30,5 @@ typedef struct Leaf {
 } Leaf;
 
 /* Sorted, such that each place is a range. */
-int leaves_make(const PlanContext *c, const Space *space, const SearchPool *pools, size_t n_pools, const bool *is_free,
-                Leaf **ret, size_t *ret_n);
+int leaves_make(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+                size_t *ret_n);

@@ -6,6 +6,8 @@
  * bridge, node, all), and the best choice for any vector of counts in a subtree is made of best choices in its
  * children: dynamic programming over the tree, with cost vectors compared lexicographically, is exhaustive search
  * without the exponent. Below the switch the tree goes on with what else devices have in common: IOMMU groups and PFs.
+ * A vector that leaves more of a pool to be found elsewhere than there is elsewhere is dropped, so that pools cost
+ * little whose devices are together, or are all wanted; pools with a choice in many places multiply.
  *
  * Pairing: every device of the larger of the two sides, GPUs and NICs, gets one of the smaller, none of which serves
  * more than its even share; within a subtree as many pairs as possible are made, which in an ultrametric is optimal for
@@ -15,8 +17,8 @@
 
 #include "core/plan.h"
 
-/* Vectors of counts, when VFs and whole devices of a pool are counted apart. */
-#define SEARCH_STATES_MAX 8192U
+/* Choices kept of one place: the best for each vector of counts that there is. */
+#define SEARCH_CHOICES_MAX 8192U
 
 /* How the devices of one NUMA node stand to the nodes of the guest. */
 typedef enum Standing {
@@ -42,8 +44,7 @@ typedef struct SearchPool {
 /* The tree for one request; the same for all sets of NUMA nodes. */
 typedef struct Search Search;
 
-/* is_free by inventory index, borrowed only for the call. 0, -ENOMEM, -E2BIG when there are too many combinations of
- * counts. */
+/* is_free by inventory index, borrowed only for the call. 0 or -ENOMEM. */
 int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
 Search *search_free(Search *s);
 
@@ -55,6 +56,7 @@ typedef struct SearchLimit {
 
 typedef struct SearchTask {
         uint8_t standing[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* Standing, by pool of the request */
+        unsigned have[REQUEST_POOLS_MAX][STANDING_REMOTE + 1]; /* candidates of the pool, by Standing */
         Distance limit;                                        /* no GPU-NIC pair may be farther apart */
         SearchLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
@@ -70,7 +72,7 @@ typedef struct Picks {
 
 /*
  * 0, -ENOENT when no set satisfies the counts and the limit, -ENOMEM, -E2BIG when *work, counted in pairs of choices
- * compared, was used up; then nothing is known.
+ * compared, was used up, or more than SEARCH_CHOICES_MAX were to be kept; then nothing is known.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
 

@@ -44,7 +44,7 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
 /* The devices that cannot be on the nodes because there are too few; false when there are too few altogether. */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
-                unsigned have[STANDING_REMOTE + 1] = { 0 }, wanted = p->pools[i].wanted;
+                unsigned *have = task->have[i], wanted = p->pools[i].wanted;
 
                 for (size_t n = 0; n < SEARCH_NODES_MAX; n++)
                         have[task->standing[i][n]] += p->candidates[i][n];

@@ -8,6 +8,15 @@
 /* A tie is broken by addresses, which takes as long as so many comparisons of costs. */
 #define TIE_WORK 8U
 
+/* And what there is to do for two tables, however small. */
+#define MERGE_WORK 48U
+
+#define TABLE_FIRST 16U /* entries a table has room for at first */
+#define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
+#define SLOT_FREE   UINT16_MAX
+#define HASH        0x9e3779b97f4a7c15U
+#define HASH_VFS    0xff51afd7ed558ccdU
+
 static const unsigned shifts[_COST_FIELD_MAX + 1] = {
         [COST_VF_LEFT] = 0, [COST_VF_LOAD] = 18, [COST_LEFT_OVER] = 42, [COST_HELD] = 60,        [COST_GPUS] = 84,
         [COST_PAIRS] = 100, [COST_REMOTE] = 112, [COST_OFF] = 120,      [_COST_FIELD_MAX] = 128,
@@ -27,45 +36,30 @@ Cost cost_off_node(Cost cost) {
 
 /* --- vectors of counts --- */
 
-/* Totals of the request, which decide how pairs are made. */
-typedef struct Sides {
-        unsigned gpus, nics, share;
-} Sides;
+static uint64_t tally_one(TallyField field) {
+        return 1ULL << 8 * field;
+}
+
+unsigned state_get(const State *state, TallyField field) {
+        return (state->tally >> 8 * field) & 0xff;
+}
 
 /* How many of the larger side one of the smaller may serve. */
 static unsigned even_share(unsigned a, unsigned b) {
         return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
 }
 
-static Sides count_sides(const SearchPool *pools, size_t n_pools) {
-        Sides s = { 0 };
-
-        for (size_t p = 0; p < n_pools; p++) {
+static void count_sides(Space *s, const SearchPool *pools) {
+        for (size_t p = 0; p < s->n_pools; p++) {
                 if (pools[p].is_gpu)
-                        s.gpus += pools[p].wanted;
+                        s->gpus += pools[p].wanted;
                 else if (pools[p].is_nic)
-                        s.nics += pools[p].wanted;
+                        s->nics += pools[p].wanted;
         }
-        if (s.gpus > 0 && s.nics > 0)
-                s.share = even_share(s.gpus, s.nics);
-        return s;
-}
-
-/* Adds some devices of a pool to the state. */
-static void describe_devices(const Pool *pool, unsigned some, bool vfs, State *ret) {
-        ret->taken += some;
-        if (!vfs)
-                ret->physical += some;
-        else if (pool->placement == VF_PLACEMENT_PACK)
-                ret->packed_vfs += some;
-        else
-                ret->spread_vfs += some;
-}
-
-static unsigned count_unpaired(const Sides *s, unsigned gpus, unsigned nics) {
-        unsigned larger = s->gpus >= s->nics ? gpus : nics, smaller = s->gpus >= s->nics ? nics : gpus;
-
-        return larger - MIN(larger, s->share * smaller);
+        if (s->gpus == 0 || s->nics == 0)
+                return;
+        s->share = even_share(s->gpus, s->nics);
+        s->pairs = MAX(s->gpus, s->nics);
 }
 
 /* Room for one digit up to wanted. */
@@ -77,71 +71,58 @@ static unsigned digit_width(unsigned wanted) {
         return width;
 }
 
-static void describe_state(const Space *s, const SearchPool *pools, size_t n_pools, const Sides *sides, size_t number,
-                           State *ret) {
-        unsigned gpus = 0, nics = 0, shift = 0;
+static uint64_t tally_device(const SearchPool *pool, bool vf) {
+        uint64_t tally = pool->is_gpu ? tally_one(TALLY_GPUS) : pool->is_nic ? tally_one(TALLY_NICS) : 0;
 
-        *ret = (State){ .complete = true };
-        for (size_t p = 0; p < n_pools; p++) {
-                unsigned radix = pools[p].wanted + 1, count = 0;
-
-                for (unsigned vf = 0; vf < 2; vf++)
-                        if (s->step[p][vf] > 0) {
-                                unsigned some = (unsigned) (number / s->step[p][vf] % radix);
-
-                                count += some;
-                                describe_devices(pools[p].pool, some, vf, ret);
-                        }
-                gpus += pools[p].is_gpu ? count : 0;
-                nics += !pools[p].is_gpu && pools[p].is_nic ? count : 0;
-                ret->complete = ret->complete && count == pools[p].wanted;
-                ret->packed |= (uint64_t) count << shift;
-                shift += digit_width(pools[p].wanted) + 1;
-        }
-        ret->gpus_elsewhere = gpus < sides->gpus ? gpus * (sides->gpus - gpus) : 0;
-        ret->unpaired = sides->share > 0 ? count_unpaired(sides, gpus, nics) : 0;
+        if (!vf)
+                return tally | tally_one(TALLY_PHYSICAL);
+        return tally | tally_one(pool->pool->placement == VF_PLACEMENT_PACK ? TALLY_PACKED_VFS : TALLY_SPREAD_VFS);
 }
 
+/* The digits of a request's pools have room, guard bits too: sixteen pools with 64 devices among them take 64 bits. */
 int space_init(Space *s, const SearchPool *pools, size_t n_pools) {
-        Sides sides = count_sides(pools, n_pools);
-        size_t n = 1;
         unsigned shift = 0;
 
-        *s = (Space){ 0 };
-        if (sides.share > 0)
-                s->pairs = MAX(sides.gpus, sides.nics);
+        *s = (Space){ .n_pools = n_pools };
+        count_sides(s, pools);
         for (size_t p = 0; p < n_pools; p++) {
-                unsigned width = digit_width(pools[p].wanted);
+                unsigned wanted = pools[p].wanted, width = digit_width(wanted);
 
-                for (unsigned vf = 0; vf < 2; vf++)
-                        if (vf ? pools[p].has_vfs : pools[p].has_devices) {
-                                s->step[p][vf] = (uint32_t) n;
-                                n *= pools[p].wanted + 1;
-                                if (n > SEARCH_STATES_MAX)
-                                        return -E2BIG;
-                        }
-                s->bias |= ((1ULL << width) - 1 - pools[p].wanted) << shift;
-                s->pools[p].wanted = pools[p].wanted;
+                s->pools[p].wanted = wanted;
                 s->pools[p].shift = shift;
                 s->pools[p].width = width;
+                s->devices += wanted;
+                s->bias |= ((1ULL << width) - 1 - wanted) << shift;
                 s->guards |= 1ULL << (shift + width);
+                for (unsigned vf = 0; vf < 2; vf++)
+                        s->one[p][vf] = (State){ .counts = 1ULL << shift, .tally = tally_device(&pools[p], vf) };
+                if (pools[p].has_vfs && pools[p].has_devices)
+                        s->one[p][1].vfs = 1ULL << shift;
                 shift += width + 1;
         }
-        s->n_states = n;
-        s->states = calloc(n, sizeof(*s->states));
-        if (!s->states)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++)
-                describe_state(s, pools, n_pools, &sides, i, &s->states[i]);
-        return 0;
+        s->slots = malloc(SLOTS_MAX * sizeof(*s->slots));
+        return s->slots ? 0 : -ENOMEM;
 }
 
-static unsigned state_count(const Space *s, const State *state, size_t pool) {
-        return (unsigned) (state->packed >> s->pools[pool].shift) & ((1U << s->pools[pool].width) - 1);
+unsigned space_unpaired(const Space *s, const State *state) {
+        unsigned gpus = state_get(state, TALLY_GPUS), nics = state_get(state, TALLY_NICS);
+        unsigned larger = s->gpus >= s->nics ? gpus : nics, smaller = s->gpus >= s->nics ? nics : gpus;
+
+        return s->share > 0 ? larger - MIN(larger, s->share * smaller) : 0;
+}
+
+unsigned space_gpus_elsewhere(const Space *s, const State *state) {
+        unsigned gpus = state_get(state, TALLY_GPUS);
+
+        return gpus * (s->gpus - gpus);
+}
+
+static unsigned count_of(const Space *s, const State *state, size_t pool) {
+        return (unsigned) (state->counts >> s->pools[pool].shift) & ((1U << s->pools[pool].width) - 1);
 }
 
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) {
-        unsigned first = state_count(s, state, pools[0]), second = state_count(s, state, pools[1]);
+        unsigned first = count_of(s, state, pools[0]), second = count_of(s, state, pools[1]);
         unsigned wanted = s->pools[pools[0]].wanted, others = s->pools[pools[1]].wanted;
 
         if (pools[0] == pools[1])
@@ -150,9 +131,18 @@ bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) 
                                 : second <= even_share(wanted, others) * first;
 }
 
+uint64_t space_least(const Space *s, const unsigned *others) {
+        uint64_t least = 0;
+
+        for (size_t p = 0; p < s->n_pools; p++)
+                if (others[p] < s->pools[p].wanted)
+                        least |= (uint64_t) (s->pools[p].wanted - others[p]) << s->pools[p].shift;
+        return least;
+}
+
 void space_done(Space *s) {
-        free(s->states);
-        s->states = NULL;
+        free(s->slots);
+        s->slots = NULL;
 }
 
 /* --- tables --- */
@@ -161,55 +151,60 @@ Table *search_table_free(Table *t) {
         if (!t)
                 return NULL;
         free(t->entries);
-        free(t->present);
-        free(t->used);
         free(t);
         return NULL;
 }
 
-Table *search_table_new(const Space *s) {
+Table *search_table_new(void) {
         Table *t = calloc(1, sizeof(*t));
 
         if (!t)
                 return NULL;
-        t->entries = malloc(s->n_states * sizeof(*t->entries));
-        t->present = calloc(s->n_states, sizeof(*t->present));
-        t->used = malloc(s->n_states * sizeof(*t->used));
-        if (!t->entries || !t->present || !t->used)
+        t->entries = malloc(TABLE_FIRST * sizeof(*t->entries));
+        if (!t->entries)
                 return search_table_free(t);
+        t->allocated = TABLE_FIRST;
         search_table_reset(t);
         return t;
 }
 
-static Entry *search_table_add(Table *t, size_t state) {
-        if (!t->present[state]) {
-                t->present[state] = true;
-                t->used[t->n_used++] = (uint16_t) state;
-        }
-        return &t->entries[state];
-}
-
-static void table_clear(Table *t) {
-        for (size_t i = 0; i < t->n_used; i++)
-                t->present[t->used[i]] = false;
-        t->n_used = 0;
-}
-
 void search_table_reset(Table *t) {
-        Entry *none;
-
-        table_clear(t);
-        none = search_table_add(t, 0);
-        none->cost = 0;
-        none->n = 0;
+        t->entries[0].cost = 0;
+        t->entries[0].state = (State){ 0 };
+        t->entries[0].n = 0;
+        t->n = 1;
 }
 
-void search_table_put(Table *t, size_t state, Cost cost, uint32_t device) {
-        Entry *e = search_table_add(t, state);
+bool search_table_is_empty(const Table *t) {
+        return t->n == 1 && t->entries[0].n == 0;
+}
 
+/* Room for one more. */
+static int table_reserve(Table *t) {
+        Entry *more;
+
+        if (t->n < t->allocated)
+                return 0;
+        more = realloc(t->entries, 2 * t->allocated * sizeof(*more));
+        if (!more)
+                return -ENOMEM;
+        t->entries = more;
+        t->allocated *= 2;
+        return 0;
+}
+
+int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
+        Entry *e;
+        int r = table_reserve(t);
+
+        if (r < 0)
+                return r;
+        e = &t->entries[t->n++];
         e->cost = cost;
+        e->state = *one;
         e->n = 1;
         e->picks[0] = device;
+        return 0;
 }
 
 /* Both hold as many, ascending: the set with the lowest address that the other lacks comes first. */
@@ -223,10 +218,10 @@ static bool picks_before(const Entry *a, const Entry *b) {
 const Entry *search_table_best(const Space *s, const Table *t) {
         const Entry *best = NULL;
 
-        for (size_t i = 0; i < t->n_used; i++) {
-                const Entry *e = &t->entries[t->used[i]];
+        for (size_t i = 0; i < t->n; i++) {
+                const Entry *e = &t->entries[i];
 
-                if (s->states[t->used[i]].complete &&
+                if (e->n == s->devices &&
                     (!best || e->cost < best->cost || (e->cost == best->cost && picks_before(e, best))))
                         best = e;
         }
@@ -244,56 +239,118 @@ static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
         return false;
 }
 
+static State state_sum(const State *a, const State *b) {
+        return (State){ a->counts + b->counts, a->vfs + b->vfs, a->tally + b->tally };
+}
+
 static void entry_sum(const Entry *a, const Entry *b, Entry *ret) {
         unsigned i = 0, j = 0, n = 0;
 
-        while (i < a->n || j < b->n)
-                ret->picks[n++] = j == b->n || (i < a->n && a->picks[i] < b->picks[j]) ? a->picks[i++] : b->picks[j++];
+        while (i < a->n && j < b->n)
+                ret->picks[n++] = a->picks[i] < b->picks[j] ? a->picks[i++] : b->picks[j++];
+        while (i < a->n)
+                ret->picks[n++] = a->picks[i++];
+        while (j < b->n)
+                ret->picks[n++] = b->picks[j++];
         ret->n = n;
         ret->cost = a->cost + b->cost;
+        ret->state = state_sum(&a->state, &b->state);
 }
 
-/* The row of one entry of a; returns how many ties there were. */
-static unsigned merge_row(const Space *s, size_t state, const Entry *e, const Table *b, Cost most, Table *sum) {
-        uint64_t packed = s->states[state].packed + s->bias;
-        unsigned ties = 0;
+typedef struct Merge {
+        const Space *space;
+        uint64_t least;
+        Cost most;
+        Table *sum;
+        size_t mask; /* of the slots in use */
+        unsigned ties;
+} Merge;
 
-        for (size_t i = 0; i < b->n_used; i++) {
-                const Entry *f = &b->entries[b->used[i]];
-                size_t both = state + b->used[i];
-                Cost cost;
+/* No more than half of the slots will be taken. */
+static void clear_slots(Merge *m, size_t pairs) {
+        size_t n = 2;
 
-                if ((packed + s->states[b->used[i]].packed) & s->guards)
-                        continue;
-                cost = e->cost + f->cost;
-                if (sum->present[both]) {
-                        const Entry *have = &sum->entries[both];
-
-                        if (cost > have->cost)
-                                continue;
-                        if (cost == have->cost) {
-                                ties++;
-                                if (!sum_before(e, f, have))
-                                        continue;
-                        }
-                } else if (cost_off_node(cost) > most)
-                        continue;
-                entry_sum(e, f, search_table_add(sum, both));
-        }
-        return ties;
+        while (n < SLOTS_MAX && n < 2 * pairs)
+                n *= 2;
+        memset(m->space->slots, 0xff, n * sizeof(*m->space->slots));
+        m->mask = n - 1;
+        m->sum->n = 0;
 }
 
-int search_table_merge(const Space *s, const Table *a, const Table *b, Cost most, uint64_t *work, Table *sum) {
-        table_clear(sum);
-        for (size_t i = 0; i < a->n_used; i++) {
-                uint64_t spent = b->n_used +
-                                 (uint64_t) TIE_WORK * merge_row(s, a->used[i], &a->entries[a->used[i]], b, most, sum);
+/* Where the state of the two together is, or is to be. */
+static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
+        uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
+        size_t at = (counts + vfs * HASH_VFS) * HASH >> 32 & m->mask;
 
-                if (*work < spent) {
-                        *work = 0;
-                        return -E2BIG;
-                }
-                *work -= spent;
+        for (;; at = (at + 1) & m->mask) {
+                uint16_t *slot = &m->space->slots[at];
+
+                if (*slot == SLOT_FREE ||
+                    (m->sum->entries[*slot].state.counts == counts && m->sum->entries[*slot].state.vfs == vfs))
+                        return slot;
         }
+}
+
+/* An entry of a and one of b, which fit together. */
+static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
+        uint16_t *slot = find_slot(m, &e->state, &f->state);
+        Cost cost = e->cost + f->cost;
+
+        if (*slot != SLOT_FREE) {
+                const Entry *have = &m->sum->entries[*slot];
+
+                m->ties += cost == have->cost;
+                if (cost > have->cost || (cost == have->cost && !sum_before(e, f, have)))
+                        return 0;
+        } else {
+                int r;
+
+                if (cost_off_node(cost) > m->most)
+                        return 0;
+                r = m->sum->n < SEARCH_CHOICES_MAX ? table_reserve(m->sum) : -E2BIG;
+                if (r < 0)
+                        return r;
+                *slot = (uint16_t) m->sum->n++;
+        }
+        entry_sum(e, f, &m->sum->entries[*slot]);
         return 0;
+}
+
+/* A guard bit is set where a digit is more than is wanted, and stays set where one is no less than least. */
+static int merge_row(Merge *m, const Entry *e, const Table *b) {
+        uint64_t guards = m->space->guards, most = e->state.counts + m->space->bias,
+                 least = e->state.counts + guards - m->least;
+        int r = 0;
+
+        for (size_t i = 0; i < b->n && r == 0; i++) {
+                uint64_t counts = b->entries[i].state.counts;
+
+                if (!((most + counts) & guards) && !(~(least + counts) & guards))
+                        r = merge_pair(m, e, &b->entries[i]);
+        }
+        return r;
+}
+
+static int spend(uint64_t *work, uint64_t amount) {
+        if (*work < amount) {
+                *work = 0;
+                return -E2BIG;
+        }
+        *work -= amount;
+        return 0;
+}
+
+int search_table_merge(const Space *s, const Table *a, const Table *b, uint64_t least, Cost most, uint64_t *work,
+                       Table *sum) {
+        Merge m = { .space = s, .least = least, .most = most, .sum = sum };
+        int r = spend(work, MERGE_WORK);
+
+        clear_slots(&m, a->n * b->n);
+        for (size_t i = 0; i < a->n && r == 0; i++) {
+                m.ties = 0;
+                r = merge_row(&m, &a->entries[i], b);
+                if (r == 0)
+                        r = spend(work, b->n + (uint64_t) TIE_WORK * m.ties);
+        }
+        return r;
 }

@@ -144,8 +144,7 @@ static int leaf_compare(const void *a, const void *b) {
 }
 
 /* Devices of no pool of the request count where they are left behind, VFs do not count there. */
-static bool make_leaf(Leaf *leaf, const Kinship *k, const Space *space, const SearchPool *pools, size_t n_pools,
-                      uint32_t device) {
+static bool make_leaf(Leaf *leaf, const Kinship *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);
         size_t p = 0;
@@ -156,15 +155,15 @@ static bool make_leaf(Leaf *leaf, const Kinship *k, const Space *space, const Se
                 return false;
         leaf_init(leaf, k, device);
         if (p < n_pools) {
-                leaf->step = space->step[p][leaf->is_vf];
+                leaf->is_wanted = true;
                 leaf->pool = (uint8_t) p;
                 leaf->wanted = pools[p].wanted;
         }
         return true;
 }
 
-int leaves_make(const PlanContext *c, const Space *space, const SearchPool *pools, size_t n_pools, const bool *is_free,
-                Leaf **ret, size_t *ret_n) {
+int leaves_make(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+                size_t *ret_n) {
         _cleanup_free_ Leaf *leaves = NULL;
         Kinship kinship;
         size_t n = 0;
@@ -176,7 +175,7 @@ int leaves_make(const PlanContext *c, const Space *space, const SearchPool *pool
                 r = -ENOMEM;
         for (uint32_t i = 0; r == 0 && i < c->inventory->n_devices; i++)
                 if (is_free[i])
-                        n += make_leaf(&leaves[n], &kinship, space, pools, n_pools, i);
+                        n += make_leaf(&leaves[n], &kinship, pools, n_pools, i);
         kinship_done(&kinship);
         if (r < 0)
                 return r;

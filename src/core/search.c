@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "core/search-table.h"
 #include "core/search-tree.h"
 
 struct Search {
@@ -14,8 +15,11 @@ struct Search {
         Table *spare;
         /* of the run at hand */
         const SearchTask *task;
-        Distance worst; /* pairs farther apart are not allowed */
-        Cost most;      /* nor more devices off the nodes, as cost_off_node() has it */
+        Distance worst;                       /* pairs farther apart are not allowed */
+        Cost most;                            /* nor more devices off the nodes, as cost_off_node() has it */
+        Standing farthest[REQUEST_POOLS_MAX]; /* of the candidates of a pool */
+        unsigned have[REQUEST_POOLS_MAX];     /* candidates of it, in all */
+        unsigned others[REQUEST_POOLS_MAX];   /* and those the walk has yet to pass */
         uint64_t *work;
 };
 
@@ -30,7 +34,7 @@ int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, co
         int r = s ? space_init(&s->space, pools, n_pools) : -ENOMEM;
 
         if (r == 0)
-                r = leaves_make(c, &s->space, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
+                r = leaves_make(c, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
         if (r < 0) {
                 search_free(s);
                 return r;
@@ -59,7 +63,7 @@ static Table *take_table(Search *s) {
         Table *t = s->spare;
 
         if (!t)
-                return search_table_new(&s->space);
+                return search_table_new();
         s->spare = t->next;
         search_table_reset(t);
         return t;
@@ -75,39 +79,40 @@ static Standing leaf_standing(const Search *s, const Leaf *leaf) {
 }
 
 static bool is_candidate(const Search *s, const Leaf *leaf) {
-        return leaf->step > 0 && leaf_standing(s, leaf) != STANDING_REFUSED;
+        Standing standing = leaf_standing(s, leaf);
+
+        return leaf->is_wanted && standing != STANDING_REFUSED && standing <= s->farthest[leaf->pool];
 }
 
 /* One device. What it shares with others is the matter of the places above. */
-static void solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
+static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         Standing standing = leaf_standing(s, leaf);
         Cost cost = cost_of(COST_OFF, standing != STANDING_LOCAL) | cost_of(COST_REMOTE, standing == STANDING_REMOTE);
 
         if (!is_candidate(s, leaf) || cost_off_node(cost) > s->most)
-                return;
+                return 0;
         if (leaf->group_level == LEVEL_ALL && leaf->group_free > 1)
                 cost |= cost_of(COST_HELD, leaf->group_free - 1);
-        search_table_put(t, leaf->step, cost, leaf->device);
+        return search_table_put(t, cost, &s->space.one[leaf->pool][leaf->is_vf], leaf->device);
 }
 
 /* What VFs of one PF cost together. */
-static Cost family_cost(const State *state, const Leaf *leaf) {
-        uint64_t spread = state->spread_vfs, packed = state->packed_vfs;
+static Cost family_cost(const Entry *e, const Leaf *leaf) {
+        uint64_t spread = state_get(&e->state, TALLY_SPREAD_VFS), packed = state_get(&e->state, TALLY_PACKED_VFS);
         Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
 
-        return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - state->taken) : cost;
+        return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
 }
 
 /* What taking devices of one group, or of one PF, costs together. */
-static void close_kin(const Search *s, Level level, const Leaf *leaf, Table *t) {
-        for (size_t i = 0; i < t->n_used; i++) {
-                const State *state = &s->space.states[t->used[i]];
-                Entry *e = &t->entries[t->used[i]];
+static void close_kin(Level level, const Leaf *leaf, Table *t) {
+        for (size_t i = 0; i < t->n; i++) {
+                Entry *e = &t->entries[i];
 
-                if (state->taken > 0 && level == leaf->group_level)
-                        e->cost += cost_of(COST_HELD, leaf->group_free - state->taken);
-                if (state->taken > 0 && level == LEVEL_FAMILY && leaf->is_vf)
-                        e->cost += family_cost(state, leaf);
+                if (e->n > 0 && level == leaf->group_level)
+                        e->cost += cost_of(COST_HELD, leaf->group_free - e->n);
+                if (e->n > 0 && level == LEVEL_FAMILY && leaf->is_vf)
+                        e->cost += family_cost(e, leaf);
         }
 }
 
@@ -123,11 +128,12 @@ static unsigned count_physical(const Leaf *leaves, size_t n) {
  * What is taken in a place is no farther apart than that place, and farther from all else: which is all there is to
  * know of a limit of that distance.
  */
-static bool is_allowed(const Search *s, Distance level, const State *state) {
-        if (level == s->worst && state->unpaired > 0)
+static bool is_allowed(const Search *s, Distance level, const Entry *e) {
+        if (level == s->worst && space_unpaired(&s->space, &e->state) > 0)
                 return false;
         for (size_t i = 0; i < s->task->n_limits; i++)
-                if (level == s->task->limits[i].limit && !space_satisfies(&s->space, state, s->task->limits[i].pools))
+                if (level == s->task->limits[i].limit &&
+                    !space_satisfies(&s->space, &e->state, s->task->limits[i].pools))
                         return false;
         return true;
 }
@@ -138,53 +144,59 @@ static bool is_allowed(const Search *s, Distance level, const State *state) {
  */
 static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
         bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
-        unsigned physical = counts_left_over && t->n_used > 1 ? count_physical(leaves, n) : 0;
+        unsigned physical = counts_left_over && !search_table_is_empty(t) ? count_physical(leaves, n) : 0;
         size_t kept = 0;
 
-        for (size_t i = 0; i < t->n_used; i++) {
-                const State *state = &s->space.states[t->used[i]];
-                Entry *e = &t->entries[t->used[i]];
+        for (size_t i = 0; i < t->n; i++) {
+                Entry *e = &t->entries[i];
+                unsigned taken = state_get(&e->state, TALLY_PHYSICAL);
 
-                if (!is_allowed(s, level, state)) {
-                        t->present[t->used[i]] = false;
+                if (!is_allowed(s, level, e))
                         continue;
-                }
-                e->cost += cost_of(COST_PAIRS, state->unpaired) + cost_of(COST_GPUS, state->gpus_elsewhere);
-                if (counts_left_over && state->physical > 0)
-                        e->cost += cost_of(COST_LEFT_OVER, physical - state->physical);
-                t->used[kept++] = t->used[i];
+                e->cost += cost_of(COST_PAIRS, space_unpaired(&s->space, &e->state)) +
+                           cost_of(COST_GPUS, space_gpus_elsewhere(&s->space, &e->state));
+                if (counts_left_over && taken > 0)
+                        e->cost += cost_of(COST_LEFT_OVER, physical - taken);
+                if (kept < i)
+                        t->entries[kept] = *e;
+                kept++;
         }
-        t->n_used = kept;
+        t->n = kept;
 }
 
 /* Alike but for the address, with nothing in common but places: of these the first that are wanted will do. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
-        return a->step == b->step && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
-               a->group_free == b->group_free && leaf_standing(s, a) == leaf_standing(s, b);
+        return a->is_wanted == b->is_wanted && a->pool == b->pool && a->is_vf == b->is_vf && a->load == b->load &&
+               a->spare == b->spare && a->group_level == b->group_level && a->group_free == b->group_free &&
+               leaf_standing(s, a) == leaf_standing(s, b);
 }
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
 
-/* *t := every way to take some from *t and some from part. */
-static int absorb(Search *s, Table **t, Table *part) {
-        Table *other = part;
-        int r = 0;
+/* *t := every way to take some from *t and some from part, that leaves no more to be found elsewhere than there is. */
+static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
+        unsigned elsewhere[REQUEST_POOLS_MAX];
+        Table *sum;
+        int r;
 
-        if (part->n_used > 1 && (*t)->n_used > 1) {
-                other = take_table(s);
-                if (!other) {
-                        give_back(s, part);
-                        return -ENOMEM;
-                }
-                r = search_table_merge(&s->space, *t, part, s->most, s->work, other);
-                give_back(s, part);
+        if (search_table_is_empty(part) || search_table_is_empty(*t)) {
+                give_back(s, search_table_is_empty(part) ? part : *t);
+                if (!search_table_is_empty(part))
+                        *t = part;
+                return 0;
         }
-        if (other != part || part->n_used > 1) {
-                give_back(s, *t);
-                *t = other;
-        } else
+        sum = take_table(s);
+        if (!sum) {
                 give_back(s, part);
-        return r;
+                return -ENOMEM;
+        }
+        for (size_t p = 0; p < s->space.n_pools; p++)
+                elsewhere[p] = before[p] + s->others[p];
+        r = search_table_merge(&s->space, *t, part, space_least(&s->space, elsewhere), s->most, s->work, sum);
+        give_back(s, part);
+        give_back(s, *t);
+        *t = sum;
+        return r == 0 && sum->n == 0 ? -ENOENT : r;
 }
 
 /* Alike devices that are parts of their own one after the other: how many before this one. */
@@ -194,49 +206,77 @@ static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool
 
 /* The parts of a place one level below, each with the ones before. */
 static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
+        unsigned before[REQUEST_POOLS_MAX]; /* candidates passed before this place */
         size_t alike = 0;
         bool single = false;
         int r = 0;
 
+        for (size_t p = 0; p < s->space.n_pools; p++)
+                before[p] = s->have[p] - s->others[p];
         for (size_t first = 0, end; first < n && r == 0; first = end) {
+                const Leaf *leaf = &leaves[first];
                 Table *part;
 
                 for (end = first + 1;
-                     level > LEVEL_GROUP && end < n && leaves[end].at[level - 1] == leaves[first].at[level - 1]; end++)
+                     level > LEVEL_GROUP && end < n && leaves[end].at[level - 1] == leaf->at[level - 1]; end++)
                         ;
                 if (end == first + 1) {
-                        alike = count_alike(s, &leaves[first], alike, single);
+                        alike = count_alike(s, leaf, alike, single);
                         single = true;
-                        /* Below a switch only: farther apart, places differ. */
-                        if (!is_candidate(s, &leaves[first]) ||
-                            (level <= LEVEL_SWITCH && alike >= leaves[first].wanted))
+                        if (!is_candidate(s, leaf))
                                 continue;
+                        /* Below a switch only: farther apart, places differ. */
+                        if (level <= LEVEL_SWITCH && alike >= leaf->wanted) {
+                                s->others[leaf->pool]--;
+                                continue;
+                        }
                 } else
                         single = false;
                 part = take_table(s);
                 if (!part)
                         return -ENOMEM;
-                if (level == LEVEL_GROUP)
-                        solve_leaf(s, &leaves[first], part);
-                else
-                        r = solve_place(s, level - 1, &leaves[first], end - first, &part);
+                if (level == LEVEL_GROUP) {
+                        r = solve_leaf(s, leaf, part);
+                        s->others[leaf->pool]--;
+                } else
+                        r = solve_place(s, level - 1, leaf, end - first, &part);
                 if (r < 0)
                         give_back(s, part);
                 else
-                        r = absorb(s, t, part);
+                        r = absorb(s, before, t, part);
         }
         return r;
 }
 
-/* leaves[0..n) share one place at level; *t holds nothing yet, and may be exchanged for another. */
+/* leaves[0..n) share one place at level; *t holds nothing yet, and may be exchanged for another. -ENOENT: there is no
+ * way. */
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
         int r = solve_parts(s, level, leaves, n, t);
 
         if (r == 0 && level < LEVEL_SWITCH)
-                close_kin(s, level, leaves, *t);
+                close_kin(level, leaves, *t);
         else if (r == 0 && level < LEVEL_ALL)
                 close_place(s, (Distance) (level - LEVEL_SWITCH), leaves, n, *t);
-        return r;
+        return r == 0 && (*t)->n == 0 ? -ENOENT : r;
+}
+
+/* What a choice has off the nodes at least, as cost_off_node() has it. */
+static Cost least_off_node(const SearchTask *task) {
+        return cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
+}
+
+/* Where no pool has more devices off the nodes than it must, those that are farther off are no candidates. */
+static void set_candidates(Search *s, bool at_least) {
+        for (size_t p = 0; p < s->space.n_pools; p++) {
+                const unsigned *have = s->task->have[p];
+                Standing standing = STANDING_LOCAL;
+                unsigned n = have[standing];
+
+                while (standing < STANDING_REMOTE && (!at_least || n < s->space.pools[p].wanted))
+                        n += have[++standing];
+                s->farthest[p] = standing;
+                s->have[p] = s->others[p] = n;
+        }
 }
 
 /* The best full choice with no pair farther apart than worst, and no more devices off the nodes than most. */
@@ -249,6 +289,7 @@ static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
                 return -ENOMEM;
         s->worst = worst;
         s->most = most;
+        set_candidates(s, most == least_off_node(s->task));
         r = solve_place(s, LEVEL_ALL, s->leaves, s->n_leaves, &t);
         best = r == 0 ? search_table_best(&s->space, t) : NULL;
         if (best)
@@ -289,14 +330,13 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
  * and where that cannot be had, the widest limit tells how few there can be.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret) {
-        Cost least = cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
         Distance worst;
         Entry best;
         int r;
 
         s->task = task;
         s->work = work;
-        r = solve_tightest(s, least, &worst, &best);
+        r = solve_tightest(s, least_off_node(task), &worst, &best);
         if (r == -ENOENT && !task->at_least) {
                 r = solve(s, task->limit, ~(Cost) 0, &best);
                 if (r == 0)

@@ -21,6 +21,7 @@
 #define CASES          3000U
 #define CANDIDATES_MAX 9U
 #define HUGEPAGE       (GIB / 2)
+#define MODELS         3U /* of each kind of device, where there are many pools */
 
 /* What a random node may have beside the plain things. */
 typedef enum Feature {
@@ -31,6 +32,7 @@ typedef enum Feature {
         FEATURE_OTHER_POOLS,   /* free devices that the request does not ask for */
         FEATURE_DEVICES_ONLY,  /* requests without CPUs */
         FEATURE_TWO_VF_POOLS,  /* VFs of one PF in two pools */
+        FEATURE_MANY_POOLS,    /* a few devices of each of up to twelve */
 } Feature;
 
 static uint64_t seed;
@@ -191,16 +193,33 @@ static const char *choose_pools(Generator *g) {
         g->disks = strstr(names, "disk");
         if (g->feature == FEATURE_OTHER_POOLS)
                 g->gpus = g->nics = g->disks = true;
+        if (g->feature == FEATURE_MANY_POOLS)
+                g->gpus = g->nics = g->vfs = g->disks = true;
         return names;
+}
+
+/* Most of the pools that have something. */
+static void ask_many_pools(const TestNode *t, Request *r) {
+        for (size_t i = 0; i < t->config->n_pools; i++) {
+                unsigned n = node_available(t, t->config->pools[i].name);
+
+                if (n > 0 && below(4))
+                        assert_int_equal(request_add_pool(r, t->config->pools[i].name, 1 + below(n)), 0);
+        }
+        if (r->n_pools == 0)
+                assert_int_equal(request_add_pool(r, t->config->pools[0].name, 1), 0);
 }
 
 static void make_request(const Generator *g, const char *names, unsigned threads, Request *r) {
         char copy[32], *at = NULL;
+        bool many = g->feature == FEATURE_MANY_POOLS;
 
         request_init(r);
         (void) snprintf(copy, sizeof(copy), "%s", names);
-        for (char *name = strtok_r(copy, " ", &at); name; name = strtok_r(NULL, " ", &at))
+        for (char *name = strtok_r(copy, " ", &at); name && !many; name = strtok_r(NULL, " ", &at))
                 assert_int_equal(request_add_pool(r, name, 1 + below(1 + below(4))), 0);
+        if (many)
+                ask_many_pools(g->node, r);
         /* A core at least for each node there is. */
         r->cpus = g->feature == FEATURE_DEVICES_ONLY
                           ? 0
@@ -213,7 +232,7 @@ static void make_request(const Generator *g, const char *names, unsigned threads
         r->proximity = below(3) ? PROXIMITY_ANY : (Proximity) below(_PROXIMITY_MAX);
         for (size_t i = 0; i < r->n_pools; i++)
                 for (size_t j = 0; j <= i; j++)
-                        if (below(6) == 0)
+                        if (below(many ? 40 : 6) == 0)
                                 assert_int_equal(request_add_limit(r, r->pools[i].pool, r->pools[j].pool,
                                                                    (Proximity) below(_PROXIMITY_MAX)),
                                                  0);
@@ -230,16 +249,35 @@ static void write_pool(FILE *f, const char *name, const char *matches) {
                 (void) fprintf(f, "VfPlacement=%s\n", below(3) ? "pack" : "spread");
 }
 
+static void write_many_pools(FILE *f) {
+        static const char *const kinds[][2] = { { "gpu", "class=03 id=10de" },
+                                                { "nic", "class=02 type=device id=15b3" },
+                                                { "vf", "class=02 type=vf id=15b3" },
+                                                { "disk", "class=0108 id=10de" } };
+
+        for (unsigned i = 0; i < ELEMENTSOF(kinds); i++)
+                for (unsigned id = 0; id < MODELS; id++) {
+                        char name[16], match[64];
+
+                        (void) snprintf(name, sizeof(name), "%s%u", kinds[i][0], id);
+                        (void) snprintf(match, sizeof(match), "Match=%s:%04x", kinds[i][1], id);
+                        write_pool(f, name, match);
+                }
+}
+
 static char *make_config(Feature feature) {
         char *text = NULL;
         size_t size;
         FILE *f = open_memstream(&text, &size);
 
         assert_non_null(f);
-        write_pool(f, "gpu", "Match=class=03");
+        if (feature == FEATURE_MANY_POOLS)
+                write_many_pools(f);
+        else
+                write_pool(f, "gpu", "Match=class=03");
         if (feature == FEATURE_MIXED_POOL)
                 write_pool(f, "mixed", "Match=class=02 type=vf\nMatch=class=02 type=device");
-        else {
+        else if (feature != FEATURE_MANY_POOLS) {
                 write_pool(f, "nic", "Match=class=02 type=device");
                 if (feature == FEATURE_TWO_VF_POOLS)
                         write_pool(f, "odd", "Match=class=02 type=vf address=*.[1357]");
@@ -268,6 +306,8 @@ static TestNode *make_case(Feature feature, Request *r) {
                 for (unsigned p = 0, ports = 1 + below(3); p < ports; p++)
                         add_root_port(&g, host, 0x40 * h, p + 1, numa);
         }
+        for (size_t i = 0; feature == FEATURE_MANY_POOLS && i < g.node->inventory->n_devices; i++)
+                g.node->inventory->devices[i].device = (uint16_t) below(MODELS);
         config = make_config(feature);
         node_ready(g.node, config);
         for (unsigned i = below(4); i > 0; i--)
@@ -933,6 +973,10 @@ static void test_exact_two_pools_of_vfs(void **state) {
         compare_many(FEATURE_TWO_VF_POOLS);
 }
 
+static void test_exact_many_pools(void **state) {
+        compare_many(FEATURE_MANY_POOLS);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_exact_plain),
@@ -942,6 +986,7 @@ int main(void) {
                 cmocka_unit_test(test_exact_beside_other_pools),
                 cmocka_unit_test(test_exact_devices_only),
                 cmocka_unit_test(test_exact_two_pools_of_vfs),
+                cmocka_unit_test(test_exact_many_pools),
         };
 
         return cmocka_run_group_tests_name("plan-exact", tests, NULL, NULL);

@@ -672,16 +672,6 @@ static void test_giving_up_is_not_a_numa_refusal(void **state) {
         assert_true(v == VERDICT_NONE || v == VERDICT_LIMIT);
 }
 
-static void test_limit_of_states(void **state) {
-        _cleanup_node_ TestNode *t = node_new();
-
-        node_numa(t, 0, 0, 4, 1, 8 * GIB);
-        node_ready(t, "[Pool a]\nMatch=vendor=1\n[Pool b]\nMatch=vendor=2\n[Pool c]\nMatch=vendor=3\n");
-        assert_refused(t, ASK(.pools = "a=16 b=16 c=14"), VERDICT_LIMIT, "too many");
-        assert_refused(t, ASK(.pools = "a=15 b=15 c=15"), VERDICT_INSUFFICIENT_DEVICES,
-                       "Pool 'a' has 0 of its 0 devices free, 15 wanted.");
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_A1_to_A9),
@@ -715,7 +705,6 @@ int main(void) {
                 cmocka_unit_test(test_numa_and_proximity_together),
                 cmocka_unit_test(test_remedies_could_help),
                 cmocka_unit_test(test_giving_up_is_not_a_numa_refusal),
-                cmocka_unit_test(test_limit_of_states),
         };
 
         return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
