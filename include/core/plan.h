@@ -83,6 +83,6 @@ Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
-/* These devices, at most REQUEST_DEVICES_MAX, with the companions and held members that they bring, as an allocation
- * without name, CPUs and memory: what Bind=start binds. */
-int plan_bind(const PlanContext *c, const PciDevice *const *devices, size_t n, Allocation **ret);
+/* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what
+ * Bind=start binds. */
+int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret);

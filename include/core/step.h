@@ -64,8 +64,6 @@ typedef struct StepList {
         Step *steps;
         size_t n;
         bool gone_is_done; /* for a device that is not there any more nothing is left to do */
-        bool each_alone;   /* every device has a group of its own: a step that fails is undone with those before it of
-                              the same device, which is condemned, and the others go on */
         bool tells_found;  /* before the first write it is told what the VFs have and which services are to be stopped,
                               and waited until that is on disk */
         unsigned timeout_sec; /* of its job: what stopping services and starting them may take is a part of it */

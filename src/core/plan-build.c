@@ -144,17 +144,15 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         return VERDICT_NONE;
 }
 
-int plan_bind(const PlanContext *c, const PciDevice *const *devices, size_t n, Allocation **ret) {
+int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
-        NodeChoice these = { .picks = { .n = n } };
+        NodeChoice only = { .picks = { .n = 1, .devices = { (uint32_t) inventory_device_index(c->inventory, dev) } } };
         int r = a ? string_copy(&a->vfio_driver, c->config->vfio_driver) : -ENOMEM;
 
-        for (size_t i = 0; i < n; i++)
-                these.picks.devices[i] = (uint32_t) inventory_device_index(c->inventory, devices[i]);
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = add_slot(a, c, &these, devices[i], (unsigned) i);
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = add_members(a, c, &these, devices[i], GROUP_ROLE_HOLD, NULL);
+        if (r == 0)
+                r = add_slot(a, c, &only, dev, 0);
+        if (r == 0)
+                r = add_members(a, c, &only, dev, GROUP_ROLE_HOLD, NULL);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(a);

@@ -40,7 +40,6 @@ void step_list_remove(StepList *l, size_t i) {
 
 void step_list_replace(StepList **l, StepList *by) {
         by->gone_is_done = (*l)->gone_is_done;
-        by->each_alone = (*l)->each_alone;
         by->tells_found = by->tells_found || (*l)->tells_found;
         step_list_free(*l);
         *l = by;

@@ -12,56 +12,38 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* VFs that one job binds: with the time of one job they have enough of it. */
-#define BIND_VFS_MAX 16
-
-static void binding_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
 static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static const JobKind bind_kind = { .verb = "bind", .condemned = binding_condemned, .finished = binding_finished };
+static const JobKind bind_kind = { .verb = "bind", .finished = binding_finished };
 
-static Verdict bind_devices(Manager *m, const PciDevice *const *bound, size_t n, uint32_t *ret_job, Refusal *ret) {
+static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         PciAddress devices[REQUEST_DEVICES_MAX];
         PlanContext c = node_context(&m->node);
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
 
-        if (plan_bind(&c, bound, n, &a) < 0)
+        if (plan_single(&c, dev, &a) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
         v = manager_check_use(m, a, USE_ALLOCATE, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0)
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-        steps->each_alone = n > 1;
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;
-        return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(n > 1 ? bound[0]->physfn : bound[0]->address),
-                                 TAKE_PTR(steps), devices, MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
-}
-
-static void log_unbound(const char *device, const char *message, const char *remedy) {
-        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = device }),
-                 "%s stays with its driver, ignoring: %s%s%s", device, message, remedy ? " " : "", remedy ?: "");
-}
-
-static void binding_condemned(Manager *m, const ManagerJob *mj _unused_, const Step *step, const char *message) {
-        const char *device = PCI_ADDRESS_STR(step->device);
-
-        log_unbound(device, message, NULL);
-        manager_record(m, HISTORY_FAILED, step->device, NULL, "%s: %s", device, message);
+        return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(dev->address), TAKE_PTR(steps), devices,
+                                 MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
 static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        const Step *last = job_steps(mj->job)->each_alone ? job_current(mj->job) : NULL;
+        PciAddress address;
 
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh(m, mj->devices, mj->n_devices, false);
         /* Nobody remembers the driver that it had; the next start binds it. */
-        for (size_t i = 0; result == JOB_FAILED_DIRTY && i < mj->n_devices; i++)
-                if (!last || pci_address_equal(last->device, mj->devices[i]))
-                        (void) ledger_withhold(m->node.ledger, mj->devices[i], VERDICT_STUCK, job_message(mj->job));
+        if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
+                (void) ledger_withhold(m->node.ledger, address, VERDICT_STUCK, job_message(mj->job));
         return result;
 }
 
@@ -159,39 +141,19 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
         return manager_resume(m, a, ret_job);
 }
 
-/* Whether nothing but itself is at stake: no driver has it, and no other device goes with it. */
-static bool stands_alone(const Manager *m, const PciDevice *dev) {
-        const IommuGroup *g = inventory_find_group(m->node.inventory, dev->iommu_group);
-
-        return dev->type == PCI_TYPE_VF && !dev->driver && g && g->n_members == 1;
-}
-
-/* It, and other VFs of its PF that can be bound by one process. */
-static size_t bound_together(const Manager *m, const PciDevice *dev, const PciDevice *ret[static BIND_VFS_MAX]) {
-        const PciDevice *pf = stands_alone(m, dev) ? inventory_find(m->node.inventory, dev->physfn) : NULL;
-        size_t n = 0;
-
-        ret[n++] = dev;
-        for (size_t i = 0; pf && i < pf->n_vfs && n < BIND_VFS_MAX; i++) {
-                const PciDevice *vf = inventory_find(m->node.inventory, pf->vfs[i]);
-
-                if (vf && vf != dev && is_new(m, vf->address) && stands_alone(m, vf) && wants_binding(m, vf))
-                        ret[n++] = vf;
-        }
-        return n;
-}
-
 static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
-        const PciDevice *dev = queued_device(m, subject), *bound[BIND_VFS_MAX];
+        const PciDevice *dev = queued_device(m, subject);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* Bound meanwhile with another member of its group, or another VF. */
+        /* Bound meanwhile with another member of its group. */
         if (!dev || !wants_binding(m, dev))
                 return false;
-        /* All others are a job each, so that one that hangs or fails does not hold up the rest. */
-        if (bind_devices(m, bound, bound_together(m, dev, bound), ret_job, &refusal) == VERDICT_NONE)
+        /* Each device is a job of its own, so that one that fails does not hold up the rest. */
+        if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
-        log_unbound(subject, refusal.message, refusal.remedy);
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                 "%s stays with its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
+                 refusal.remedy ?: "");
         return false;
 }
 

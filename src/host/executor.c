@@ -41,8 +41,6 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Don
                 const Step *s = &steps->steps[i];
                 int r;
 
-                if (steps->each_alone && !pci_address_equal(s->device, steps->steps[failed].device))
-                        continue;
                 if (s->kind == STEP_STOP_SERVICE && done[i].service.active)
                         service_start(steps, i, report, userdata);
                 if (done[i].condemned || !step_actions[s->kind].undo ||
@@ -196,23 +194,15 @@ static void tell_condemned(uint32_t i, int error, const Done *done, ReportFuncti
                       userdata);
 }
 
-/* A failure that is not the whole run's is told. 0: the run goes on. */
-static int fail(const Sysfs *fs, const StepList *steps, size_t i, int error, Done *done, ReportFunction report,
+/* 0: it is the device's alone, and the run goes on. */
+static int fail(const Sysfs *fs, const StepList *steps, size_t i, int error, const Done *done, ReportFunction report,
                 void *userdata) {
-        int r;
-
         if (done[i].condemned) {
                 tell_condemned((uint32_t) i, error, &done[i], report, userdata);
                 return 0;
         }
-        if (!steps->each_alone) {
-                tell_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
-                return undo(fs, steps, i, done, report, userdata);
-        }
-        tell_condemned((uint32_t) i, error, &done[i], report, userdata);
-        r = undo(fs, steps, i, done, report, userdata);
-        done[i].condemned = true;
-        return r < 0 ? r : 0;
+        tell_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
+        return undo(fs, steps, i, done, report, userdata);
 }
 
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {

@@ -30,7 +30,7 @@ static int add(const Machine *m, int dir_fd, const PciDevice *dev, unsigned numb
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         PlanContext c = machine_context(m);
 
-        if (plan_bind(&c, (const PciDevice *[]){ dev }, 1, &a) < 0 || string_replace(&a->name, "held-%u", number) < 0)
+        if (plan_single(&c, dev, &a) < 0 || string_replace(&a->name, "held-%u", number) < 0)
                 return -1;
         (void) snprintf(a->id, sizeof(a->id), "00000000-0000-4000-8000-%012u", number);
         a->generation = number;

@@ -176,7 +176,7 @@ static void claim_or_release(TestNode *t, const PciDevice *dev, Deed *deed) {
         }
         if (policy_verdict(t->policy, dev) != VERDICT_NONE)
                 return;
-        assert_int_equal(plan_bind(&t->context, (const PciDevice *[]){ dev }, 1, &a), 0);
+        assert_int_equal(plan_single(&t->context, dev, &a), 0);
         assert_int_equal(string_replace(&a->name, "a%u", (unsigned) rand()), 0);
         if (ledger_claim(t->ledger, t->inventory, t->config, a, NULL) == VERDICT_NONE)
                 deed_about_allocation(deed, a);

@@ -21,7 +21,7 @@ static void test_D9_audio_goes_along(void **state) {
         assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, AUDIO)), GROUP_ROLE_COMPANION);
         assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, "0000:00:01.0")),
                          GROUP_ROLE_LEAVE);
-        assert_int_equal(plan_bind(&t->context, (const PciDevice *[]){ node_find(t, GPU) }, 1, &a), 0);
+        assert_int_equal(plan_single(&t->context, node_find(t, GPU), &a), 0);
         assert_devices(a, "gpu0=" GPU " gpu0-1=" AUDIO);
         assert_int_equal(a->devices[1].role, DEVICE_ROLE_COMPANION);
         assert_string_equal(a->devices[1].prior_driver, "snd_hda_intel");
@@ -56,7 +56,7 @@ static void test_D9_another_card_is_held_when_it_may_be(void **state) {
                 add_other(t, cases[i].driver);
                 node_ready(t, cases[i].config);
                 assert_verdict(t, GPU, VERDICT_NONE);
-                assert_int_equal(plan_bind(&t->context, (const PciDevice *[]){ node_find(t, GPU) }, 1, &a), 0);
+                assert_int_equal(plan_single(&t->context, node_find(t, GPU), &a), 0);
                 assert_devices(a, "gpu0=" GPU " gpu0-1=" AUDIO " held=" OTHER);
         }
 }
@@ -220,7 +220,7 @@ static void test_E9_dual_port(void **state) {
         node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.0", 0, 15);
         node_nic(t, "pci0000:00/0000:00:01.0/0000:05:00.1", 0, 15);
         node_ready(t, "[Pool nic]\nMatch=address=0000:05:00.*\n");
-        assert_int_equal(plan_bind(&t->context, (const PciDevice *[]){ node_find(t, "0000:05:00.0") }, 1, &a), 0);
+        assert_int_equal(plan_single(&t->context, node_find(t, "0000:05:00.0"), &a), 0);
         assert_devices(a, "nic0=0000:05:00.0 nic0-1=0000:05:00.1");
 }
 
