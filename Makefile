@@ -3,7 +3,7 @@
 # make                     build passthroughd and passthroughctl in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make demo                the main job on a simulated node
-# make check               all tests; with VALGRIND=1 those of tests/bus, the daemon under valgrind
+# make check               all tests; with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock, and against simpler choosers
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)

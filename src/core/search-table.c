@@ -14,8 +14,10 @@
 #define TABLE_FIRST 16U /* entries a table has room for at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOT_FREE   UINT16_MAX
-#define HASH        0x9e3779b97f4a7c15U
-#define HASH_VFS    0xff51afd7ed558ccdU
+#define HASH_SHIFT  50
+_Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slot");
+#define HASH     0x9e3779b97f4a7c15U
+#define HASH_VFS 0xff51afd7ed558ccdU
 
 static const unsigned shifts[_COST_FIELD_MAX + 1] = {
         [COST_VF_LEFT] = 0, [COST_VF_LOAD] = 18, [COST_LEFT_OVER] = 42, [COST_HELD] = 60,        [COST_GPUS] = 84,
@@ -280,7 +282,8 @@ static void clear_slots(Merge *m, size_t pairs) {
 /* Where the state of the two together is, or is to be. */
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
-        size_t at = (counts + vfs * HASH_VFS) * HASH >> 32 & m->mask;
+        /* The uppermost bits, which all digits have a part in. */
+        size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {
                 uint16_t *slot = &m->space->slots[at];

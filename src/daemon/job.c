@@ -217,7 +217,7 @@ static void on_report(Job *job, const Report *report) {
                 break;
         case REPORT_LOOKING:
                 job->current = report->step;
-                (void) string_replace(&job->step, "look what VF %u of %s has", step->vf, PCI_ADDRESS_STR(step->device));
+                (void) string_replace(&job->step, "look what VFs of %s have", PCI_ADDRESS_STR(step->device));
                 break;
         case REPORT_FOUND:
                 /* The child does the same; here it is for what people are told. */

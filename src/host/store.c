@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "core/ledger-file.h"
 #include "util/fileio.h"
@@ -33,9 +34,19 @@ static int open_dir(int parent_fd, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
+/* A child that the daemon before had just forked has the lock until it sees that its parent is gone. */
+#define LOCK_TRIES 100
+#define LOCK_PAUSE (20L * 1000L * 1000L) /* nsec */
+
 /* Two daemons on one ledger would promise everything twice. The lock goes with the process, however that ends. */
 static int lock(const Store *s, const char *path) {
-        if (flock(s->state_fd, LOCK_EX | LOCK_NB) >= 0)
+        int r = flock(s->state_fd, LOCK_EX | LOCK_NB);
+
+        for (int i = 0; r < 0 && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
+                (void) nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE }, NULL);
+                r = flock(s->state_fd, LOCK_EX | LOCK_NB);
+        }
+        if (r >= 0)
                 return 0;
         if (errno == EWOULDBLOCK)
                 return log_error_errno(-EBUSY, "Another passthroughd uses the state directory %s.", path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Requests for devices of sixteen pools: found as long as devices leave few choices, however many combinations of
- * counts there would be; else refused, in time. */
+ * counts there would be; else refused. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -143,7 +143,7 @@ sub arguments {
         return \%option;
 }
 
-sub decoded { my ($arguments, $option) = @_; return map { decode_json($_) } grep { /^\{/ } @{ $arguments->{$option} } }
+sub decoded { my ($arguments, $option) = @_; return map { decode_json($_) } grep { /^\{/ } @{ $arguments->{$option} // [] } }
 
 sub slot_and_function { my ($device) = @_; return map { hex($_ // 0) } $device->{addr} =~ /^0x(\w+)(?:\.0x(\w))?$/ }
 
@@ -286,7 +286,7 @@ sub has_options {
         my ($xml, $arguments) = @_;
         my ($hole)     = elements($xml, 'pcihole64');
         my ($topology) = elements($xml, 'topology');
-        my @globals    = @{ $arguments->{'-global'} };
+        my @globals    = @{ $arguments->{'-global'} // [] };
         is_deeply([map { /q35-pcihost\.pci-hole64-size=(\d+)K/ } @globals], [map { bytes($_) / 2**10 } $hole // ()], '... the window for large BARs');
         is($arguments->{'-smp'}[0], join(',', value($xml, 'vcpu'), map { "$_=" . attribute($topology, $_) } qw(sockets dies cores threads)), '... the CPUs');
         like($arguments->{'-cpu'}[0],     qr/^host,migratable=off,.*\bhost-phys-bits=on\b/, '... as the host has them');
