@@ -164,12 +164,15 @@ static int replace_file(const char *file, const struct stat *st, const char *tex
 }
 
 /* A picture that is there stays whole until the new one is. A link and what is no regular file, /dev/stdout for one,
- * are written to as they are. */
+ * are written to as they are, and so is a file beside which no other one can be made. */
 static int write_file(const char *file, const char *text, size_t size) {
         struct stat st;
 
-        if (lstat(file, &st) >= 0)
-                return S_ISREG(st.st_mode) ? replace_file(file, &st, text, size) : write_into(file, text, size);
+        if (lstat(file, &st) >= 0) {
+                int r = S_ISREG(st.st_mode) ? replace_file(file, &st, text, size) : -EACCES;
+
+                return r == -EACCES || r == -EPERM || r == -ENAMETOOLONG ? write_into(file, text, size) : r;
+        }
         return errno == ENOENT && *file && file[strlen(file) - 1] != '/' ? replace_file(file, NULL, text, size)
                                                                          : write_into(file, text, size);
 }

@@ -134,6 +134,11 @@ chmod 0640, $file;
 symlink 'node.svg', "$ENV{NODE_TMP}/link.svg" or die $!;
 is((ctl('topology', '--svg', "$ENV{NODE_TMP}/$_"))[0], 0, "again, to $_") for 'node.svg', 'link.svg';
 is(sprintf('%o', (stat $file)[2] & oct 7777), '640', 'its mode stays as well');
+# A name so long that none can be made beside it.
+my $long = $file =~ s{[^/]+$}{'l' x 255}er;
+spew($long, '');
+is((ctl('topology', "--svg=$long"))[0], 0, 'where no other file can be made beside it');
+is(slurp($long), slurp($file), '... it is written to');
 is(readlink "$ENV{NODE_TMP}/link.svg", 'node.svg', 'and a link is one still');
 is((ctl('topology', '--svg', '/dev/stdout'))[1], slurp($file), 'a device is written to');
 is((ctl('topology', '--svg'))[0], 2, '--svg needs a file');
