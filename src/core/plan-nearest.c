@@ -314,8 +314,7 @@ static _printf_(2, 3) void add_words(Words *w, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
-        if (vasprintf(&words, format, ap) < 0)
-                words = NULL;
+        words = string_vformat(format, ap);
         va_end(ap);
         if (!words || string_replace(&w->text, "%s%s%s", before ?: "", before ? " and " : "", words) < 0)
                 w->failed = true;

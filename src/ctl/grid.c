@@ -62,11 +62,10 @@ void grid_text(Grid *g, Tint tint, const char *lead, const char *format, ...) {
         if (!line)
                 return;
         va_start(ap, format);
-        if (vasprintf(&line->cells[0], format, ap) < 0) {
-                line->cells[0] = NULL;
-                g->failed = true;
-        }
+        line->cells[0] = string_vformat(format, ap);
         va_end(ap);
+        if (!line->cells[0])
+                g->failed = true;
 }
 
 void grid_row(Grid *g, Tint tint, const char *lead, const char *const *cells) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/picture.h"
+#include "util/strings.h"
 
 #define FAMILY   "DejaVu Sans, Verdana, Arial, sans-serif"
 #define ELLIPSIS "\u2026"
@@ -108,12 +109,11 @@ static void put_line(Picture *p, int x, int y, const Font *font, const char *s, 
 
 /* NULL when out of memory, which is noted. */
 static _printf_(2, 0) char *format_text(Picture *p, const char *format, va_list ap) {
-        char *text;
+        char *text = string_vformat(format, ap);
 
-        if (vasprintf(&text, format, ap) >= 0)
-                return text;
-        p->failed = true;
-        return NULL;
+        if (!text)
+                p->failed = true;
+        return text;
 }
 
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) {

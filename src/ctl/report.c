@@ -33,10 +33,8 @@ static void clean(char *text) {
 }
 
 static _printf_(3, 0) int report_va(const Args *args, const char *error, const char *format, va_list ap) {
-        _cleanup_free_ char *message = NULL;
+        _cleanup_free_ char *message = string_vformat(format, ap);
 
-        if (vasprintf(&message, format, ap) < 0)
-                message = NULL;
         clean(message);
         if (args_has(args, OPTION_JSON))
                 return report_json(args, error, message);

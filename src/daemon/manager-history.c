@@ -84,15 +84,12 @@ static void keep(Manager *m, const char *lines, size_t size) {
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
         _cleanup_free_ char *message = NULL, *line = NULL;
         va_list ap;
-        int r;
 
         va_start(ap, format);
-        r = vasprintf(&message, format, ap);
+        message = string_vformat(format, ap);
         va_end(ap);
-        if (r < 0) {
-                message = NULL;
+        if (!message)
                 return;
-        }
         tell(event, device, a, message);
         line = history_format(&(HistoryEntry){ now_usec(), event, device, a, message });
         if (line)

@@ -26,8 +26,7 @@ static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format
         va_list ap;
 
         va_start(ap, format);
-        if (vasprintf(ret_problem, format, ap) < 0)
-                *ret_problem = NULL;
+        *ret_problem = string_vformat(format, ap);
         va_end(ap);
         return error;
 }
