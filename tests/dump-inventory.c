@@ -102,10 +102,11 @@ static int print_nodes(const Inventory *inv) {
 static void print_cores(const Inventory *inv) {
         for (size_t i = 0; i < inv->n_cpus; i++) {
                 const Cpu *first = inv->cpus + i;
+                const NumaNode *node = inventory_find_node(inv, first->node);
 
                 if (first->core != first->id)
                         continue;
-                printf("core %u node %d package %d cpus", first->core, first->node, first->package);
+                printf("core %u node %d package %d cpus", first->core, first->node, node ? node->package : -1);
                 for (size_t j = 0; j < inv->n_cpus; j++)
                         if (inv->cpus[j].core == first->core)
                                 printf(" %u", inv->cpus[j].id);

@@ -131,7 +131,6 @@ typedef struct NumaNode {
 typedef struct Cpu {
         unsigned id;
         int node;      /* NUMA node id, -1 unknown */
-        int package;   /* -1 unknown */
         unsigned core; /* the smallest online SMT sibling: CPUs with the same value share a core */
 } Cpu;
 

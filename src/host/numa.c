@@ -116,18 +116,6 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         return 0;
 }
 
-static int read_nodes(const Sysfs *fs, Inventory *inv, bool single, const CpuSet *online) {
-        if (single)
-                return read_single_node(fs, inv, online);
-        for (size_t i = 0; i < inv->n_nodes; i++) {
-                int r = read_node(fs, inv, inv->nodes + i, online);
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int read_siblings(int cpu_fd, unsigned id, CpuSet *ret) {
         static const char *const names[] = { "core_cpus_list", "thread_siblings_list" };
         char path[64], buf[SYSFS_ATTRIBUTE_MAX];
@@ -145,65 +133,79 @@ static int read_siblings(int cpu_fd, unsigned id, CpuSet *ret) {
         return cpuset_has(ret, id) ? 0 : -EINVAL;
 }
 
-static int read_package(int cpu_fd, unsigned id) {
-        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
-        uint64_t package;
+static int add_cpus(Inventory *inv, const CpuSet *online) {
+        for (int id = cpuset_next(online, 0); id >= 0; id = cpuset_next(online, (unsigned) id + 1)) {
+                int r = ARRAY_RESERVE(inv->cpus, inv->n_cpus);
 
-        (void) snprintf(path, sizeof(path), "cpu%u/topology/physical_package_id", id);
-        if (sysfs_read_at(cpu_fd, path, buf, sizeof(buf)) < 0 || parse_unsigned(buf, INT32_MAX, &package) < 0)
-                return -1; /* the kernel itself says -1 where it does not know */
-        return (int) package;
-}
-
-static int add_cpu(Inventory *inv, int cpu_fd, unsigned id, const CpuSet *online) {
-        CpuSet siblings = { 0 };
-        Cpu cpu = { .id = id, .node = -1, .core = id };
-        int r, first;
-
-        r = read_siblings(cpu_fd, id, &siblings);
-        if (r < 0) {
-                r = inventory_add_note(inv, "The siblings of CPU %u are not known (%s): it counts as a core.", id,
-                                       strerror(-r));
                 if (r < 0)
                         return r;
+                inv->cpus[inv->n_cpus++] = (Cpu){ .id = (unsigned) id, .node = -1, .core = (unsigned) id };
         }
-        for (first = cpuset_next(&siblings, 0); first >= 0; first = cpuset_next(&siblings, (unsigned) first + 1))
-                if (cpuset_has(online, (unsigned) first)) {
-                        cpu.core = (unsigned) first;
-                        break;
-                }
-        cpu.package = read_package(cpu_fd, id);
-        r = ARRAY_RESERVE(inv->cpus, inv->n_cpus);
-        if (r < 0)
-                return r;
-        inv->cpus[inv->n_cpus++] = cpu;
         return 0;
 }
 
-static void relate_cpus(Inventory *inv) {
-        for (size_t i = 0; i < inv->n_nodes; i++) {
-                NumaNode *node = inv->nodes + i;
+static Cpu *find_cpu(const Inventory *inv, int id) {
+        return &inv->cpus[inventory_find_cpu(inv, (unsigned) id) - inv->cpus];
+}
 
-                for (size_t j = 0; j < inv->n_cpus; j++) {
-                        if (!cpuset_has(&node->cpus, inv->cpus[j].id))
-                                continue;
-                        inv->cpus[j].node = node->id;
-                        if (node->package < 0)
-                                node->package = inv->cpus[j].package;
-                }
+/* Each of a core's threads tells the same, so one of them is asked: the first of those that are left, which goes. */
+static int read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
+        int id = cpuset_next(left, 0), first = -1, r;
+        CpuSet siblings;
+
+        r = read_siblings(cpu_fd, (unsigned) id, &siblings);
+        if (r < 0) {
+                cpuset_remove(left, (unsigned) id);
+                return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): it counts as a core.", id,
+                                          strerror(-r));
         }
+        for (int s = cpuset_next(&siblings, 0); s >= 0; s = cpuset_next(&siblings, (unsigned) s + 1)) {
+                if (first < 0 && cpuset_has(online, (unsigned) s))
+                        first = s;
+                if (cpuset_has(left, (unsigned) s))
+                        find_cpu(inv, s)->core = (unsigned) first;
+        }
+        cpuset_subtract(left, &siblings);
+        return 0;
 }
 
 static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         _cleanup_close_ int cpu_fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
+        CpuSet left = *online;
+        int r = add_cpus(inv, online);
 
-        for (int id = cpuset_next(online, 0); id >= 0; id = cpuset_next(online, (unsigned) id + 1)) {
-                int r = add_cpu(inv, cpu_fd, (unsigned) id, online);
+        while (r >= 0 && !cpuset_is_empty(&left))
+                r = read_core(inv, cpu_fd, online, &left);
+        return r;
+}
 
-                if (r < 0)
-                        return r;
+/* The CPUs of a node are of one socket: the first of them tells which. */
+static void read_package(const Sysfs *fs, NumaNode *node) {
+        char path[80], buf[SYSFS_ATTRIBUTE_MAX];
+        int id = cpuset_next(&node->cpus, 0);
+        uint64_t package;
+
+        (void) snprintf(path, sizeof(path), CPUS "/cpu%d/topology/physical_package_id", id);
+        if (id >= 0 && sysfs_read(fs, path, buf, sizeof(buf)) >= 0 && parse_unsigned(buf, INT32_MAX, &package) >= 0)
+                node->package = (int) package; /* the kernel itself says -1 where it does not know */
+}
+
+static int read_nodes(const Sysfs *fs, Inventory *inv, bool single, const CpuSet *online) {
+        int r = single ? read_single_node(fs, inv, online) : 0;
+
+        for (size_t i = 0; r >= 0 && i < inv->n_nodes; i++) {
+                if (!single)
+                        r = read_node(fs, inv, inv->nodes + i, online);
+                read_package(fs, inv->nodes + i);
         }
-        return 0;
+        return r;
+}
+
+static void relate_cpus(Inventory *inv) {
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                for (size_t j = 0; j < inv->n_cpus; j++)
+                        if (cpuset_has(&inv->nodes[i].cpus, inv->cpus[j].id))
+                                inv->cpus[j].node = inv->nodes[i].id;
 }
 
 int numa_scan(const Sysfs *fs, Inventory *inv) {
@@ -286,6 +288,7 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
                 r = copy_cpus(inv, now);
                 for (size_t i = 0; r >= 0 && i < now->n_nodes; i++) {
                         now->nodes[i].cpus = inv->nodes[i].cpus;
+                        now->nodes[i].package = inv->nodes[i].package;
                         numa_refresh_memory(fs, &inv->nodes[i], &now->nodes[i]);
                 }
         } else {

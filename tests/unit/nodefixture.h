@@ -72,8 +72,7 @@ static inline NumaNode *node_numa(TestNode *t, int id, unsigned first, unsigned 
         inv->n_nodes++;
         for (unsigned i = 0; i < n; i++) {
                 assert_int_equal(ARRAY_RESERVE(inv->cpus, inv->n_cpus), 0);
-                inv->cpus[inv->n_cpus++] =
-                        (Cpu){ .id = first + i, .node = id, .package = id, .core = first + i / threads * threads };
+                inv->cpus[inv->n_cpus++] = (Cpu){ .id = first + i, .node = id, .core = first + i / threads * threads };
                 cpuset_add(&node->cpus, first + i);
         }
         return node;
