@@ -91,6 +91,8 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
         if (now[0] != '\0')
                 return -EBUSY;
         r = current_override(fs, address, before);
+        if (r >= 0 && streq(before, driver))
+                return probe(fs, address, driver);
         if (r >= 0)
                 r = driver_set_override(fs, address, driver);
         if (r < 0)
