@@ -10,12 +10,15 @@
 
 static int change(const Sysfs *fs, PciAddress pf, unsigned vf, const char *terms) {
         _cleanup_free_ char *problem = NULL;
-        VfAttributes want = { 0 };
-        int r = vf_attributes_parse(terms, &want, &problem);
+        VfChange c = { .vf = vf };
+        int r = vf_attributes_parse(terms, &c.wanted, &problem);
 
-        if (r < 0)
+        if (r < 0) {
                 fprintf(stderr, "%s\n", problem ?: strerror(-r));
-        return r < 0 ? r : vf_attributes_write(fs, pf, vf, &want);
+                return r;
+        }
+        vf_attributes_write(fs, pf, &c, 1, NULL, NULL);
+        return c.result;
 }
 
 static int show(const Sysfs *fs, PciAddress pf, unsigned vf) {

@@ -16,9 +16,22 @@
  * is no such VF. -EOPNOTSUPP: the PF offers none of them.
  */
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret);
+typedef struct VfChange {
+        unsigned vf;
+        VfAttributes wanted; /* as written: a VLAN without priority and protocol gets none and the usual */
+        bool only_offered;   /* what the PF does not offer is left out of wanted, and is no error */
+        VfAttributes had;    /* what the VF had before; empty when the PF offers nothing, or it could not be read */
+        /*
+         * 0 unchanged, 1 changed. -ENODEV: there is no such VF. -EOPNOTSUPP: one of them is not offered, nothing was
+         * written. -EIO: the kernel said yes, and it is not so. Else the kernel's errno.
+         */
+        int result;
+} VfChange;
+
 /*
- * Those of wanted that are other now, a VLAN without priority and protocol with none and the usual, in one go where
- * that is possible, read back afterwards. 0 unchanged, 1 changed. -EOPNOTSUPP: one of them is not offered, nothing was
- * written. -EIO: the kernel said yes, and it is not so. Else the kernel's errno.
+ * Gives VFs of a PF, each named once, what is wanted and other now, in one go for each where that is possible, and
+ * reads it back. Many together cost as many looks as one, for the kernel tells of all VFs of an interface at once.
+ * about_to, unless NULL, is called with each when it is its turn to be written, which may take for ever.
  */
-int vf_attributes_write(const Sysfs *fs, PciAddress pf, unsigned vf, const VfAttributes *wanted);
+void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n,
+                         void (*about_to)(const VfChange *c, void *userdata), void *userdata);

@@ -96,43 +96,60 @@ static bool may_come(const Sysfs *fs, const Step *s) {
                (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
 }
 
+/* After so many looks that found nothing: whether one more is worth it, a while later. */
+static bool wait_for_offer(const Sysfs *fs, const Step *s, unsigned looks) {
+        const struct timespec interval = { .tv_nsec = OFFER_INTERVAL_MSEC * 1000000 };
+
+        if (looks > OFFER_WAIT_MSEC / OFFER_INTERVAL_MSEC || !may_come(fs, s))
+                return false;
+        (void) nanosleep(&interval, NULL);
+        return true;
+}
+
 /* What the VF has that the step is about; found.set is empty where its PF offers nothing. */
 int step_read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
-        const struct timespec interval = { .tv_nsec = OFFER_INTERVAL_MSEC * 1000000 };
-        int r = vf_attributes_read(fs, s->device, s->vf, found);
+        unsigned looks = 0;
+        int r;
 
-        for (int i = 0; r == -EOPNOTSUPP && i < OFFER_WAIT_MSEC / OFFER_INTERVAL_MSEC && may_come(fs, s); i++) {
-                (void) nanosleep(&interval, NULL);
+        do
                 r = vf_attributes_read(fs, s->device, s->vf, found);
-        }
+        while (r == -EOPNOTSUPP && wait_for_offer(fs, s, ++looks));
         if (r != -EOPNOTSUPP)
                 return r;
         *found = (VfAttributes){ 0 };
         return 0;
 }
 
-/* As the step has it, and of that what is in mask. */
-static int write_attributes(const Sysfs *fs, const Step *s, unsigned mask) {
+static int give_attributes(const Sysfs *fs, const Step *s, bool only_offered, VfAttributes *found) {
         _cleanup_free_ char *problem = NULL;
+        unsigned looks = 0;
         VfAttributes to;
+        VfChange c;
         int r = vf_attributes_parse(s->to, &to, &problem);
 
         if (r < 0)
                 return r;
-        vf_attributes_keep(&to, mask);
-        return to.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &to) : 0;
+        do {
+                c = (VfChange){ .vf = s->vf, .wanted = to, .only_offered = only_offered };
+                vf_attributes_write(fs, s->device, &c, 1, NULL, NULL);
+        } while ((c.result == 0 || c.result == -EOPNOTSUPP) && c.had.set == 0 && wait_for_offer(fs, s, ++looks));
+        *found = c.had;
+        return c.result;
 }
 
 static int run_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
-        int r = step_read_attributes(fs, s, found);
-
-        return r < 0 ? r : write_attributes(fs, s, ~0U);
+        return give_attributes(fs, s, false, found);
 }
 
 static int run_offered(const Sysfs *fs, const Step *s, VfAttributes *found) {
-        int r = step_read_attributes(fs, s, found);
+        return give_attributes(fs, s, true, found);
+}
 
-        return r < 0 ? r : write_attributes(fs, s, found->set);
+static int give_back(const Sysfs *fs, const Step *s, const VfAttributes *had) {
+        VfChange c = { .vf = s->vf, .wanted = *had };
+
+        vf_attributes_write(fs, s->device, &c, 1, NULL, NULL);
+        return c.result;
 }
 
 static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *found) {
@@ -143,7 +160,7 @@ static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *f
         if (r < 0)
                 return r;
         vf_attributes_keep(&back, vf_attributes_touched(to.set));
-        return back.set != 0 ? vf_attributes_write(fs, s->device, s->vf, &back) : 0;
+        return back.set != 0 ? give_back(fs, s, &back) : 0;
 }
 
 static int run_note(const Sysfs *fs, const Step *s, VfAttributes *found) {
@@ -153,10 +170,6 @@ static int run_note(const Sysfs *fs, const Step *s, VfAttributes *found) {
         if (r == -ENODEV)
                 return 0;
         return r < 0 ? r : found->set != 0;
-}
-
-static int undo_note(const Sysfs *fs, const Step *s, const VfAttributes *found) {
-        return vf_attributes_write(fs, s->device, s->vf, found);
 }
 
 static int run_make_region(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
@@ -177,14 +190,14 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
-        [STEP_NOTE] = { run_note, undo_note, true },
+        [STEP_NOTE] = { run_note, give_back, true },
         [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
         [STEP_RESET] = { run_reset, NULL, true, true },
         [STEP_CHECK] = { run_check, NULL, true, true },
         [STEP_ATTRIBUTES] = { run_attributes, undo_attributes, false },
         [STEP_OFFERED] = { run_offered, undo_attributes, false },
-        [STEP_IDENTITY] = { run_offered, undo_attributes, false, true },
+        [STEP_IDENTITY] = { NULL, undo_attributes, false, true },
         [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
         [STEP_MAKE_REGION] = { run_make_region, undo_make_region, true },
         [STEP_REMOVE_REGION] = { run_remove_region, NULL, true },

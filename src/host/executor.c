@@ -11,6 +11,7 @@
 #include "host/executor-steps.h"
 #include "host/pcipath.h"
 #include "host/sriov.h"
+#include "host/vfattr.h"
 #include "util/strings.h"
 
 /* Its device, or the VF of it that the step is about. */
@@ -28,7 +29,7 @@ typedef struct Done {
         bool condemned;
         VfAttributes found;
         ServiceDone service;
-        bool cleaned; /* with one before it, with this result and exit status */
+        bool together; /* with one before it, with this result and exit status */
         int result, status;
 } Done;
 
@@ -120,17 +121,6 @@ static int run_service(const Sysfs *fs, const StepList *steps, size_t i, Done *d
         return 0;
 }
 
-static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done) {
-        const Step *s = &steps->steps[i];
-        int r = step_actions[s->kind].run(fs, s, &done->found);
-
-        if (r < 0 && steps->gone_is_done && is_gone(fs, s))
-                return 0;
-        done->condemned = r < 0 && step_actions[s->kind].condemns;
-        done->changed = r > 0;
-        return r;
-}
-
 static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
         for (size_t i = 0; i < at; i++)
                 if (done[i].condemned && steps->steps[i].kind != STEP_IDENTITY &&
@@ -145,31 +135,80 @@ static int run_clean(const StepList *steps, size_t i, Done *done) {
 
         if (!left_out)
                 return -ENOMEM;
-        if (done[i].cleaned)
-                return done[i].result;
         for (size_t j = i; j < steps->n; j++)
                 left_out[j] = is_condemned(steps, done, j);
         r = devices_clean(steps, i, left_out, &status);
         for (size_t j = i; j < steps->n; j++)
                 if (clean_together(steps, i, j)) {
-                        done[j].cleaned = true;
+                        done[j].together = true;
                         done[j].result = r > 0 ? -EREMOTEIO : r;
                         done[j].status = status;
                 }
         return done[i].result;
 }
 
+typedef struct Progress {
+        const VfChange *first;
+        size_t step; /* of first */
+        ReportFunction report;
+        void *userdata;
+} Progress;
+
+static void tell_step(const VfChange *c, void *userdata) {
+        const Progress *p = userdata;
+
+        (void) p->report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) (p->step + (size_t) (c - p->first)) },
+                         p->userdata);
+}
+
+/* Those of the VFs of its PF that follow it are given theirs with it. */
+static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
+                        void *userdata) {
+        const Step *s = &steps->steps[i];
+        _cleanup_free_ VfChange *changes = calloc(steps->n - i, sizeof(*changes));
+        size_t n = 0;
+
+        for (; changes && i + n < steps->n && s[n].kind == STEP_IDENTITY && pci_address_equal(s[n].device, s->device);
+             n++) {
+                _cleanup_free_ char *problem = NULL;
+                int r;
+
+                changes[n] = (VfChange){ .vf = s[n].vf, .only_offered = true };
+                r = vf_attributes_parse(s[n].to, &changes[n].wanted, &problem);
+                if (r < 0)
+                        return r;
+        }
+        if (n == 0)
+                return -ENOMEM;
+        vf_attributes_write(fs, s->device, changes, n, tell_step, &(Progress){ changes, i, report, userdata });
+        for (size_t j = 0; j < n; j++) {
+                done[i + j].together = true;
+                done[i + j].result = changes[j].result;
+                done[i + j].found = changes[j].had;
+        }
+        return done[i].result;
+}
+
 /* All kinds. */
 static int do_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
                    void *userdata) {
+        const Step *s = &steps->steps[i];
         int r;
 
-        if (step_actions[steps->steps[i].kind].run)
-                return run_step(fs, steps, i, &done[i]);
-        if (steps->steps[i].kind != STEP_CLEAN)
+        if (done[i].together)
+                r = done[i].result;
+        else if (step_actions[s->kind].run)
+                r = step_actions[s->kind].run(fs, s, &done[i].found);
+        else if (s->kind == STEP_CLEAN)
+                r = run_clean(steps, i, done);
+        else if (s->kind == STEP_IDENTITY)
+                r = run_identity(fs, steps, i, done, report, userdata);
+        else
                 return run_service(fs, steps, i, done, report, userdata);
-        r = run_clean(steps, i, done);
-        done[i].condemned = r < 0;
+        if (r < 0 && s->kind != STEP_CLEAN && steps->gone_is_done && is_gone(fs, s))
+                return 0;
+        done[i].condemned = r < 0 && step_actions[s->kind].condemns;
+        done[i].changed = r > 0;
         return r;
 }
 
@@ -216,7 +255,8 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         for (size_t i = 0; i < steps->n; i++) {
                 if (steps->steps[i].left_out)
                         continue;
-                (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
+                if (!done[i].together)
+                        (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (is_condemned(steps, done, i))
                         continue;
                 r = do_step(fs, steps, i, done, report, userdata);

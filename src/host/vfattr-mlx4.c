@@ -30,8 +30,8 @@ static const struct PortAttributes {
 
 typedef struct Iov {
         const VfTarget *t;
-        char device[160]; /* the InfiniBand device, below the root */
-        char vf[40];      /* the VF's entry in its iov */
+        const char *device; /* the InfiniBand device, below the root */
+        char vf[40];        /* the VF's entry in its iov */
         unsigned ports[PORTS_MAX];
         unsigned n_ports;
 } Iov;
@@ -48,22 +48,24 @@ static bool is_directory(const VfTarget *t, const char *path) {
         return fd >= 0;
 }
 
-/* 1 found, 0 the PF has none: it is no mlx4, or has no InfiniBand driver. */
-static int find_device(Iov *iov) {
+/* None when the PF is no mlx4, or has no InfiniBand driver. */
+static int find_device(const VfTarget *t) {
+        PfView *view = t->view;
         char **names = NULL;
         size_t n = 0;
-        int r = list(iov->t, PCI_PATH(iov->t->pf, "infiniband"), DEVICES_MAX, &names, &n), found = 0;
+        int r = list(t, PCI_PATH(t->pf, "infiniband"), DEVICES_MAX, &names, &n);
 
-        for (size_t i = 0; i < n && !found; i++) {
+        for (size_t i = 0; i < n && view->iov_device[0] == '\0'; i++) {
                 char path[MLX4_PATH_MAX];
 
-                (void) snprintf(iov->device, sizeof(iov->device), "%s/%s", PCI_PATH(iov->t->pf, "infiniband"),
-                                names[i]);
-                (void) snprintf(path, sizeof(path), "%s/iov/ports", iov->device);
-                found = is_directory(iov->t, path);
+                (void) snprintf(path, sizeof(path), "%s/%s/iov/ports", PCI_PATH(t->pf, "infiniband"), names[i]);
+                if (is_directory(t, path))
+                        (void) snprintf(view->iov_device, sizeof(view->iov_device), "%s/%s",
+                                        PCI_PATH(t->pf, "infiniband"), names[i]);
         }
         (void) free_names(names, n);
-        return r < 0 && r != -ENOENT ? r : found;
+        view->iov_known = r >= 0 || r == -ENOENT;
+        return view->iov_known ? 0 : r;
 }
 
 /*
@@ -104,11 +106,10 @@ static int find_ports(Iov *iov) {
 
 /* n_ports is 0 when there is nothing of this way. */
 static int find_iov(const VfTarget *t, Iov *iov) {
-        int r;
+        int r = t->view->iov_known ? 0 : find_device(t);
 
-        *iov = (Iov){ .t = t };
-        r = find_device(iov);
-        if (r <= 0)
+        *iov = (Iov){ .t = t, .device = t->view->iov_device };
+        if (r < 0 || t->view->iov_device[0] == '\0')
                 return r;
         name_vf(iov);
         return find_ports(iov);

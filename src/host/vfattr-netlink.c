@@ -13,7 +13,6 @@
 
 /* Interfaces of a PF: representors of its VFs and children of IPoIB besides those of its ports. */
 #define ENTRIES_MAX     4096U
-#define PORTS_MAX       8U
 #define NETDEV_PATH_MAX 320
 
 static int read_text(const VfTarget *t, const char *netdev, const char *attribute,
@@ -44,30 +43,29 @@ static bool is_representor(const VfTarget *t, const char *netdev) {
 }
 
 /* One for each port, in their order: the oldest, since a child of IPoIB comes after its parent. */
-static void add_netdev(PfNetdev *devs, unsigned *n, const PfNetdev *dev) {
-        unsigned at = 0;
+static void add_netdev(PfView *v, const PfNetdev *dev) {
+        PfNetdev *at = v->devs, *end = v->devs + v->n_devs;
 
-        while (at < *n && devs[at].port < dev->port)
+        while (at < end && at->port < dev->port)
                 at++;
-        if (at < *n && devs[at].port == dev->port) {
-                if (dev->ifindex < devs[at].ifindex)
-                        devs[at] = *dev;
+        if (at < end && at->port == dev->port) {
+                if (dev->ifindex < at->ifindex)
+                        *at = *dev;
                 return;
         }
-        if (*n == PORTS_MAX)
+        if (v->n_devs == PF_PORTS_MAX)
                 return;
-        memmove(&devs[at + 1], &devs[at], (*n - at) * sizeof(*devs));
-        devs[at] = *dev;
-        *n += 1;
+        memmove(at + 1, at, (size_t) (end - at) * sizeof(*at));
+        *at = *dev;
+        v->n_devs++;
 }
 
-static int find_netdevs(const VfTarget *t, PfNetdev devs[static PORTS_MAX], unsigned *ret_n) {
+static int find_netdevs(const VfTarget *t) {
         _cleanup_close_ int fd = sysfs_open(t->fs, PCI_PATH(t->pf, "net"), O_RDONLY | O_DIRECTORY);
         char **names = NULL;
         size_t n = 0;
         int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
 
-        *ret_n = 0;
         for (size_t i = 0; i < n; i++) {
                 char text[SYSFS_ATTRIBUTE_MAX];
                 uint64_t ifindex;
@@ -76,65 +74,68 @@ static int find_netdevs(const VfTarget *t, PfNetdev devs[static PORTS_MAX], unsi
                 if (is_representor(t, names[i]) || read_text(t, names[i], "ifindex", text) < 0 ||
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
-                add_netdev(devs, ret_n,
+                add_netdev(t->view,
                            &(PfNetdev){ .pf = t->pf, .ifindex = (int) ifindex, .port = read_port(t, names[i]) });
         }
         (void) free_names(names, n);
         return r == -ENOENT ? 0 : r;
 }
 
-/* An interface that went away offers nothing. */
-static int read_netdev(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, VfAttributes *ret) {
-        int r;
+void pf_view_forget(PfView *v) {
+        for (unsigned i = 0; i < v->n_devs; i++)
+                free(v->vfs[i]);
+        *v = (PfView){ 0 };
+}
 
-        *ret = (VfAttributes){ 0 };
-        r = vf_rtnl_read(sk, dev, vf, ret);
-        return r == -ENODEV ? 0 : r;
+static int ask(const VfTarget *t) {
+        _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
+        PfView *view = t->view;
+        int r = find_netdevs(t);
+
+        if (r >= 0 && view->n_devs > 0)
+                r = netlink_open(NETLINK_ROUTE, &sk);
+        for (unsigned i = 0; r >= 0 && i < view->n_devs; i++) {
+                r = vf_rtnl_read(sk, &view->devs[i], &view->vfs[i], &view->n_vfs[i]);
+                if (r == -ENODEV) /* it went away, and offers nothing */
+                        r = 0;
+        }
+        view->netdevs_asked = r >= 0;
+        if (r < 0)
+                pf_view_forget(view);
+        return r;
+}
+
+static VfAttributes told_by(const VfTarget *t, unsigned dev) {
+        return t->vf < t->view->n_vfs[dev] ? t->view->vfs[dev][t->vf] : (VfAttributes){ 0 };
 }
 
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
-        _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
-        PfNetdev devs[PORTS_MAX];
-        unsigned n;
-        int r = find_netdevs(t, devs, &n);
+        int r = t->view->netdevs_asked ? 0 : ask(t);
 
-        if (r < 0 || n == 0)
-                return r;
-        r = netlink_open(NETLINK_ROUTE, &sk);
-        for (unsigned i = 0; r >= 0 && i < n; i++) {
-                VfAttributes offered;
+        for (unsigned i = 0; r >= 0 && i < t->view->n_devs; i++) {
+                VfAttributes offered = told_by(t, i);
 
-                r = read_netdev(sk, &devs[i], t->vf, &offered);
                 vf_attributes_merge(&offered, ret);
                 *ret = offered;
         }
         return r;
 }
 
-/* Takes what this interface could set off change. */
-static int write_netdev(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, VfAttributes *change) {
-        VfAttributes now, mine = *change;
-        int r = read_netdev(sk, dev, vf, &now);
+/* Takes what this interface can set off change. */
+static int write_netdev(struct nl_sock *sk, const VfTarget *t, unsigned dev, VfAttributes *change) {
+        VfAttributes now = told_by(t, dev), mine = *change;
 
-        if (r < 0)
-                return r;
         vf_attributes_keep(&mine, now.set);
         vf_attributes_keep(change, ~now.set);
-        return mine.set == 0 ? 0 : vf_rtnl_write(sk, dev, vf, &now, &mine);
+        return mine.set == 0 ? 0 : vf_rtnl_write(sk, &t->view->devs[dev], t->vf, &now, &mine);
 }
 
 int vf_netlink_write(const VfTarget *t, const VfAttributes *change) {
         _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
         VfAttributes left = *change;
-        PfNetdev devs[PORTS_MAX];
-        unsigned n;
-        int r = find_netdevs(t, devs, &n);
+        int r = netlink_open(NETLINK_ROUTE, &sk);
 
-        if (r >= 0)
-                r = netlink_open(NETLINK_ROUTE, &sk);
-        for (unsigned i = 0; r >= 0 && i < n && left.set != 0; i++)
-                r = write_netdev(sk, &devs[i], t->vf, &left);
-        if (r < 0)
-                return r;
-        return left.set == 0 ? 0 : -ENODEV;
+        for (unsigned i = 0; r >= 0 && i < t->view->n_devs && left.set != 0; i++)
+                r = write_netdev(sk, t, i, &left);
+        return r;
 }

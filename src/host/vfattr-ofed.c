@@ -2,6 +2,7 @@
 /* Attributes of a VF in MLNX_OFED's sriov/N directory below the PF (domain.md C30). */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "host/pcipath.h"
@@ -56,8 +57,18 @@ static void read_file(const struct File *f, const char *text, VfAttributes *ret)
                 vf_attributes_merge(ret, &one);
 }
 
+static bool has_directory(const VfTarget *t) {
+        if (!t->view->ofed_known) {
+                _cleanup_close_ int fd = sysfs_open(t->fs, PCI_PATH(t->pf, "sriov"), O_PATH | O_DIRECTORY);
+
+                t->view->has_ofed = fd >= 0;
+                t->view->ofed_known = true;
+        }
+        return t->view->has_ofed;
+}
+
 int vf_ofed_read(const VfTarget *t, VfAttributes *ret) {
-        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+        for (size_t i = 0; has_directory(t) && i < ELEMENTSOF(files); i++) {
                 char path[PCI_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
                 int r = sysfs_read(t->fs, file_path(t, &files[i], path), text, sizeof(text));
 

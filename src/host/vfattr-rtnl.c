@@ -43,11 +43,11 @@ static struct nla_policy vlan_policy[IFLA_VF_VLAN_INFO_MAX + 1] = {
         [IFLA_VF_VLAN_INFO] = { .minlen = sizeof(struct ifla_vf_vlan_info) },
 };
 
-/* What is asked for. */
+/* Who is asked, and what it told. */
 typedef struct Question {
         const PfNetdev *dev;
-        unsigned vf;
-        VfAttributes *ret;
+        VfAttributes *vfs;
+        size_t n;
 } Question;
 
 static void get_flag(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
@@ -121,22 +121,39 @@ static void get_infiniband(struct nlattr **tb, VfAttributes *v) {
         get_link_state(tb[IFLA_VF_LINK_STATE], v);
 }
 
-/* 1: it was the wanted VF. */
-static int get_info(struct nlattr *info, unsigned type, unsigned vf, VfAttributes *ret) {
+/* Those that are not told of have nothing. */
+static VfAttributes *add_vf(Question *q, uint32_t vf) {
+        VfAttributes *vfs;
+
+        if (vf < q->n)
+                return &q->vfs[vf];
+        vfs = reallocarray(q->vfs, (size_t) vf + 1, sizeof(*vfs));
+        if (!vfs)
+                return NULL;
+        memset(&vfs[q->n], 0, (vf + 1 - q->n) * sizeof(*vfs));
+        q->vfs = vfs;
+        q->n = (size_t) vf + 1;
+        return &vfs[vf];
+}
+
+static int get_info(struct nlattr *info, unsigned type, Question *q) {
         struct nlattr *tb[IFLA_VF_MAX + 1];
         const struct ifla_vf_mac *mac;
-        int r = 0;
+        VfAttributes *vf;
 
         if (nla_parse_nested(tb, IFLA_VF_MAX, info, vf_policy) < 0 || !tb[IFLA_VF_MAC])
                 return -EPROTO;
         mac = nla_data(tb[IFLA_VF_MAC]);
-        if (mac->vf != vf)
-                return 0;
+        if (mac->vf > UINT16_MAX) /* the numbers that SR-IOV has (VF Index is below TotalVFs, 16 bits) */
+                return -EPROTO;
+        vf = add_vf(q, mac->vf);
+        if (!vf)
+                return -ENOMEM;
         if (type == ARPHRD_ETHER)
-                r = get_ethernet(tb, ret);
-        else if (type == ARPHRD_INFINIBAND)
-                get_infiniband(tb, ret);
-        return r < 0 ? r : 1;
+                return get_ethernet(tb, vf);
+        if (type == ARPHRD_INFINIBAND)
+                get_infiniband(tb, vf);
+        return 0;
 }
 
 /* The number may belong to another interface since it was read, or in a recorded machine from the start. */
@@ -146,7 +163,7 @@ static bool is_of_pf(const struct ifinfomsg *link, struct nlattr *parent, const 
 }
 
 static int get_link(struct nlmsghdr *header, void *userdata) {
-        const Question *q = userdata;
+        Question *q = userdata;
         struct nlattr *tb[IFLA_MAX + 1], *info;
         const struct ifinfomsg *link = nlmsg_data(header);
         int rest;
@@ -158,10 +175,10 @@ static int get_link(struct nlmsghdr *header, void *userdata) {
         if (!tb[IFLA_VFINFO_LIST])
                 return 0;
         nla_for_each_nested(info, tb[IFLA_VFINFO_LIST], rest) {
-                int r = get_info(info, link->ifi_type, q->vf, q->ret);
+                int r = get_info(info, link->ifi_type, q);
 
-                if (r != 0)
-                        return MIN(r, 0);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -175,18 +192,21 @@ static struct nl_msg *new_request(int type, const PfNetdev *dev) {
         return TAKE_PTR(msg);
 }
 
-int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, VfAttributes *ret) {
+int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, VfAttributes **ret, size_t *ret_n) {
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(RTM_GETLINK, dev);
-        VfAttributes v = { 0 };
-        Question q = { .dev = dev, .vf = vf, .ret = &v };
+        Question q = { .dev = dev };
         int r;
 
         if (!request || nla_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS) < 0)
                 return -ENOMEM;
         r = netlink_ask(sk, request, get_link, &q);
-        if (r >= 0)
-                *ret = v;
-        return r;
+        if (r < 0) {
+                free(q.vfs);
+                return r;
+        }
+        *ret = q.vfs;
+        *ret_n = q.n;
+        return 0;
 }
 
 /*

@@ -36,6 +36,7 @@ static int check_exists(const VfTarget *t) {
         return r == -ENOENT ? -ENODEV : r;
 }
 
+/* all is empty when the PF offers nothing. */
 static int read_state(const VfTarget *t, State *ret) {
         State s = { 0 };
         int r = check_exists(t);
@@ -48,37 +49,39 @@ static int read_state(const VfTarget *t, State *ret) {
                 vf_attributes_merge(&offered, &s.all);
                 s.all = offered;
         }
+        if (r >= 0)
+                *ret = s;
+        return r;
+}
+
+int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret) {
+        _cleanup_(pf_view_forget) PfView view = { 0 };
+        const VfTarget t = { fs, pf, vf, &view };
+        State s;
+        int r = read_state(&t, &s);
+
         if (r < 0)
                 return r;
         if (s.all.set == 0)
                 return -EOPNOTSUPP;
-        *ret = s;
+        *ret = s.all;
         return 0;
 }
 
-int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret) {
-        const VfTarget t = { fs, pf, vf };
-        State s;
-        int r = read_state(&t, &s);
-
-        if (r >= 0)
-                *ret = s.all;
-        return r;
-}
-
-static int write_ways(const VfTarget *t, const State *now, const VfAttributes *want, unsigned bits) {
+/* 1, or an error. */
+static int write_ways(const VfTarget *t, const VfChange *c, const State *now) {
         for (size_t i = 0; i < ELEMENTSOF(ways); i++) {
-                VfAttributes change = *want;
+                VfAttributes change = c->wanted;
                 int r;
 
-                vf_attributes_keep(&change, bits & now->own[i]);
+                vf_attributes_keep(&change, vf_attributes_differ(&c->wanted, &now->all) & now->own[i]);
                 if (change.set == 0)
                         continue;
                 r = ways[i].write(t, &change);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return 1;
 }
 
 /* A VLAN that is named without them has no priority and the usual protocol, not those of the VLAN before. */
@@ -92,26 +95,47 @@ static VfAttributes whole_vlan(const VfAttributes *want, const State *s) {
         return whole;
 }
 
-int vf_attributes_write(const Sysfs *fs, PciAddress pf, unsigned vf, const VfAttributes *wanted) {
-        const VfTarget t = { fs, pf, vf };
-        VfAttributes whole;
-        const VfAttributes *want = &whole;
-        unsigned bits;
-        State s;
-        int r = read_state(&t, &s);
+/* What there is to write: 1, or the result already. */
+static int prepare(const VfTarget *t, VfChange *c, State *now) {
+        int r = read_state(t, now);
 
         if (r < 0)
                 return r;
-        whole = whole_vlan(wanted, &s);
-        bits = vf_attributes_differ(want, &s.all);
-        if (bits == 0)
-                return 0;
-        if (bits & ~s.all.set)
+        c->had = now->all;
+        c->wanted = whole_vlan(&c->wanted, now);
+        if (c->only_offered)
+                vf_attributes_keep(&c->wanted, now->all.set);
+        if (vf_attributes_differ(&c->wanted, &now->all) & ~now->all.set)
                 return -EOPNOTSUPP;
-        r = write_ways(&t, &s, want, bits);
-        if (r >= 0)
-                r = read_state(&t, &s);
+        return vf_attributes_differ(&c->wanted, &now->all) != 0;
+}
+
+static int verify(const VfTarget *t, const VfChange *c) {
+        State then;
+        int r = read_state(t, &then);
+
         if (r < 0)
                 return r;
-        return vf_attributes_differ(want, &s.all) ? -EIO : 1;
+        return vf_attributes_differ(&c->wanted, &then.all) ? -EIO : 1;
+}
+
+void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n,
+                         void (*about_to)(const VfChange *c, void *userdata), void *userdata) {
+        _cleanup_(pf_view_forget) PfView before = { 0 }, after = { 0 };
+        _cleanup_free_ State *now = calloc(n + 1, sizeof(*now));
+
+        for (size_t i = 0; i < n; i++)
+                changes[i].result =
+                        now ? prepare(&(VfTarget){ fs, pf, changes[i].vf, &before }, &changes[i], &now[i]) : -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                const VfTarget t = { fs, pf, changes[i].vf, &before };
+
+                if (about_to)
+                        about_to(&changes[i], userdata);
+                if (changes[i].result > 0)
+                        changes[i].result = write_ways(&t, &changes[i], &now[i]);
+        }
+        for (size_t i = 0; i < n; i++)
+                if (changes[i].result > 0)
+                        changes[i].result = verify(&(VfTarget){ fs, pf, changes[i].vf, &after }, &changes[i]);
 }

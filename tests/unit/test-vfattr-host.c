@@ -49,10 +49,11 @@ static void assert_reads(const Fixture *f, unsigned vf, const char *text) {
 
 static int write_text(const Fixture *f, unsigned vf, const char *text) {
         _cleanup_free_ char *problem = NULL;
-        VfAttributes v;
+        VfChange c = { .vf = vf };
 
-        assert_int_equal(vf_attributes_parse(text, &v, &problem), 0);
-        return vf_attributes_write(f->fs, pf, vf, &v);
+        assert_int_equal(vf_attributes_parse(text, &c.wanted, &problem), 0);
+        vf_attributes_write(f->fs, pf, &c, 1, NULL, NULL);
+        return c.result;
 }
 
 static void test_no_vf(void **state) {
@@ -194,12 +195,12 @@ static void test_mlx4(void **state) {
 /* What each port had is told, and comes back to it. */
 static void test_mlx4_ports(void **state) {
         Fixture *f = *state;
-        VfAttributes before;
+        VfChange back = { .vf = 1 };
 
         put(f, IOV "ports/1/admin_guids/2", "000000000000001");
         put(f, IOV "ports/2/admin_guids/2", "00000000000ff02");
         map_pkeys(f, "0", "1");
-        assert_int_equal(vf_attributes_read(f->fs, pf, 1, &before), 0);
+        assert_int_equal(vf_attributes_read(f->fs, pf, 1, &back.wanted), 0);
         assert_int_equal(write_text(f, 1,
                                     "port-guid=02:00:00:00:00:00:00:09 second-port-guid=02:00:00:00:00:00:00:0a "
                                     "pkey=0x8001 second-port-pkey=0xffff"),
@@ -210,7 +211,8 @@ static void test_mlx4_ports(void **state) {
         assert_file(f, IOV "0000:83:00.2/ports/2/pkey_idx/0", "0");
         put(f, IOV "ports/1/admin_guids/2", "2"); /* what is written does not shorten these files */
         put(f, IOV "ports/2/admin_guids/2", "2002");
-        assert_int_equal(vf_attributes_write(f->fs, pf, 1, &before), 1);
+        vf_attributes_write(f->fs, pf, &back, 1, NULL, NULL);
+        assert_int_equal(back.result, 1);
         assert_file(f, IOV "ports/1/admin_guids/2", "1");
         assert_file(f, IOV "ports/2/admin_guids/2", "ff02");
         assert_file(f, IOV "0000:83:00.2/ports/1/pkey_idx/0", "0");

@@ -82,10 +82,11 @@ static void assert_reads(const Fixture *f, unsigned vf, const char *text) {
 
 static int write_text(const Fixture *f, unsigned vf, const char *text) {
         _cleanup_free_ char *problem = NULL;
-        VfAttributes v;
+        VfChange c = { .vf = vf };
 
-        assert_int_equal(vf_attributes_parse(text, &v, &problem), 0);
-        return vf_attributes_write(f->fs, pf, vf, &v);
+        assert_int_equal(vf_attributes_parse(text, &c.wanted, &problem), 0);
+        vf_attributes_write(f->fs, pf, &c, 1, NULL, NULL);
+        return c.result;
 }
 
 /* hex: with spaces anywhere; the sequence number and port, which differ each time, are left out. */
@@ -239,24 +240,27 @@ static void test_no_such_vf(void **state) {
 static void test_not_ours(void **state) {
         Fixture *f = *state;
         struct nl_sock *sk = nl_socket_alloc();
-        VfAttributes v = { .set = 42 };
+        VfAttributes v, *vfs = NULL;
+        size_t n = 0;
 
         kernel.netdevs[3].parent = "0000:02:00.0";
         assert_int_equal(vf_attributes_read(f->fs, pf, 0, &v), -EOPNOTSUPP);
         assert_int_equal(write_text(f, 0, "mac=02:00:00:00:00:01"), -EOPNOTSUPP);
         assert_int_equal(kernel.sets, 0);
         assert_int_equal(nl_connect(sk, NETLINK_ROUTE), 0);
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, 0, &v), -ENODEV);
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 1 }, 0, &v), -ENODEV);
-        assert_int_equal(v.set, 42);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 1 }, &vfs, &n), -ENODEV);
+        assert_null(vfs);
         kernel.netdevs[3].parent = pf_text;
         kernel.renumbered = 1;
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, 0, &v), -ENODEV);
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, &vfs, &n), -ENODEV);
         kernel.renumbered = 0;
         /* Older kernels do not say. */
         kernel.netdevs[3].parent = NULL;
-        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, 0, &v), 0);
-        assert_true(vf_attributes_have(&v, VF_MAC));
+        assert_int_equal(vf_rtnl_read(sk, &(PfNetdev){ .pf = pf, .ifindex = 3 }, &vfs, &n), 0);
+        assert_int_equal(n, VFS);
+        assert_true(vf_attributes_have(&vfs[0], VF_MAC));
+        free(vfs);
         nl_socket_free(sk);
 }
 
