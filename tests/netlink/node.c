@@ -107,7 +107,7 @@ static int netdev_read(const char *name, Netdev *ret) {
         return 0;
 }
 
-int netdevs_each(int (*each)(const Netdev *dev, void *userdata), void *userdata) {
+static int each_name(int (*each)(const char *name, void *userdata), void *userdata) {
         char path[PATH_MAX];
         DIR *dir;
         int r = path_format(path, ".", "");
@@ -117,35 +117,46 @@ int netdevs_each(int (*each)(const Netdev *dev, void *userdata), void *userdata)
         dir = opendir(path);
         if (!dir)
                 return errno == ENOENT ? 0 : -errno;
-        for (struct dirent *entry; r == 0 && (entry = readdir(dir));) {
-                Netdev dev;
-
-                if (entry->d_name[0] != '.' && netdev_read(entry->d_name, &dev) == 0)
-                        r = each(&dev, userdata);
-        }
+        for (struct dirent *entry; r == 0 && (entry = readdir(dir));)
+                if (entry->d_name[0] != '.')
+                        r = each(entry->d_name, userdata);
         (void) closedir(dir);
         return r;
 }
 
+typedef struct Each {
+        int (*each)(const Netdev *dev, void *userdata);
+        void *userdata;
+} Each;
+
+static int tell(const char *name, void *userdata) {
+        const Each *e = userdata;
+        Netdev dev;
+
+        return netdev_read(name, &dev) == 0 ? e->each(&dev, e->userdata) : 0;
+}
+
+int netdevs_each(int (*each)(const Netdev *dev, void *userdata), void *userdata) {
+        return each_name(tell, &(Each){ each, userdata });
+}
+
 typedef struct Wanted {
         uint32_t ifindex;
-        const char *name;
         Netdev *ret;
 } Wanted;
 
-static int match(const Netdev *dev, void *userdata) {
-        Wanted *wanted = userdata;
+static int match(const char *name, void *userdata) {
+        const Wanted *wanted = userdata;
 
-        if (wanted->ifindex ? dev->ifindex != wanted->ifindex : strcmp(dev->name, wanted->name) != 0)
-                return 0;
-        *wanted->ret = *dev;
-        return 1;
+        return read_number(name, "ifindex", 0) == wanted->ifindex && netdev_read(name, wanted->ret) == 0;
 }
 
 int netdev_find(uint32_t ifindex, const char *name, Netdev *ret) {
         int r;
 
-        r = netdevs_each(match, &(Wanted){ ifindex, name, ret });
+        if (ifindex == 0)
+                return name ? netdev_read(name, ret) : -ENODEV;
+        r = each_name(match, &(Wanted){ ifindex, ret });
         return r < 0 ? r : r == 0 ? -ENODEV : 0;
 }
 
@@ -164,11 +175,10 @@ static int vf_path(const Netdev *dev, uint32_t vf, const char *file, char ret[st
 }
 
 int vf_read(const Netdev *dev, uint32_t vf, const char *file, char buf[static 64]) {
-        char path[PATH_MAX], below[128];
-        int r = vf_path(dev, vf, file, path);
+        char below[128];
 
         (void) snprintf(below, sizeof(below), DEVICE "/vf-netlink/%u/%s", vf, file);
-        return r < 0 ? r : read_line(dev->name, below, buf, 64);
+        return dev->told ? read_line(dev->name, below, buf, 64) : -EOPNOTSUPP;
 }
 
 int vf_write(const Netdev *dev, uint32_t vf, const char *file, const char *value) {
