@@ -132,6 +132,7 @@ typedef struct Cpu {
         unsigned id;
         int node;      /* NUMA node id, -1 unknown */
         unsigned core; /* the smallest online SMT sibling: CPUs with the same value share a core */
+        unsigned die;  /* the smallest online CPU of its die; 0 where that is not known */
 } Cpu;
 
 /* A VFIO driver that is made for certain devices: a line of modules.alias, "vfio_pci:v000015B3d..." without the prefix.

@@ -235,13 +235,37 @@ static unsigned guest_sockets(const Allocation *a, unsigned threads) {
         return (unsigned) a->n_cells;
 }
 
+static unsigned die_of(const Domain *d, size_t pin) {
+        const Cpu *cpu = inventory_find_cpu(d->inv, d->a->pins[pin].cpu);
+
+        return cpu ? cpu->die : 0;
+}
+
+/* Dies per socket, when each has the same number of vCPUs, whole cores, in one run; else 1. */
+static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
+        size_t socket = d->a->n_pins / sockets, die = 1;
+        CpuSet seen = { 0 };
+
+        while (die < socket && die_of(d, die) == die_of(d, 0))
+                die++;
+        if (socket % die != 0 || die % threads != 0)
+                return 1;
+        for (size_t i = 0; i < d->a->n_pins; i++) {
+                if (i % die == 0 ? cpuset_has(&seen, die_of(d, i)) : die_of(d, i) != die_of(d, i - 1))
+                        return 1;
+                cpuset_add(&seen, die_of(d, i));
+        }
+        return (unsigned) (socket / die);
+}
+
 static void write_topology(Domain *d, xmlNode *cpu) {
         unsigned threads = guest_threads(d), sockets = guest_sockets(d->a, threads);
+        unsigned dies = guest_dies(d, sockets, threads);
         xmlNode *topology = node_add(d, cpu, "topology");
 
         node_set(d, topology, "sockets", "%u", sockets);
-        node_set(d, topology, "dies", "1");
-        node_set(d, topology, "cores", "%zu", d->a->n_pins / sockets / threads);
+        node_set(d, topology, "dies", "%u", dies);
+        node_set(d, topology, "cores", "%zu", d->a->n_pins / sockets / dies / threads);
         node_set(d, topology, "threads", "%u", threads);
 }
 

@@ -116,21 +116,24 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         return 0;
 }
 
-static int read_siblings(int cpu_fd, unsigned id, CpuSet *ret) {
-        static const char *const names[] = { "core_cpus_list", "thread_siblings_list" };
+/* The CPUs that share something with this one, itself among them. */
+static int read_sharers(int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX];
-        int r = -ENOENT;
+        int r;
 
-        for (size_t i = 0; i < ELEMENTSOF(names) && r == -ENOENT; i++) {
-                (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, names[i]);
-                r = sysfs_read_at(cpu_fd, path, buf, sizeof(buf));
-        }
-        if (r < 0)
-                return r;
-        r = cpuset_parse(buf, ret);
+        (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, file);
+        r = sysfs_read_at(cpu_fd, path, buf, sizeof(buf));
+        if (r >= 0)
+                r = cpuset_parse(buf, ret);
         if (r < 0)
                 return r;
         return cpuset_has(ret, id) ? 0 : -EINVAL;
+}
+
+static int read_threads(int cpu_fd, unsigned id, CpuSet *ret) {
+        int r = read_sharers(cpu_fd, id, "core_cpus_list", ret);
+
+        return r == -ENOENT ? read_sharers(cpu_fd, id, "thread_siblings_list", ret) : r;
 }
 
 static int add_cpus(Inventory *inv, const CpuSet *online) {
@@ -148,24 +151,45 @@ static Cpu *find_cpu(const Inventory *inv, int id) {
         return &inv->cpus[inventory_find_cpu(inv, (unsigned) id) - inv->cpus];
 }
 
-/* Each of a core's threads tells the same, so one of them is asked: the first of those that are left, which goes. */
-static int read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
-        int id = cpuset_next(left, 0), first = -1, r;
-        CpuSet siblings;
+static int first_of(const CpuSet *set, const CpuSet *among) {
+        int id = cpuset_next(set, 0);
 
-        r = read_siblings(cpu_fd, (unsigned) id, &siblings);
+        while (id >= 0 && !cpuset_has(among, (unsigned) id))
+                id = cpuset_next(set, (unsigned) id + 1);
+        return id;
+}
+
+/* Each of a core's threads tells the same, so one of them is asked: the first of those that are left, which go. */
+static int read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
+        int id = cpuset_next(left, 0), core, r;
+        CpuSet threads;
+
+        r = read_threads(cpu_fd, (unsigned) id, &threads);
         if (r < 0) {
                 cpuset_remove(left, (unsigned) id);
                 return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): it counts as a core.", id,
                                           strerror(-r));
         }
-        for (int s = cpuset_next(&siblings, 0); s >= 0; s = cpuset_next(&siblings, (unsigned) s + 1)) {
-                if (first < 0 && cpuset_has(online, (unsigned) s))
-                        first = s;
-                if (cpuset_has(left, (unsigned) s))
-                        find_cpu(inv, s)->core = (unsigned) first;
-        }
-        cpuset_subtract(left, &siblings);
+        core = first_of(&threads, online);
+        for (int t = id; t >= 0; t = cpuset_next(&threads, (unsigned) t + 1))
+                if (cpuset_has(left, (unsigned) t))
+                        find_cpu(inv, t)->core = (unsigned) core;
+        cpuset_subtract(left, &threads);
+        return 0;
+}
+
+/* So does each CPU of a die. 1: it is not told, as by a Linux before 5.3. */
+static int read_die(const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
+        int die;
+        CpuSet cpus;
+
+        if (read_sharers(cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus) < 0)
+                return 1;
+        die = first_of(&cpus, online);
+        for (int c = die; c >= 0; c = cpuset_next(&cpus, (unsigned) c + 1))
+                if (cpuset_has(left, (unsigned) c))
+                        find_cpu(inv, c)->die = (unsigned) die;
+        cpuset_subtract(left, &cpus);
         return 0;
 }
 
@@ -176,7 +200,12 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
 
         while (r >= 0 && !cpuset_is_empty(&left))
                 r = read_core(inv, cpu_fd, online, &left);
-        return r;
+        if (r < 0)
+                return r;
+        left = *online;
+        while (!cpuset_is_empty(&left) && read_die(inv, cpu_fd, online, &left) == 0)
+                ;
+        return 0;
 }
 
 /* The CPUs of a node are of one socket: the first of them tells which. */

@@ -50,7 +50,8 @@ static void read_list(const Recorder *r, const char *path, CpuSet *ret) {
 }
 
 static int record_cpus(Recorder *r) {
-        static const char *const files[] = { "core_cpus_list", "physical_package_id", "thread_siblings_list" };
+        static const char *const files[] = { "core_cpus_list", "die_cpus_list", "physical_package_id",
+                                             "thread_siblings_list" };
         CpuSet online;
         int e = record_file(r, CPUS "/online", NULL);
 

@@ -243,6 +243,40 @@ static void test_threads(void **state) {
         assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"4\" threads=\"1\"/>");
 }
 
+static void set_dies(Case *c, unsigned cpus_each) {
+        for (size_t i = 0; i < c->inv->n_cpus; i++)
+                c->inv->cpus[i].die = c->inv->cpus[i].id / cpus_each * cpus_each;
+}
+
+/* The guest has dies when the same number of vCPUs lies on each. */
+static void test_dies(void **state) {
+        _cleanup_case_ Case c = case_new("vm16", 2, (int[]){ 0, 1 }, false);
+
+        set_dies(&c, 8); /* two on a node */
+        pin(&c, "4-11,20-27", 8 * GIB, 0);
+        _cleanup_free_ char *even = make(&c, NULL);
+        assert_has(even, "<topology sockets=\"2\" dies=\"2\" cores=\"4\" threads=\"1\"/>");
+
+        set_dies(&c, 16);
+        _cleanup_free_ char *one = make(&c, NULL);
+        assert_has(one, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+
+        set_dies(&c, 32); /* as with clusters of a socket that are nodes */
+        _cleanup_free_ char *common = make(&c, NULL);
+        assert_has(common, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+
+        set_dies(&c, 8);
+        c.a->pins[3].cpu = 12; /* three, five */
+        _cleanup_free_ char *uneven = make(&c, NULL);
+        assert_has(uneven, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+
+        c.a->pins[3].cpu = 7;
+        c.a->pins[0].cpu = 11; /* as many on each, but not one after the other */
+        c.a->pins[7].cpu = 4;
+        _cleanup_free_ char *mixed = make(&c, NULL);
+        assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+}
+
 static void test_uneven_cells(void **state) {
         _cleanup_case_ Case c = case_new("vm15", 2, (int[]){ 0, 1 }, false);
 
@@ -422,6 +456,7 @@ int main(void) {
                 cmocka_unit_test(test_libvirt_that_has_it),
                 cmocka_unit_test(test_no_devices),
                 cmocka_unit_test(test_threads),
+                cmocka_unit_test(test_dies),
                 cmocka_unit_test(test_uneven_cells),
                 cmocka_unit_test(test_distances_within_bounds),
                 cmocka_unit_test(test_housekeeping_elsewhere),

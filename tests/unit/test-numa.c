@@ -60,6 +60,25 @@ static void test_offline_sibling(void **state) {
         assert_false(cpuset_has(&f->inv->nodes[0].cpus, 0));
 }
 
+static void test_dies(void **state) {
+        Fixture *f = *state;
+
+        scan(f);
+        assert_int_equal(f->inv->cpus[1].die, 0); /* not told */
+        cpus_have(f, "cpu0/topology/die_cpus_list", "0");
+        cpus_have(f, "cpu1/topology/die_cpus_list", "1");
+        scan(f);
+        assert_int_equal(f->inv->cpus[0].die, 0);
+        assert_int_equal(f->inv->cpus[1].die, 1);
+        cpus_have(f, "cpu0/topology/die_cpus_list", "0-1"); /* who is not asked again */
+        scan(f);
+        assert_int_equal(f->inv->cpus[1].die, 0);
+        cpus_have(f, "online", "1");
+        cpus_have(f, "cpu1/topology/die_cpus_list", "0-1");
+        scan(f);
+        assert_int_equal(f->inv->cpus[0].die, 1); /* the first that is online */
+}
+
 static void test_without_nodes(void **state) {
         Fixture *f = *state;
         _cleanup_free_ char *path = tree_path(f->root, "sys/devices/system/node"),
@@ -146,8 +165,13 @@ static void test_refresh_other_nodes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nodes),         TEST(test_offline_sibling), TEST(test_without_nodes),
-                TEST(test_damaged_nodes), TEST(test_refresh),         TEST(test_refresh_other_nodes),
+                TEST(test_nodes),
+                TEST(test_offline_sibling),
+                TEST(test_dies),
+                TEST(test_without_nodes),
+                TEST(test_damaged_nodes),
+                TEST(test_refresh),
+                TEST(test_refresh_other_nodes),
 #undef TEST
         };
 
