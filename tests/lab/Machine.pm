@@ -84,8 +84,8 @@ sub channel {
 sub kernel_command_line {
         my ($extra) = @_;
         my $hugepages = join ',', map { "$_:" . HUGEPAGES_PER_NODE } 0 .. 1;
-        # An emulated timer that is late is no reason to panic. One that is set for once and lost would stop its CPU for ever; periodic ones come again.
-        return join ' ', 'console=ttyS0 panic=-1 no_timer_check nohz=off highres=off net.ifnames=0 intel_iommu=on hugepagesz=2M', "hugepages=$hugepages", $extra;
+        # An emulated timer that is late is no reason to panic.
+        return join ' ', 'console=ttyS0 panic=-1 no_timer_check net.ifnames=0 intel_iommu=on hugepagesz=2M', "hugepages=$hugepages", $extra;
 }
 
 # base: the directory of the base. options: initramfs, the kernel's extra words, sockets for the channels "tap" and "control" and for QMP,
