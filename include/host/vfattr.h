@@ -16,6 +16,7 @@
  * is no such VF. -EOPNOTSUPP: the PF offers none of them.
  */
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret);
+
 typedef struct VfChange {
         unsigned vf;
         VfAttributes wanted; /* as written: a VLAN without priority and protocol gets none and the usual */
@@ -28,10 +29,17 @@ typedef struct VfChange {
         int result;
 } VfChange;
 
+typedef enum VfMoment {
+        VF_LOOKING, /* what it has, before and after it is written */
+        VF_WRITING,
+        VF_DONE, /* the result will not change */
+} VfMoment;
+
+typedef void (*VfTell)(const VfChange *c, VfMoment moment, void *userdata);
+
 /*
  * Gives VFs of a PF, each named once, what is wanted and other now, in one go for each where that is possible, and
  * reads it back. Many together cost as many looks as one, for the kernel tells of all VFs of an interface at once.
- * about_to, unless NULL, is called with each when it is its turn to be written, which may take for ever.
+ * tell, unless NULL, is called before all that may take for ever, and once with each result.
  */
-void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n,
-                         void (*about_to)(const VfChange *c, void *userdata), void *userdata);
+void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n, VfTell tell, void *userdata);

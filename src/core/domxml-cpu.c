@@ -241,7 +241,25 @@ static unsigned die_of(const Domain *d, size_t pin) {
         return cpu ? cpu->die : 0;
 }
 
-/* Dies per socket, when each has the same number of vCPUs, whole cores, in one run; else 1. */
+static unsigned bits(size_t n) {
+        unsigned b = 0;
+
+        while ((size_t) 1 << b < n)
+                b++;
+        return b;
+}
+
+/* The APIC id of the last vCPU: QEMU gives each level of the topology bits of its own. */
+static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t threads) {
+        unsigned core = bits(threads), die = core + bits(cores), socket = die + bits(dies);
+
+        return (sockets - 1) << socket | (dies - 1) << die | (cores - 1) << core | (threads - 1);
+}
+
+/*
+ * Dies per socket, when each has the same number of vCPUs, whole cores, in one run, and that costs no <iommu>, see
+ * domain_needs_iommu(); else 1.
+ */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         size_t socket = d->a->n_pins / sockets, die = 1;
         CpuSet seen = { 0 };
@@ -255,6 +273,9 @@ static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) 
                         return 1;
                 cpuset_add(&seen, die_of(d, i));
         }
+        if (!domain_needs_iommu(d->a) &&
+            last_apic_id(sockets, socket / die, die / threads, threads) >= DOMXML_PLAIN_VCPUS_MAX)
+                return 1;
         return (unsigned) (socket / die);
 }
 

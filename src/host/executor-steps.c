@@ -197,11 +197,11 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_CHECK] = { run_check, NULL, true, true },
         [STEP_ATTRIBUTES] = { run_attributes, undo_attributes, false },
         [STEP_OFFERED] = { run_offered, undo_attributes, false },
-        [STEP_IDENTITY] = { NULL, undo_attributes, false, true },
         [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
         [STEP_MAKE_REGION] = { run_make_region, undo_make_region, true },
         [STEP_REMOVE_REGION] = { run_remove_region, NULL, true },
         /* See executor.c. */
+        [STEP_IDENTITY] = { NULL, undo_attributes, false, true },
         [STEP_STOP_SERVICE] = { NULL, NULL, true },
         [STEP_START_SERVICE] = { NULL, NULL, true },
         [STEP_UNUSED] = { NULL, NULL, true },

@@ -29,8 +29,9 @@ typedef struct Done {
         bool condemned;
         VfAttributes found;
         ServiceDone service;
-        bool together; /* with one before it, with this result and exit status */
+        bool cleaned; /* with one before it, with this result and exit status */
         int result, status;
+        bool told; /* with one before it, and what came of it */
 } Done;
 
 /* What was so before this run is left alone: it is not this run's to undo. */
@@ -121,6 +122,17 @@ static int run_service(const Sysfs *fs, const StepList *steps, size_t i, Done *d
         return 0;
 }
 
+static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done) {
+        const Step *s = &steps->steps[i];
+        int r = step_actions[s->kind].run(fs, s, &done->found);
+
+        if (r < 0 && steps->gone_is_done && is_gone(fs, s))
+                return 0;
+        done->condemned = r < 0 && step_actions[s->kind].condemns;
+        done->changed = r > 0;
+        return r;
+}
+
 static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
         for (size_t i = 0; i < at; i++)
                 if (done[i].condemned && steps->steps[i].kind != STEP_IDENTITY &&
@@ -135,30 +147,59 @@ static int run_clean(const StepList *steps, size_t i, Done *done) {
 
         if (!left_out)
                 return -ENOMEM;
+        if (done[i].cleaned)
+                return done[i].result;
         for (size_t j = i; j < steps->n; j++)
                 left_out[j] = is_condemned(steps, done, j);
         r = devices_clean(steps, i, left_out, &status);
         for (size_t j = i; j < steps->n; j++)
                 if (clean_together(steps, i, j)) {
-                        done[j].together = true;
+                        done[j].cleaned = true;
                         done[j].result = r > 0 ? -EREMOTEIO : r;
                         done[j].status = status;
                 }
         return done[i].result;
 }
 
-typedef struct Progress {
+static void tell_condemned(uint32_t i, int error, const Done *done, ReportFunction report, void *userdata) {
+        (void) report(&(Report){ .kind = REPORT_CONDEMNED,
+                                 .step = i,
+                                 .error = error,
+                                 .found = done->found,
+                                 .status = done->status },
+                      userdata);
+}
+
+/* VFs of one PF, one step each. */
+typedef struct Identities {
         const VfChange *first;
         size_t step; /* of first */
+        Done *done;
         ReportFunction report;
         void *userdata;
-} Progress;
+} Identities;
 
-static void tell_step(const VfChange *c, void *userdata) {
-        const Progress *p = userdata;
+static void tell_identity(const VfChange *c, VfMoment moment, void *userdata) {
+        const Identities *p = userdata;
+        uint32_t i = (uint32_t) (p->step + (size_t) (c - p->first));
+        Done *done = &p->done[i];
 
-        (void) p->report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) (p->step + (size_t) (c - p->first)) },
-                         p->userdata);
+        switch (moment) {
+        case VF_LOOKING:
+                (void) p->report(&(Report){ .kind = REPORT_LOOKING, .step = i }, p->userdata);
+                break;
+        case VF_WRITING:
+                (void) p->report(&(Report){ .kind = REPORT_STEP, .step = i }, p->userdata);
+                break;
+        case VF_DONE:
+                done->told = true;
+                done->found = c->had;
+                done->changed = c->result > 0;
+                done->condemned = c->result < 0;
+                if (done->condemned)
+                        tell_condemned(i, c->result, done, p->report, p->userdata);
+                break;
+        }
 }
 
 /* Those of the VFs of its PF that follow it are given theirs with it. */
@@ -166,49 +207,37 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, Done *
                         void *userdata) {
         const Step *s = &steps->steps[i];
         _cleanup_free_ VfChange *changes = calloc(steps->n - i, sizeof(*changes));
+        int r = changes ? 0 : -ENOMEM;
         size_t n = 0;
 
-        for (; changes && i + n < steps->n && s[n].kind == STEP_IDENTITY && pci_address_equal(s[n].device, s->device);
-             n++) {
+        while (r >= 0 && i + n < steps->n && s[n].kind == STEP_IDENTITY && pci_address_equal(s[n].device, s->device)) {
                 _cleanup_free_ char *problem = NULL;
-                int r;
 
                 changes[n] = (VfChange){ .vf = s[n].vf, .only_offered = true };
                 r = vf_attributes_parse(s[n].to, &changes[n].wanted, &problem);
-                if (r < 0)
-                        return r;
+                n += r >= 0;
         }
         if (n == 0)
-                return -ENOMEM;
-        vf_attributes_write(fs, s->device, changes, n, tell_step, &(Progress){ changes, i, report, userdata });
-        for (size_t j = 0; j < n; j++) {
-                done[i + j].together = true;
-                done[i + j].result = changes[j].result;
-                done[i + j].found = changes[j].had;
-        }
-        return done[i].result;
+                return r;
+        vf_attributes_write(fs, s->device, changes, n, tell_identity,
+                            &(Identities){ changes, i, done, report, userdata });
+        return 0;
 }
 
 /* All kinds. */
 static int do_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
                    void *userdata) {
-        const Step *s = &steps->steps[i];
         int r;
 
-        if (done[i].together)
-                r = done[i].result;
-        else if (step_actions[s->kind].run)
-                r = step_actions[s->kind].run(fs, s, &done[i].found);
-        else if (s->kind == STEP_CLEAN)
+        if (step_actions[steps->steps[i].kind].run)
+                return run_step(fs, steps, i, &done[i]);
+        if (steps->steps[i].kind == STEP_CLEAN)
                 r = run_clean(steps, i, done);
-        else if (s->kind == STEP_IDENTITY)
+        else if (steps->steps[i].kind == STEP_IDENTITY)
                 r = run_identity(fs, steps, i, done, report, userdata);
         else
                 return run_service(fs, steps, i, done, report, userdata);
-        if (r < 0 && s->kind != STEP_CLEAN && steps->gone_is_done && is_gone(fs, s))
-                return 0;
-        done[i].condemned = r < 0 && step_actions[s->kind].condemns;
-        done[i].changed = r > 0;
+        done[i].condemned = done[i].condemned || r < 0;
         return r;
 }
 
@@ -222,15 +251,6 @@ static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, c
         if (step_gives_attributes(s) && error == -EOPNOTSUPP)
                 (void) eswitch_find_representor(fs, s->device, s->vf, failed.representor);
         (void) report(&failed, userdata);
-}
-
-static void tell_condemned(uint32_t i, int error, const Done *done, ReportFunction report, void *userdata) {
-        (void) report(&(Report){ .kind = REPORT_CONDEMNED,
-                                 .step = i,
-                                 .error = error,
-                                 .found = done->found,
-                                 .status = done->status },
-                      userdata);
 }
 
 /* 0: it is the device's alone, and the run goes on. */
@@ -253,10 +273,9 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         if (r != 0)
                 return r;
         for (size_t i = 0; i < steps->n; i++) {
-                if (steps->steps[i].left_out)
+                if (steps->steps[i].left_out || done[i].told)
                         continue;
-                if (!done[i].together)
-                        (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
+                (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (is_condemned(steps, done, i))
                         continue;
                 r = do_step(fs, steps, i, done, report, userdata);

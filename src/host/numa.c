@@ -178,13 +178,13 @@ static int read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *l
         return 0;
 }
 
-/* So does each CPU of a die. 1: it is not told, as by a Linux before 5.3. */
+/* So does each CPU of a die. An error: it is not told, as by a Linux before 5.3. */
 static int read_die(const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
-        int die;
         CpuSet cpus;
+        int die, r = read_sharers(cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus);
 
-        if (read_sharers(cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus) < 0)
-                return 1;
+        if (r < 0)
+                return r;
         die = first_of(&cpus, online);
         for (int c = die; c >= 0; c = cpuset_next(&cpus, (unsigned) c + 1))
                 if (cpuset_has(left, (unsigned) c))
@@ -203,20 +203,26 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         if (r < 0)
                 return r;
         left = *online;
-        while (!cpuset_is_empty(&left) && read_die(inv, cpu_fd, online, &left) == 0)
-                ;
+        while (r >= 0 && !cpuset_is_empty(&left))
+                r = read_die(inv, cpu_fd, online, &left);
+        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* of all or of none */
+                inv->cpus[i].die = 0;
         return 0;
 }
 
-/* The CPUs of a node are of one socket: the first of them tells which. */
+/* The CPUs of a node are of one socket: the first that tells which will do. The kernel says -1 where it does not know.
+ */
 static void read_package(const Sysfs *fs, NumaNode *node) {
-        char path[80], buf[SYSFS_ATTRIBUTE_MAX];
         int id = cpuset_next(&node->cpus, 0);
-        uint64_t package;
 
-        (void) snprintf(path, sizeof(path), CPUS "/cpu%d/topology/physical_package_id", id);
-        if (id >= 0 && sysfs_read(fs, path, buf, sizeof(buf)) >= 0 && parse_unsigned(buf, INT32_MAX, &package) >= 0)
-                node->package = (int) package; /* the kernel itself says -1 where it does not know */
+        for (; id >= 0 && node->package < 0; id = cpuset_next(&node->cpus, (unsigned) id + 1)) {
+                char path[80], buf[SYSFS_ATTRIBUTE_MAX];
+                uint64_t package;
+
+                (void) snprintf(path, sizeof(path), CPUS "/cpu%d/topology/physical_package_id", id);
+                if (sysfs_read(fs, path, buf, sizeof(buf)) >= 0 && parse_unsigned(buf, INT32_MAX, &package) >= 0)
+                        node->package = (int) package;
+        }
 }
 
 static int read_nodes(const Sysfs *fs, Inventory *inv, bool single, const CpuSet *online) {

@@ -81,27 +81,49 @@ static int find_netdevs(const VfTarget *t) {
         return r == -ENOENT ? 0 : r;
 }
 
-void pf_view_forget(PfView *v) {
-        for (unsigned i = 0; i < v->n_devs; i++)
+static void forget_netdevs(PfView *v) {
+        for (unsigned i = 0; i < v->n_devs; i++) {
                 free(v->vfs[i]);
+                v->vfs[i] = NULL;
+                v->n_vfs[i] = 0;
+        }
+        v->n_devs = 0;
+}
+
+void pf_view_forget(PfView *v) {
+        forget_netdevs(v);
         *v = (PfView){ 0 };
 }
 
-static int ask(const VfTarget *t) {
+/* -ENODEV: one of them went away meanwhile, or is not of this kernel. */
+static int ask_netdevs(const VfTarget *t) {
         _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
         PfView *view = t->view;
-        int r = find_netdevs(t);
+        bool gone = false;
+        int r;
 
+        forget_netdevs(view);
+        r = find_netdevs(t);
         if (r >= 0 && view->n_devs > 0)
                 r = netlink_open(NETLINK_ROUTE, &sk);
-        for (unsigned i = 0; r >= 0 && i < view->n_devs; i++) {
+        for (unsigned i = 0; (r >= 0 || gone) && i < view->n_devs; i++) {
                 r = vf_rtnl_read(sk, &view->devs[i], &view->vfs[i], &view->n_vfs[i]);
-                if (r == -ENODEV) /* it went away, and offers nothing */
-                        r = 0;
+                gone = gone || r == -ENODEV;
+                if (r < 0 && r != -ENODEV)
+                        return r;
         }
-        view->netdevs_asked = r >= 0;
-        if (r < 0)
-                pf_view_forget(view);
+        return gone ? -ENODEV : r;
+}
+
+/* What goes away offers nothing, and what came in its place counts: all VFs of the PF are told of by this. */
+static int ask(const VfTarget *t) {
+        int r = ask_netdevs(t);
+
+        if (r == -ENODEV)
+                r = ask_netdevs(t);
+        if (r == -ENODEV)
+                r = 0;
+        t->view->netdevs_asked = r >= 0;
         return r;
 }
 

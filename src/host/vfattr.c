@@ -116,26 +116,39 @@ static int verify(const VfTarget *t, const VfChange *c) {
 
         if (r < 0)
                 return r;
+        if (then.all.set == 0) /* the interface is away */
+                return -EOPNOTSUPP;
         return vf_attributes_differ(&c->wanted, &then.all) ? -EIO : 1;
 }
 
-void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n,
-                         void (*about_to)(const VfChange *c, void *userdata), void *userdata) {
+static void tell_nobody(const VfChange *c _unused_, VfMoment moment _unused_, void *userdata _unused_) {
+}
+
+void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n, VfTell tell, void *userdata) {
         _cleanup_(pf_view_forget) PfView before = { 0 }, after = { 0 };
         _cleanup_free_ State *now = calloc(n + 1, sizeof(*now));
 
-        for (size_t i = 0; i < n; i++)
-                changes[i].result =
-                        now ? prepare(&(VfTarget){ fs, pf, changes[i].vf, &before }, &changes[i], &now[i]) : -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                const VfTarget t = { fs, pf, changes[i].vf, &before };
-
-                if (about_to)
-                        about_to(&changes[i], userdata);
-                if (changes[i].result > 0)
-                        changes[i].result = write_ways(&t, &changes[i], &now[i]);
+        tell = tell ?: tell_nobody;
+        for (VfChange *c = changes; c < changes + n; c++) {
+                tell(c, VF_LOOKING, userdata);
+                c->result = now ? prepare(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]) : -ENOMEM;
+                if (c->result < 0)
+                        tell(c, VF_DONE, userdata);
         }
-        for (size_t i = 0; i < n; i++)
-                if (changes[i].result > 0)
-                        changes[i].result = verify(&(VfTarget){ fs, pf, changes[i].vf, &after }, &changes[i]);
+        for (VfChange *c = changes; c < changes + n; c++) {
+                if (c->result < 0)
+                        continue;
+                tell(c, VF_WRITING, userdata);
+                if (c->result > 0)
+                        c->result = write_ways(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]);
+                if (c->result <= 0)
+                        tell(c, VF_DONE, userdata);
+        }
+        for (VfChange *c = changes; c < changes + n; c++) {
+                if (c->result <= 0)
+                        continue;
+                tell(c, VF_LOOKING, userdata);
+                c->result = verify(&(VfTarget){ fs, pf, c->vf, &after }, c);
+                tell(c, VF_DONE, userdata);
+        }
 }

@@ -420,6 +420,20 @@ static void test_many_vcpus(void **state) {
         assert_refused(&many, "<domain type='qemu'/>", VERDICT_NOT_SUPPORTED, "256 vCPUs");
 }
 
+/* Dies whose bits in the APIC ids of the vCPUs would take them beyond what needs no <iommu> are left out. */
+static void test_dies_of_many_vcpus(void **state) {
+        _cleanup_case_ Case c = many_cpus("vm30", "0-239");
+        _cleanup_free_ char *two = NULL, *three = NULL;
+
+        set_dies(&c, 120);
+        two = make(&c, NULL);
+        assert_has(two, "<topology sockets=\"1\" dies=\"2\" cores=\"120\" threads=\"1\"/>");
+        set_dies(&c, 80);
+        three = make(&c, NULL);
+        assert_has(three, "<topology sockets=\"1\" dies=\"1\" cores=\"240\" threads=\"1\"/>");
+        assert_has_not(three, "iommu");
+}
+
 /* What is promised in JSON is what the document says. */
 static void test_guest_addresses(void **state) {
         _cleanup_case_ Case c = one_node("vm24");
@@ -462,6 +476,7 @@ int main(void) {
                 cmocka_unit_test(test_housekeeping_elsewhere),
                 cmocka_unit_test(test_allocation_refused),
                 cmocka_unit_test(test_many_vcpus),
+                cmocka_unit_test(test_dies_of_many_vcpus),
                 cmocka_unit_test(test_guest_addresses),
                 cmocka_unit_test(test_shared_memory),
                 cmocka_unit_test(test_shared_memory_takes_no_spare_port),
