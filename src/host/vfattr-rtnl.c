@@ -18,6 +18,7 @@
 #include "host/netlink.h"
 #include "host/vfattr-internal.h"
 #include "util/log.h"
+#include "util/strings.h"
 
 _Static_assert((int) VF_LINK_AUTO == IFLA_VF_LINK_STATE_AUTO && (int) VF_LINK_UP == IFLA_VF_LINK_STATE_ENABLE &&
                        (int) VF_LINK_DOWN == IFLA_VF_LINK_STATE_DISABLE,
@@ -123,17 +124,12 @@ static void get_infiniband(struct nlattr **tb, VfAttributes *v) {
 
 /* Those that are not told of have nothing. */
 static VfAttributes *add_vf(Question *q, uint32_t vf) {
-        VfAttributes *vfs;
-
-        if (vf < q->n)
-                return &q->vfs[vf];
-        vfs = reallocarray(q->vfs, (size_t) vf + 1, sizeof(*vfs));
-        if (!vfs)
-                return NULL;
-        memset(&vfs[q->n], 0, (vf + 1 - q->n) * sizeof(*vfs));
-        q->vfs = vfs;
-        q->n = (size_t) vf + 1;
-        return &vfs[vf];
+        while (q->n <= vf) {
+                if (ARRAY_RESERVE(q->vfs, q->n) < 0)
+                        return NULL;
+                q->vfs[q->n++] = (VfAttributes){ 0 };
+        }
+        return &q->vfs[vf];
 }
 
 static int get_info(struct nlattr *info, unsigned type, Question *q) {
