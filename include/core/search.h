@@ -18,7 +18,7 @@
 #include "core/plan.h"
 
 /* Choices kept of one place: the best for each vector of counts that there is. */
-#define SEARCH_CHOICES_MAX 8192U
+#define SEARCH_CHOICES_MAX 32768U
 
 /* How the devices of one NUMA node stand to the nodes of the guest. */
 typedef enum Standing {

@@ -14,7 +14,7 @@
 #define TABLE_FIRST 16U /* entries a table has room for at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOT_FREE   UINT16_MAX
-#define HASH_SHIFT  50
+#define HASH_SHIFT  48
 _Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slot");
 #define HASH     0x9e3779b97f4a7c15U
 #define HASH_VFS 0xff51afd7ed558ccdU
