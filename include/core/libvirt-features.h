@@ -13,10 +13,14 @@ typedef struct LibvirtFeatures {
         bool maxphysaddr;  /* <cpu><maxphysaddr> */
         bool driver_model; /* <hostdev><driver model=>: the VFIO driver */
         bool iommufd;      /* <hostdev><driver iommufd=> */
+        bool acpi_nodeset; /* <hostdev><acpi nodeset=> */
 } LibvirtFeatures;
 
 /* Adds what one schema (RELAX NG) has. One that cannot be read has nothing. */
 void libvirt_features_add_schema(LibvirtFeatures *f, const char *text);
 
-/* Whether a QEMU of which that is what libvirt noted (its qemuCaps document) has iommufd. */
-bool libvirt_qemu_has_iommufd(const char *text);
+/*
+ * Takes away what a QEMU lacks of which that is what libvirt noted (its qemuCaps document). False: it is of no account,
+ * for without KVM it starts no guest with host devices.
+ */
+bool libvirt_features_limit(LibvirtFeatures *f, const char *text);

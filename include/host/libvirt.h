@@ -13,5 +13,6 @@
 #define LIBVIRT_SCHEMAS_DIR      "usr/share/libvirt/schemas"
 #define LIBVIRT_CAPABILITIES_DIR "var/cache/libvirt/qemu/capabilities"
 
-/* iommufd only when every QEMU that libvirt knows has it, and the kernel: a guest could be started with any. */
+/* What needs QEMU's help only when every QEMU with KVM that libvirt knows has it, for a guest could be started with
+ * any; iommufd only when the kernel has it too. */
 void libvirt_features_read(const Sysfs *fs, LibvirtFeatures *ret);

@@ -121,6 +121,14 @@ static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *de
                 node_set(d, driver, "iommufd", "yes");
 }
 
+/* The expander says of all behind it which cell they are on, this says it of the device (SRAT). */
+static void write_nodeset(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
+        int cell = guest_pci_port(d->pci, f)->cell;
+
+        if (d->inv->libvirt.acpi_nodeset && cell >= 0)
+                node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
+}
+
 static void write_hostdev(Domain *d, const GuestFunction *f) {
         const AllocationDevice *dev = &d->a->devices[f->device];
         xmlNode *hostdev = node_add(d, d->devices, "hostdev");
@@ -134,6 +142,7 @@ static void write_hostdev(Domain *d, const GuestFunction *f) {
                 node_set(d, node_add(d, hostdev, "rom"), "bar", "off");
         if (dev->slot)
                 node_set(d, node_add(d, hostdev, "alias"), "name", "ua-%s", dev->slot);
+        write_nodeset(d, hostdev, f);
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 

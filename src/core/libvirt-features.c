@@ -82,22 +82,22 @@ void libvirt_features_add_schema(LibvirtFeatures *f, const char *text) {
         if (root && is_element(root, "grammar")) {
                 f->known = true;
                 f->maxphysaddr = f->maxphysaddr || find_named(root, "element", "maxphysaddr");
+                f->acpi_nodeset =
+                        f->acpi_nodeset || find_named(find_named(root, "element", "acpi"), "attribute", "nodeset");
                 add_drivers(f, root);
         }
         xmlFreeDoc(doc);
 }
 
-bool libvirt_qemu_has_iommufd(const char *text) {
+bool libvirt_features_limit(LibvirtFeatures *f, const char *text) {
         xmlDoc *doc = read_document(text);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
-        bool has = false;
+        bool counts = !root || find_named(root, "flag", "kvm");
 
-        for (const xmlNode *n = root ? root->children : NULL; n && !has; n = n->next) {
-                xmlChar *name = is_element(n, "flag") ? xmlGetProp(n, (const xmlChar *) "name") : NULL;
-
-                has = name && strstr((const char *) name, "iommufd");
-                xmlFree(name);
+        if (counts) {
+                f->iommufd = f->iommufd && find_named(root, "flag", "iommufd");
+                f->acpi_nodeset = f->acpi_nodeset && find_named(root, "flag", "acpi-generic-initiator");
         }
         xmlFreeDoc(doc);
-        return has;
+        return counts;
 }

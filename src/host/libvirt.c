@@ -12,8 +12,8 @@
 #define QEMUS_MAX        1024U
 
 static void read_schemas(const Sysfs *fs, LibvirtFeatures *f) {
-        /* The driver of a host device is in the first since it has a model. */
-        static const char *const names[] = { "basictypes.rng", "cputypes.rng" };
+        /* The driver of a host device is in the first since it has a model, what ACPI tells of devices in the last. */
+        static const char *const names[] = { "basictypes.rng", "cputypes.rng", "domaincommon.rng" };
         _cleanup_close_ int dir = sysfs_open(fs, LIBVIRT_SCHEMAS_DIR, O_RDONLY | O_DIRECTORY);
 
         for (size_t i = 0; dir >= 0 && i < ELEMENTSOF(names); i++) {
@@ -24,25 +24,26 @@ static void read_schemas(const Sysfs *fs, LibvirtFeatures *f) {
         }
 }
 
-static bool qemus_have_iommufd(const Sysfs *fs) {
+/* One that cannot be read has nothing. */
+static void limit_to_qemus(const Sysfs *fs, LibvirtFeatures *f) {
         _cleanup_close_ int dir = sysfs_open(fs, LIBVIRT_CAPABILITIES_DIR, O_RDONLY | O_DIRECTORY);
         char **names = NULL;
-        size_t n = 0, seen = 0, have = 0;
+        size_t n = 0, seen = 0;
 
-        if (dir < 0 || list_dir_at(dir, ".", QEMUS_MAX, &names, &n) < 0)
-                return false;
+        if (dir >= 0)
+                (void) list_dir_at(dir, ".", QEMUS_MAX, &names, &n);
         for (size_t i = 0; i < n; i++) {
                 const char *suffix = strrchr(names[i], '.');
                 _cleanup_free_ char *text = NULL;
 
                 if (!suffix || !streq(suffix, ".xml"))
                         continue;
-                seen++;
-                have += read_file_at(dir, names[i], CAPABILITIES_MAX, &text, NULL) >= 0 &&
-                        libvirt_qemu_has_iommufd(text);
+                (void) read_file_at(dir, names[i], CAPABILITIES_MAX, &text, NULL);
+                seen += libvirt_features_limit(f, text ?: "");
         }
         (void) free_names(names, n);
-        return seen > 0 && have == seen;
+        if (seen == 0)
+                f->iommufd = f->acpi_nodeset = false;
 }
 
 static bool kernel_has_iommufd(const Sysfs *fs) {
@@ -55,6 +56,7 @@ void libvirt_features_read(const Sysfs *fs, LibvirtFeatures *ret) {
         LibvirtFeatures f = { 0 };
 
         read_schemas(fs, &f);
-        f.iommufd = f.iommufd && kernel_has_iommufd(fs) && qemus_have_iommufd(fs);
+        limit_to_qemus(fs, &f);
+        f.iommufd = f.iommufd && kernel_has_iommufd(fs);
         *ret = f;
 }

@@ -185,9 +185,30 @@ static void test_libvirt_features(void **state) {
         assert_true(f.known && f.maxphysaddr && !f.driver_model);
         f = features_of("<grammar>");
         assert_false(f.known);
-        assert_true(libvirt_qemu_has_iommufd("<qemuCaps><flag name='kvm'/><flag name='iommufd'/></qemuCaps>"));
-        assert_false(libvirt_qemu_has_iommufd("<qemuCaps><flag name='kvm'/></qemuCaps>"));
-        assert_false(libvirt_qemu_has_iommufd("iommufd"));
+        f = features_of("<grammar><element name='acpi'><attribute name='index'/></element><element name='memory'>"
+                        "<attribute name='nodeset'/></element></grammar>");
+        assert_true(f.known && !f.acpi_nodeset); /* another nodeset */
+        f = features_of("<grammar><element name='acpi'><optional><attribute name='nodeset'/></optional></element>"
+                        "</grammar>");
+        assert_true(f.known && f.acpi_nodeset);
+}
+
+/* What libvirt could ask of a QEMU that this one cannot do is not there; a QEMU without KVM is of no account. */
+static void test_qemu_features(void **state) {
+        static const LibvirtFeatures all = {
+                .known = true, .maxphysaddr = true, .iommufd = true, .acpi_nodeset = true
+        };
+        LibvirtFeatures f = all;
+
+        assert_true(libvirt_features_limit(&f, "<qemuCaps><flag name='kvm'/><flag name='iommufd'/>"
+                                               "<flag name='acpi-generic-initiator'/></qemuCaps>"));
+        assert_memory_equal(&f, &all, sizeof(f));
+        assert_false(libvirt_features_limit(&f, "<qemuCaps><flag name='tcg'/></qemuCaps>"));
+        assert_memory_equal(&f, &all, sizeof(f));
+        assert_true(libvirt_features_limit(&f, "<qemuCaps><flag name='kvm'/><flag name='iommufd'/></qemuCaps>"));
+        assert_true(f.known && f.maxphysaddr && f.iommufd && !f.acpi_nodeset);
+        assert_true(libvirt_features_limit(&f, "iommufd"));
+        assert_true(f.known && f.maxphysaddr && !f.iommufd);
 }
 
 /* Written for a libvirt that has it, for no other. */
@@ -213,6 +234,23 @@ static void test_libvirt_that_has_it(void **state) {
         assert_int_equal(string_copy(&c.a->vfio_driver, "vfio-pci"), 0);
         plain = make(&c, NULL);
         assert_has(plain, "<driver name=\"vfio\" iommufd=\"yes\"/>");
+}
+
+/* The guest cell, not the host's node; of a device on no cell there is nothing to tell. */
+static void test_acpi_nodeset(void **state) {
+        _cleanup_case_ Case c = case_new("vm34", 3, (int[]){ 0, 4, 5 }, false);
+        _cleanup_free_ char *old = NULL, *recent = NULL;
+
+        add_gpu(&c, "0000:82:00.0", 4, 0, "gpu0");
+        add_gpu(&c, "0000:c2:00.0", -1, 0, "gpu1");
+        pin(&c, "2-3,18-19,34", 66ULL << 20, 2ULL << 20);
+        c.inv->libvirt.known = true;
+        old = make(&c, NULL);
+        assert_has_not(old, "<acpi nodeset");
+        c.inv->libvirt.acpi_nodeset = true;
+        recent = make(&c, NULL);
+        assert_has(recent, "<alias name=\"ua-gpu0\"/>\n      <acpi nodeset=\"1\"/>");
+        assert_has_not(recent, "<alias name=\"ua-gpu1\"/>\n      <acpi");
 }
 
 static void test_no_devices(void **state) {
@@ -464,9 +502,11 @@ int main(void) {
                 cmocka_unit_test(test_multifunction),
                 cmocka_unit_test(test_hugepages_1g),
                 cmocka_unit_test(test_F1_sparse_nodes),
+                cmocka_unit_test(test_acpi_nodeset),
                 cmocka_unit_test(test_large_bars),
                 cmocka_unit_test(test_firmware_hint),
                 cmocka_unit_test(test_libvirt_features),
+                cmocka_unit_test(test_qemu_features),
                 cmocka_unit_test(test_libvirt_that_has_it),
                 cmocka_unit_test(test_no_devices),
                 cmocka_unit_test(test_threads),

@@ -13,6 +13,7 @@
 
 #define BASIC "usr/share/libvirt/schemas/basictypes.rng"
 #define CPU   "usr/share/libvirt/schemas/cputypes.rng"
+#define ALL   "usr/share/libvirt/schemas/domaincommon.rng"
 #define QEMU  "var/cache/libvirt/qemu/capabilities/"
 
 static void test_phys_bits(void **state) {
@@ -73,19 +74,28 @@ static void test_libvirt(void **state) {
                   "<grammar><define name='hostdevDriver'><element name='driver'><attribute name='name'>"
                   "<value>vfio</value></attribute><attribute name='model'/>"
                   "<attribute name='iommufd'><ref name='virYesNo'/></attribute></element></define></grammar>");
+        tree_file(f->root, ALL, "<grammar><element name='acpi'><attribute name='nodeset'/></element></grammar>");
         scan(f);
         assert_true(f->inv->libvirt.known && f->inv->libvirt.maxphysaddr && f->inv->libvirt.driver_model);
-        assert_false(f->inv->libvirt.iommufd); /* no QEMU, no kernel that has it */
+        /* No QEMU, no kernel that has it. */
+        assert_false(f->inv->libvirt.iommufd || f->inv->libvirt.acpi_nodeset);
 
         tree_file(f->root, "dev/iommu", "");
         scan(f);
         assert_false(f->inv->libvirt.iommufd);
-        tree_file(f->root, QEMU "one.xml", "<qemuCaps><flag name='iommufd'/></qemuCaps>");
+        tree_file(f->root, QEMU "one.xml", "<qemuCaps><flag name='kvm'/><flag name='iommufd'/></qemuCaps>");
         scan(f);
         assert_true(f->inv->libvirt.iommufd);
+        assert_false(f->inv->libvirt.acpi_nodeset);
+        tree_file(f->root, QEMU "one.xml",
+                  "<qemuCaps><flag name='kvm'/><flag name='iommufd'/><flag name='acpi-generic-initiator'/></qemuCaps>");
+        tree_file(f->root, QEMU "other.xml", "<qemuCaps><flag name='tcg'/></qemuCaps>");
+        scan(f);
+        assert_true(f->inv->libvirt.iommufd && f->inv->libvirt.acpi_nodeset);
         tree_file(f->root, QEMU "two.xml", "<qemuCaps><flag name='kvm'/></qemuCaps>");
         scan(f);
-        assert_false(f->inv->libvirt.iommufd); /* a guest may be started with either */
+        /* A guest may be started with either. */
+        assert_false(f->inv->libvirt.iommufd || f->inv->libvirt.acpi_nodeset);
 }
 
 #define ALIASES "lib/modules/6.1.0-x/modules.alias"
