@@ -75,6 +75,15 @@ static void add_drivers(LibvirtFeatures *f, const xmlNode *above) {
         }
 }
 
+/* There is <acpi> of the whole domain too: that of a device can have a nodeset. */
+static bool has_acpi_nodeset(const xmlNode *above) {
+        for (const xmlNode *n = above->children; n; n = n->next)
+                if ((is_named(n, "element", "acpi") && find_named(n, "attribute", "nodeset")) ||
+                    (n->type == XML_ELEMENT_NODE && has_acpi_nodeset(n)))
+                        return true;
+        return false;
+}
+
 void libvirt_features_add_schema(LibvirtFeatures *f, const char *text) {
         xmlDoc *doc = read_document(text);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
@@ -82,8 +91,7 @@ void libvirt_features_add_schema(LibvirtFeatures *f, const char *text) {
         if (root && is_element(root, "grammar")) {
                 f->known = true;
                 f->maxphysaddr = f->maxphysaddr || find_named(root, "element", "maxphysaddr");
-                f->acpi_nodeset =
-                        f->acpi_nodeset || find_named(find_named(root, "element", "acpi"), "attribute", "nodeset");
+                f->acpi_nodeset = f->acpi_nodeset || has_acpi_nodeset(root);
                 add_drivers(f, root);
         }
         xmlFreeDoc(doc);

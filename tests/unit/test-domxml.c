@@ -188,7 +188,8 @@ static void test_libvirt_features(void **state) {
         f = features_of("<grammar><element name='acpi'><attribute name='index'/></element><element name='memory'>"
                         "<attribute name='nodeset'/></element></grammar>");
         assert_true(f.known && !f.acpi_nodeset); /* another nodeset */
-        f = features_of("<grammar><element name='acpi'><optional><attribute name='nodeset'/></optional></element>"
+        f = features_of("<grammar><element name='acpi'/><element name='acpi'><optional><attribute "
+                        "name='nodeset'/></optional></element>"
                         "</grammar>");
         assert_true(f.known && f.acpi_nodeset);
 }
