@@ -8,16 +8,17 @@
 
 #include <libxml/parser.h>
 #include <libxml/tree.h>
+#include <libxml/xmlreader.h>
 
 #include "util/cleanup.h"
 #include "util/strings.h"
 
+#define READ_OPTIONS (XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)
+
 static xmlDoc *read_document(const char *text) {
         size_t size = strlen(text);
 
-        return size > INT_MAX ? NULL
-                              : xmlReadMemory(text, (int) size, NULL, NULL,
-                                              XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+        return size > INT_MAX ? NULL : xmlReadMemory(text, (int) size, NULL, NULL, READ_OPTIONS);
 }
 
 static bool is_element(const xmlNode *node, const char *name) {
@@ -97,15 +98,43 @@ void libvirt_features_add_schema(LibvirtFeatures *f, const char *text) {
         xmlFreeDoc(doc);
 }
 
-bool libvirt_features_limit(LibvirtFeatures *f, const char *text) {
-        xmlDoc *doc = read_document(text);
-        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
-        bool counts = !root || find_named(root, "flag", "kvm");
+typedef struct QemuFlags {
+        bool kvm, iommufd, generic_initiator;
+} QemuFlags;
 
-        if (counts) {
-                f->iommufd = f->iommufd && find_named(root, "flag", "iommufd");
-                f->acpi_nodeset = f->acpi_nodeset && find_named(root, "flag", "acpi-generic-initiator");
+/* Not further than to the last of them: they come first, and what libvirt notes of CPUs is long. */
+static void read_flags(xmlTextReader *reader, QemuFlags *ret) {
+        int r;
+
+        *ret = (QemuFlags){ 0 };
+        while ((r = xmlTextReaderRead(reader)) > 0 && !(ret->kvm && ret->iommufd && ret->generic_initiator)) {
+                bool is_flag = xmlTextReaderNodeType(reader) == XML_READER_TYPE_ELEMENT &&
+                               streq((const char *) xmlTextReaderConstName(reader), "flag");
+                xmlChar *name = is_flag ? xmlTextReaderGetAttribute(reader, (const xmlChar *) "name") : NULL;
+
+                if (name) {
+                        ret->kvm = ret->kvm || streq((const char *) name, "kvm");
+                        ret->iommufd = ret->iommufd || streq((const char *) name, "iommufd");
+                        ret->generic_initiator =
+                                ret->generic_initiator || streq((const char *) name, "acpi-generic-initiator");
+                }
+                xmlFree(name);
         }
-        xmlFreeDoc(doc);
-        return counts;
+        if (r < 0)
+                *ret = (QemuFlags){ .kvm = true }; /* nobody knows: it has nothing */
+}
+
+bool libvirt_features_limit(LibvirtFeatures *f, const char *text) {
+        size_t size = strlen(text);
+        xmlTextReader *reader = size > INT_MAX ? NULL : xmlReaderForMemory(text, (int) size, NULL, NULL, READ_OPTIONS);
+        QemuFlags flags = { .kvm = true };
+
+        if (reader)
+                read_flags(reader, &flags);
+        xmlFreeTextReader(reader);
+        if (!flags.kvm)
+                return false;
+        f->iommufd = f->iommufd && flags.iommufd;
+        f->acpi_nodeset = f->acpi_nodeset && flags.generic_initiator;
+        return true;
 }

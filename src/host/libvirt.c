@@ -32,7 +32,7 @@ static void limit_to_qemus(const Sysfs *fs, LibvirtFeatures *f) {
 
         if (dir >= 0)
                 (void) list_dir_at(dir, ".", QEMUS_MAX, &names, &n);
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n && (f->iommufd || f->acpi_nodeset); i++) {
                 const char *suffix = strrchr(names[i], '.');
                 _cleanup_free_ char *text = NULL;
 
