@@ -256,10 +256,14 @@ static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t thr
         return (sockets - 1) << socket | (dies - 1) << die | (cores - 1) << core | (threads - 1);
 }
 
-/*
- * Dies per socket, when each has the same number of vCPUs, whole cores, in one run, and that costs no <iommu>, see
- * domain_needs_iommu(); else 1.
- */
+/* That costs no <iommu>, or there is one anyway, see domain_needs_iommu(). */
+static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t threads) {
+        size_t cores = d->a->n_pins / sockets / dies / threads;
+
+        return domain_needs_iommu(d->a) || last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
+}
+
+/* Dies per socket, when each has the same number of vCPUs, whole cores, in one run; else 1. */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         size_t socket = d->a->n_pins / sockets, die = 1;
         CpuSet seen = { 0 };
@@ -273,17 +277,18 @@ static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) 
                         return 1;
                 cpuset_add(&seen, die_of(d, i));
         }
-        if (!domain_needs_iommu(d->a) &&
-            last_apic_id(sockets, socket / die, die / threads, threads) >= DOMXML_PLAIN_VCPUS_MAX)
-                return 1;
         return (unsigned) (socket / die);
 }
 
 static void write_topology(Domain *d, xmlNode *cpu) {
-        unsigned threads = guest_threads(d), sockets = guest_sockets(d->a, threads);
-        unsigned dies = guest_dies(d, sockets, threads);
+        unsigned threads = guest_threads(d), sockets = guest_sockets(d->a, threads), dies;
         xmlNode *topology = node_add(d, cpu, "topology");
 
+        if (!fits_apic_ids(d, sockets, 1, threads))
+                sockets = 1;
+        dies = guest_dies(d, sockets, threads);
+        if (!fits_apic_ids(d, sockets, dies, threads))
+                dies = 1;
         node_set(d, topology, "sockets", "%u", sockets);
         node_set(d, topology, "dies", "%u", dies);
         node_set(d, topology, "cores", "%zu", d->a->n_pins / sockets / dies / threads);

@@ -473,6 +473,29 @@ static void test_dies_of_many_vcpus(void **state) {
         assert_has_not(three, "iommu");
 }
 
+/* The same of sockets: the cells stay. */
+static void test_sockets_of_many_vcpus(void **state) {
+        static const int nodes[15] = { 0, 1, 2 };
+        static const struct {
+                const char *cpus, *topology;
+        } cases[] = { { "0-62,80-142,160-222", "<topology sockets=\"3\" dies=\"1\" cores=\"63\" threads=\"1\"/>" },
+                      { "0-64,80-144,160-224", "<topology sockets=\"1\" dies=\"1\" cores=\"195\" threads=\"1\"/>" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = case_new("vm35", ELEMENTSOF(nodes), nodes, false);
+                _cleanup_free_ char *text = NULL;
+
+                c.inv->n_nodes = 3;
+                for (size_t cpu = 0; cpu < c.inv->n_cpus; cpu++)
+                        c.inv->cpus[cpu].node = (int) (cpu / 80);
+                pin(&c, cases[i].cpus, 48 * GIB, 0);
+                text = make(&c, NULL);
+                assert_has(text, cases[i].topology);
+                assert_has(text, "<cell id=\"2\"");
+                assert_has_not(text, "iommu");
+        }
+}
+
 /* What is promised in JSON is what the document says. */
 static void test_guest_addresses(void **state) {
         _cleanup_case_ Case c = one_node("vm24");
@@ -518,6 +541,7 @@ int main(void) {
                 cmocka_unit_test(test_allocation_refused),
                 cmocka_unit_test(test_many_vcpus),
                 cmocka_unit_test(test_dies_of_many_vcpus),
+                cmocka_unit_test(test_sockets_of_many_vcpus),
                 cmocka_unit_test(test_guest_addresses),
                 cmocka_unit_test(test_shared_memory),
                 cmocka_unit_test(test_shared_memory_takes_no_spare_port),
