@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The guest's CPUs and cells. */
+
+#include "domxml-fixture.h"
+
+/* Siblings next to each other in the pins become threads of one core; any other order does not. */
+static void test_threads(void **state) {
+        _cleanup_case_ Case c = case_new("vm14", 2, (int[]){ 0, 1 }, true);
+        static const unsigned order[] = { 2, 10, 3, 11, 18, 26, 19, 27 };
+
+        pin(&c, "2-3,10-11,18-19,26-27", 8 * GIB, 0);
+        for (size_t i = 0; i < ELEMENTSOF(order); i++)
+                c.a->pins[i].cpu = order[i];
+        assert_golden(&c, NULL, "domxml-threads.xml");
+
+        c.a->pins[0].cpu = 10; /* the other way round is as good */
+        c.a->pins[1].cpu = 2;
+        _cleanup_free_ char *swapped = make(&c, NULL);
+        assert_has(swapped, "<topology sockets=\"2\" dies=\"1\" cores=\"2\" threads=\"2\"/>");
+
+        c.a->pins[1].cpu = 3;
+        c.a->pins[2].cpu = 2;
+        _cleanup_free_ char *mixed = make(&c, NULL);
+        assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"4\" threads=\"1\"/>");
+}
+
+static void set_dies(Case *c, unsigned cpus_each) {
+        for (size_t i = 0; i < c->inv->n_cpus; i++)
+                c->inv->cpus[i].die = c->inv->cpus[i].id / cpus_each * cpus_each;
+}
+
+/* The guest has dies when the same number of vCPUs lies on each. */
+static void test_dies(void **state) {
+        _cleanup_case_ Case c = case_new("vm16", 2, (int[]){ 0, 1 }, false);
+
+        set_dies(&c, 8); /* two on a node */
+        pin(&c, "4-11,20-27", 8 * GIB, 0);
+        _cleanup_free_ char *even = make(&c, NULL);
+        assert_has(even, "<topology sockets=\"2\" dies=\"2\" cores=\"4\" threads=\"1\"/>");
+
+        set_dies(&c, 16);
+        _cleanup_free_ char *one = make(&c, NULL);
+        assert_has(one, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+
+        set_dies(&c, 32); /* as with clusters of a socket that are nodes */
+        _cleanup_free_ char *common = make(&c, NULL);
+        assert_has(common, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+
+        set_dies(&c, 8);
+        c.a->pins[3].cpu = 12; /* three, five */
+        _cleanup_free_ char *uneven = make(&c, NULL);
+        assert_has(uneven, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+
+        c.a->pins[3].cpu = 7;
+        c.a->pins[0].cpu = 11; /* as many on each, but not one after the other */
+        c.a->pins[7].cpu = 4;
+        _cleanup_free_ char *mixed = make(&c, NULL);
+        assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
+}
+
+static void test_uneven_cells(void **state) {
+        _cleanup_case_ Case c = case_new("vm15", 2, (int[]){ 0, 1 }, false);
+
+        pin(&c, "2-4,18-19", 8 * GIB, 0);
+        _cleanup_free_ char *text = make(&c, NULL);
+        assert_has(text, "<topology sockets=\"1\" dies=\"1\" cores=\"5\" threads=\"1\"/>");
+        assert_has(text, "<emulatorpin cpuset=\"2-4,18-19\"/>"); /* no housekeeping CPUs: with the vCPUs */
+}
+
+static void test_distances_within_bounds(void **state) {
+        _cleanup_case_ Case c = case_new("vm16", 3, (int[]){ 0, 1, 2 }, false);
+
+        c.inv->nodes[0].distance[1] = 0;   /* unknown */
+        c.inv->nodes[0].distance[2] = 255; /* unreachable */
+        c.inv->nodes[1].distance[2] = 10;  /* fake nodes of one real one */
+        pin(&c, "2,18,34", 6 * GIB, 0);
+        _cleanup_free_ char *text = make(&c, NULL);
+        assert_has(text, "<sibling id=\"1\" value=\"20\"/>");
+        assert_has(text, "<sibling id=\"2\" value=\"254\"/>");
+        assert_has(text, "<sibling id=\"2\" value=\"11\"/>");
+}
+
+static void test_housekeeping_elsewhere(void **state) {
+        _cleanup_case_ Case c = one_node("vm17");
+
+        assert_int_equal(cpuset_parse("0-1,99", &c.config->housekeeping), 0); /* none on node 1; 99 is offline */
+        _cleanup_free_ char *text = make(&c, NULL);
+        /* Its own memory is filled from there. */
+        assert_has(text, "<emulatorpin cpuset=\"18-25\"/>");
+}
+
+/* One node with 272 CPUs. */
+static Case many_cpus(const char *name, const char *cpus) {
+        static const int nodes[17] = { 0 };
+        Case c = case_new(name, ELEMENTSOF(nodes), nodes, false);
+
+        c.inv->n_nodes = 1;
+        add_gpu(&c, "0000:82:00.0", 0, 8 * GIB, "gpu0");
+        pin(&c, cpus, 16 * GIB, 0);
+        return c;
+}
+
+/* From 256 vCPUs on, libvirt wants their interrupts remapped. */
+static void test_many_vcpus(void **state) {
+        _cleanup_case_ Case few = many_cpus("vm28", "1-255"), many = many_cpus("vm29", "0-255");
+        _cleanup_free_ char *plain = make(&few, NULL), *filled = NULL;
+
+        assert_has_not(plain, "iommu");
+        assert_golden(&many, NULL, "domxml-many-vcpus.xml");
+        filled = make(&many, "<domain type='kvm'><devices><iommu model='intel'><driver eim='off' iotlb='on'/></iommu>"
+                             "</devices></domain>");
+        assert_has(filled, "<driver eim=\"on\" iotlb=\"on\" intremap=\"on\" caching_mode=\"on\" aw_bits=\"48\"/>");
+        assert_has(filled, "<ioapic driver=\"qemu\"/>");
+        assert_refused(&many, "<domain type='kvm'><devices><iommu model='virtio'/></devices></domain>",
+                       VERDICT_INVALID_TEMPLATE, "<iommu>");
+        assert_refused(&many, "<domain type='qemu'/>", VERDICT_NOT_SUPPORTED, "256 vCPUs");
+}
+
+/* Dies whose bits in the APIC ids of the vCPUs would take them beyond what needs no <iommu> are left out. */
+static void test_dies_of_many_vcpus(void **state) {
+        _cleanup_case_ Case c = many_cpus("vm30", "0-239");
+        _cleanup_free_ char *two = NULL, *three = NULL;
+
+        set_dies(&c, 120);
+        two = make(&c, NULL);
+        assert_has(two, "<topology sockets=\"1\" dies=\"2\" cores=\"120\" threads=\"1\"/>");
+        set_dies(&c, 80);
+        three = make(&c, NULL);
+        assert_has(three, "<topology sockets=\"1\" dies=\"1\" cores=\"240\" threads=\"1\"/>");
+        assert_has_not(three, "iommu");
+}
+
+/* The same of sockets: the cells stay. */
+static void test_sockets_of_many_vcpus(void **state) {
+        static const int nodes[15] = { 0, 1, 2 };
+        static const struct {
+                const char *cpus, *topology;
+        } cases[] = { { "0-62,80-142,160-222", "<topology sockets=\"3\" dies=\"1\" cores=\"63\" threads=\"1\"/>" },
+                      { "0-64,80-144,160-224", "<topology sockets=\"1\" dies=\"1\" cores=\"195\" threads=\"1\"/>" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = case_new("vm35", ELEMENTSOF(nodes), nodes, false);
+                _cleanup_free_ char *text = NULL;
+
+                c.inv->n_nodes = 3;
+                for (size_t cpu = 0; cpu < c.inv->n_cpus; cpu++)
+                        c.inv->cpus[cpu].node = (int) (cpu / 80);
+                pin(&c, cases[i].cpus, 48 * GIB, 0);
+                text = make(&c, NULL);
+                assert_has(text, cases[i].topology);
+                assert_has(text, "<cell id=\"2\"");
+                assert_has_not(text, "iommu");
+        }
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_threads),
+                cmocka_unit_test(test_dies),
+                cmocka_unit_test(test_uneven_cells),
+                cmocka_unit_test(test_distances_within_bounds),
+                cmocka_unit_test(test_housekeeping_elsewhere),
+                cmocka_unit_test(test_many_vcpus),
+                cmocka_unit_test(test_dies_of_many_vcpus),
+                cmocka_unit_test(test_sockets_of_many_vcpus),
+        };
+
+        return cmocka_run_group_tests_name("domxml-cpu", tests, NULL, teardown);
+}
