@@ -55,6 +55,3 @@ void domain_write_devices(Domain *d);
 
 /* domxml-nccl.c: what NCCL in the guest is to know; needs d->pci. The caller frees; NULL when out of memory. */
 xmlDoc *domain_nccl(Domain *d);
-
-/* domxml.c. Out of memory is a refusal too. */
-Verdict domain_refuse_memory(Refusal *ret);

@@ -81,3 +81,5 @@ void refusal_done(Refusal *r);
  */
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...)
         _printf_(5, 6);
+#define refuse_request(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
+Verdict refuse_no_memory(Refusal *ret);

@@ -41,11 +41,11 @@ static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_r
         Verdict v = VERDICT_NONE;
 
         if (!ctxt)
-                return domain_refuse_memory(ret_refusal);
+                return refuse_no_memory(ret_refusal);
         *ret = xmlCtxtReadMemory(ctxt, text, (int) size, NULL, NULL, options);
         error = xmlCtxtGetLastError(ctxt);
         if (!*ret && error && error->code == XML_ERR_NO_MEMORY)
-                v = domain_refuse_memory(ret_refusal);
+                v = refuse_no_memory(ret_refusal);
         else if (!*ret)
                 v = refuse(ret_refusal, VERDICT_INVALID_TEMPLATE, NULL, "Try it with virt-xml-validate.",
                            "The template is not well-formed XML: see line %d.", error ? error->line : 0);

@@ -14,10 +14,6 @@
 
 #define NAMESPACE_PREFIX "passthroughd"
 
-Verdict domain_refuse_memory(Refusal *ret) {
-        return refuse(ret, VERDICT_LIMIT, NULL, "Try again.", "There is not enough memory to write the domain.");
-}
-
 /* libvirt quietly drops or adds what does not fit together (domain.md F5), so it has to fit before. */
 static Verdict check_allocation(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
@@ -148,7 +144,7 @@ static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
         if (v != VERDICT_NONE)
                 return v;
         if (d->failed)
-                return domain_refuse_memory(ret);
+                return refuse_no_memory(ret);
         if (d->emulated && domain_needs_iommu(d->a))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
@@ -162,14 +158,14 @@ static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
                                       : "Ask for fewer devices, or take some out of the template.",
                               "The devices of '%s' and its template need more than the %u PCI buses a guest has.",
                               d->a->name, GUEST_BUSES_MAX);
-        return r < 0 ? domain_refuse_memory(ret) : VERDICT_NONE;
+        return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
 static Verdict take_text(const Domain *d, xmlDoc *doc, char **ret, Refusal *ret_refusal) {
         char *text = d->failed || !doc ? NULL : document_text(doc);
 
         if (!text)
-                return domain_refuse_memory(ret_refusal);
+                return refuse_no_memory(ret_refusal);
         *ret = text;
         return VERDICT_NONE;
 }

@@ -214,5 +214,5 @@ Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Alloca
                 a->topology = GUEST_TOPOLOGY_FLAT;
                 return VERDICT_NONE;
         }
-        return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.") : VERDICT_NONE;
+        return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }

@@ -253,7 +253,7 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
         if (v != VERDICT_NONE)
                 return v;
         if (ledger_enter(l, a) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         return VERDICT_NONE;
 }
 
@@ -263,7 +263,7 @@ Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret) {
         if (v != VERDICT_NONE)
                 return v;
         if (ledger_enter(l, a) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         return VERDICT_NONE;
 }
 

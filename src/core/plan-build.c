@@ -123,7 +123,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         if (r == 0 && p->request->cpus > 0)
                 r = add_pins(a, p, choice);
         if (r < 0)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret_refusal);
         if (p->request->cpus > 0) {
                 v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a, ret_refusal);
                 if (v != VERDICT_NONE)

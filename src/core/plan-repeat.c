@@ -72,7 +72,7 @@ static Verdict fit_once(const PlanContext *c, Ledger *scratch, const Request *r,
         a = plan->allocation;
         a->owner = find_owner(scratch, r);
         if (string_replace(&a->name, "#%zu", repeat->n + 1) < 0 || ARRAY_RESERVE(repeat->fits, repeat->n) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         v = ledger_claim(scratch, c->inventory, c->config, a, ret);
         if (v != VERDICT_NONE)
                 return v;
@@ -100,7 +100,7 @@ Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal
         scratch_free(scratch);
         ledger_reclaim(c->ledger);
         if (!scratch)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret_refusal);
         for (size_t i = 0; i < ret->n; i++)
                 memset(ret->fits[i].allocation->shared, 0, sizeof(ret->fits[i].allocation->shared));
         if (ret->n > 0 || is_about_room(v))

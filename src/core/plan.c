@@ -98,7 +98,7 @@ Verdict planner_give_up(int r, Refusal *ret) {
         if (r == -E2BIG)
                 return refuse(ret, VERDICT_LIMIT, NULL, "Ask for fewer devices from fewer pools at once.",
                               "The request combines too many devices of too many pools to be planned exactly.");
-        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+        return refuse_no_memory(ret);
 }
 
 static void set_runner_up(const Inventory *inv, const NodeChoice *second, Plan *plan) {
@@ -166,7 +166,7 @@ Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work,
                 return v;
         plan = calloc(1, sizeof(*plan));
         if (!plan)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret_refusal);
         failed = planner_init(&p, c, r, work);
         v = failed < 0 ? planner_give_up(failed, ret_refusal) : make(&p, plan, ret_refusal);
         planner_done(&p);

@@ -8,12 +8,10 @@
 #include "core/config.h"
 #include "util/strings.h"
 
-#define invalid(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
-
 #define FORM "Say switch, root-complex, node or any, or POOL:POOL= and one of these."
 
 static Verdict refuse_limit(const char *text, Refusal *ret) {
-        return invalid(ret, FORM, "There is no proximity '%s'.", QUOTABLE(text));
+        return refuse_request(ret, FORM, "There is no proximity '%s'.", QUOTABLE(text));
 }
 
 static Verdict parse_general(const char *text, Request *r, bool *seen, Refusal *ret) {
@@ -22,7 +20,7 @@ static Verdict parse_general(const char *text, Request *r, bool *seen, Refusal *
         if (limit == _PROXIMITY_INVALID)
                 return refuse_limit(text, ret);
         if (*seen)
-                return invalid(ret, "Give one.", "There is more than one proximity of GPUs and NICs.");
+                return refuse_request(ret, "Give one.", "There is more than one proximity of GPUs and NICs.");
         *seen = true;
         r->proximity = limit;
         return VERDICT_NONE;
@@ -36,16 +34,16 @@ static Verdict parse_between(char *text, Request *r, Refusal *ret) {
         int k;
 
         if (!whole)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         limit = proximity_from_string(value + 1);
         if (!second || second > value || limit == _PROXIMITY_INVALID)
                 return refuse_limit(whole, ret);
         *second++ = *value = '\0';
         k = request_add_limit(r, text, second, limit);
         if (k == -E2BIG)
-                return invalid(ret, NULL, "A request can limit the proximity of at most %u pairs of pools.",
-                               REQUEST_LIMITS_MAX);
-        return k < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.") : VERDICT_NONE;
+                return refuse_request(ret, NULL, "A request can limit the proximity of at most %u pairs of pools.",
+                                      REQUEST_LIMITS_MAX);
+        return k < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
 Verdict proximity_parse(const char *text, Request *r, Refusal *ret) {
@@ -57,7 +55,7 @@ Verdict proximity_parse(const char *text, Request *r, Refusal *ret) {
                 _cleanup_free_ char *word = strndup(at, n);
 
                 if (!word)
-                        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                        return refuse_no_memory(ret);
                 v = strchr(word, '=') ? parse_between(word, r, ret) : parse_general(word, r, &general, ret);
                 at += n;
         }
@@ -93,15 +91,16 @@ Verdict request_check_limits(const Request *r, Refusal *ret) {
 
                 for (unsigned side = 0; side < 2; side++)
                         if (!request_find_pool(r, l->pools[side], NULL))
-                                return invalid(ret, "Limit the proximity of pools that the request has.",
-                                               "The proximity of pool '%s' is limited, but none of its devices is "
-                                               "wanted.",
-                                               QUOTABLE(l->pools[side]));
+                                return refuse_request(
+                                        ret, "Limit the proximity of pools that the request has.",
+                                        "The proximity of pool '%s' is limited, but none of its devices is "
+                                        "wanted.",
+                                        QUOTABLE(l->pools[side]));
                 for (size_t j = 0; j < i; j++)
                         if (same_pools(l, &r->limits[j]))
-                                return invalid(ret, "Give one.",
-                                               "There is more than one proximity of the pools '%s' and '%s'.",
-                                               l->pools[0], l->pools[1]);
+                                return refuse_request(ret, "Give one.",
+                                                      "There is more than one proximity of the pools '%s' and '%s'.",
+                                                      l->pools[0], l->pools[1]);
         }
         return VERDICT_NONE;
 }

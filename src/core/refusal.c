@@ -80,3 +80,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         *ret = fresh;
         return v;
 }
+
+Verdict refuse_no_memory(Refusal *ret) {
+        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+}

@@ -98,8 +98,6 @@ const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAM
         return buf;
 }
 
-#define invalid(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
-
 static Verdict check_devices(const Request *r, Refusal *ret) {
         uint64_t total = 0;
 
@@ -108,31 +106,33 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
 
                 /* Not repeated in the sentence: it may be of any length and content. */
                 if (!pool_name_is_valid(p->pool))
-                        return invalid(ret, "Name a pool of the configuration; passthroughctl list shows them.",
-                                       "Pool %zu of the request has a name that no pool can have.", i + 1);
+                        return refuse_request(ret, "Name a pool of the configuration; passthroughctl list shows them.",
+                                              "Pool %zu of the request has a name that no pool can have.", i + 1);
                 if (p->count == 0)
-                        return invalid(ret, "Ask for at least 1, or leave the pool out.",
-                                       "The request wants 0 devices of pool '%s'.", p->pool);
+                        return refuse_request(ret, "Ask for at least 1, or leave the pool out.",
+                                              "The request wants 0 devices of pool '%s'.", p->pool);
                 total += p->count;
         }
         if (total > REQUEST_DEVICES_MAX)
-                return invalid(ret, "Split it into several allocations.",
-                               "The request wants %" PRIu64 " devices; the limit is %u.", total, REQUEST_DEVICES_MAX);
+                return refuse_request(ret, "Split it into several allocations.",
+                                      "The request wants %" PRIu64 " devices; the limit is %u.", total,
+                                      REQUEST_DEVICES_MAX);
         if (total == 0 && r->cpus == 0)
-                return invalid(ret, "Ask for devices of a pool, for vCPUs with memory, or both.",
-                               "The request wants neither devices nor CPUs.");
+                return refuse_request(ret, "Ask for devices of a pool, for vCPUs with memory, or both.",
+                                      "The request wants neither devices nor CPUs.");
         return VERDICT_NONE;
 }
 
 static Verdict check_cpus(const Request *r, Refusal *ret) {
         if (r->cpus > REQUEST_CPUS_MAX)
-                return invalid(ret, NULL, "The request wants %u vCPUs; the limit is %u.", r->cpus, REQUEST_CPUS_MAX);
+                return refuse_request(ret, NULL, "The request wants %u vCPUs; the limit is %u.", r->cpus,
+                                      REQUEST_CPUS_MAX);
         if (r->cpus > 0 && r->memory == 0)
-                return invalid(ret, "Say how much memory the guest gets.", "The request wants %u vCPUs but no memory.",
-                               r->cpus);
+                return refuse_request(ret, "Say how much memory the guest gets.",
+                                      "The request wants %u vCPUs but no memory.", r->cpus);
         if (r->cpus == 0 && r->memory > 0)
-                return invalid(ret, "Say how many vCPUs the guest gets.",
-                               "The request wants %s of memory but no vCPUs.", FORMAT_SIZE(r->memory));
+                return refuse_request(ret, "Say how many vCPUs the guest gets.",
+                                      "The request wants %s of memory but no vCPUs.", FORMAT_SIZE(r->memory));
         return VERDICT_NONE;
 }
 
@@ -144,30 +144,30 @@ static Verdict check_memory(const Request *r, Refusal *ret) {
         uint64_t page = page_size(r);
 
         if (page < SMALLEST_PAGE || (page & (page - 1)) != 0)
-                return invalid(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
-                               "A page size of %s is not possible: it must be a power of two of at least %s.",
-                               FORMAT_SIZE(page), FORMAT_SIZE(SMALLEST_PAGE));
+                return refuse_request(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
+                                      "A page size of %s is not possible: it must be a power of two of at least %s.",
+                                      FORMAT_SIZE(page), FORMAT_SIZE(SMALLEST_PAGE));
         if (r->memory > REQUEST_MEMORY_MAX)
-                return invalid(ret, NULL, "The request wants %s of memory; the limit is %s.", FORMAT_SIZE(r->memory),
-                               FORMAT_SIZE(REQUEST_MEMORY_MAX));
+                return refuse_request(ret, NULL, "The request wants %s of memory; the limit is %s.",
+                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(REQUEST_MEMORY_MAX));
         if (r->memory % page != 0)
-                return invalid(ret, "Round the memory up to whole pages.",
-                               "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),
-                               FORMAT_SIZE(page));
+                return refuse_request(ret, "Round the memory up to whole pages.",
+                                      "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),
+                                      FORMAT_SIZE(page));
         return VERDICT_NONE;
 }
 
 static Verdict check_cells(const Request *r, Refusal *ret) {
         if (r->cells > REQUEST_CELLS_MAX)
-                return invalid(ret, NULL, "The request wants %u guest NUMA cells; the limit is %u.", r->cells,
-                               REQUEST_CELLS_MAX);
+                return refuse_request(ret, NULL, "The request wants %u guest NUMA cells; the limit is %u.", r->cells,
+                                      REQUEST_CELLS_MAX);
         if (r->cells > r->cpus)
-                return invalid(ret, "Ask for fewer cells; each needs a vCPU.",
-                               "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
+                return refuse_request(ret, "Ask for fewer cells; each needs a vCPU.",
+                                      "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
         if (r->memory / page_size(r) < r->cells)
-                return invalid(ret, "Ask for more memory, or fewer cells.",
-                               "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
-                               FORMAT_SIZE(r->memory), FORMAT_SIZE(page_size(r)), r->cells);
+                return refuse_request(ret, "Ask for more memory, or fewer cells.",
+                                      "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
+                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(page_size(r)), r->cells);
         return VERDICT_NONE;
 }
 
@@ -207,10 +207,10 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
                         if (string_replace(&slots, "%s%s%s", slots ?: "", slots ? ", " : "",
                                            n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") <
                             0)
-                                return invalid(ret, NULL, "The request has no such slot.");
-        return invalid(ret, "Give attributes to those, or to a pool, which means all of its slots.",
-                       "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name),
-                       slots ?: "none");
+                                return refuse_request(ret, NULL, "The request has no such slot.");
+        return refuse_request(ret, "Give attributes to those, or to a pool, which means all of its slots.",
+                              "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name),
+                              slots ?: "none");
 }
 
 /* Whether one of those of mask is that number. */
@@ -236,10 +236,11 @@ static Verdict check_identity(const Request *r, const RequestAttributes *a, Refu
         if (!(a->attributes.set & VF_IDENTITY_BITS))
                 return VERDICT_NONE;
         if (own.n > 1)
-                return invalid(ret, "Give each slot its own.",
-                               "The %u VFs of pool '%s' cannot all have the same mac=, node-guid=, port-guid= or "
-                               "second-port-guid=.",
-                               own.n, a->slot);
+                return refuse_request(
+                        ret, "Give each slot its own.",
+                        "The %u VFs of pool '%s' cannot all have the same mac=, node-guid=, port-guid= or "
+                        "second-port-guid=.",
+                        own.n, a->slot);
         for (const RequestAttributes *b = r->attributes; b < a; b++) {
                 VfAttribute same = shared_identity(&a->attributes, &b->attributes);
                 char value[VF_VALUE_MAX];
@@ -250,9 +251,9 @@ static Verdict check_identity(const Request *r, const RequestAttributes *a, Refu
                 other = find_target(r, b->slot);
                 if (other.pool == own.pool && other.first == own.first)
                         continue;
-                return invalid(ret, "Give each slot its own.", "'%s' and '%s' cannot both have the %s %s.", b->slot,
-                               a->slot, vf_attribute_to_string(same),
-                               vf_value_format(same, a->attributes.value[same], value));
+                return refuse_request(ret, "Give each slot its own.", "'%s' and '%s' cannot both have the %s %s.",
+                                      b->slot, a->slot, vf_attribute_to_string(same),
+                                      vf_value_format(same, a->attributes.value[same], value));
         }
         return VERDICT_NONE;
 }
@@ -267,8 +268,8 @@ static Verdict check_attributes(const Request *r, Refusal *ret) {
                 if (!t.pool)
                         return refuse_slot(r, a->slot, ret);
                 if (t.ambiguous)
-                        return invalid(ret, "Ask for one of the two pools only.",
-                                       "'%s' is the name of a pool and of another pool's slot.", a->slot);
+                        return refuse_request(ret, "Ask for one of the two pools only.",
+                                              "'%s' is the name of a pool and of another pool's slot.", a->slot);
                 v = check_identity(r, a, ret);
                 if (v != VERDICT_NONE)
                         return v;
@@ -283,10 +284,10 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
         if (v != VERDICT_NONE)
                 return v;
         if (region_is_among(r->regions, r->n_regions, name))
-                return invalid(ret, "Ask for each once.", "The shared memory '%s' is there twice.", name);
+                return refuse_request(ret, "Ask for each once.", "The shared memory '%s' is there twice.", name);
         if (r->n_regions >= ALLOCATION_REGIONS_MAX)
-                return invalid(ret, NULL, "A request can name at most %u pieces of shared memory.",
-                               ALLOCATION_REGIONS_MAX);
+                return refuse_request(ret, NULL, "A request can name at most %u pieces of shared memory.",
+                                      ALLOCATION_REGIONS_MAX);
         r->regions[r->n_regions++] = region;
         return VERDICT_NONE;
 }
@@ -296,8 +297,9 @@ static Verdict check_regions(const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         if (r->n_regions > 0 && r->cpus == 0)
-                return invalid(ret, "Ask for vCPUs and memory too.",
-                               "The request wants shared memory without CPUs, so that it has no NUMA node to be on.");
+                return refuse_request(
+                        ret, "Ask for vCPUs and memory too.",
+                        "The request wants shared memory without CPUs, so that it has no NUMA node to be on.");
         for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++)
                 v = region_check(&r->regions[i], ret);
         return v;
@@ -329,6 +331,6 @@ bool allocation_name_is_valid(const char *name) {
 Verdict allocation_name_check(const char *name, Refusal *ret) {
         if (allocation_name_is_valid(name))
                 return VERDICT_NONE;
-        return invalid(ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
-                       "'%s' cannot be the name of an allocation.", QUOTABLE(name));
+        return refuse_request(ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
+                              "'%s' cannot be the name of an allocation.", QUOTABLE(name));
 }

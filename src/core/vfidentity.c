@@ -184,10 +184,6 @@ static const Stable *stable_between(const VfIdentities *l, const Allocation *a, 
         return NULL;
 }
 
-static Verdict refuse_memory(Refusal *ret) {
-        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-}
-
 /* Those of over, and of v what they leave: priority and protocol are those of the VLAN that they were said with. */
 static void merge(VfAttributes *v, const VfAttributes *over) {
         if (vf_attributes_have(over, VF_VLAN))
@@ -205,7 +201,7 @@ static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
                 return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
                               "Say both in the request, or change VfAttributes= of the pool.",
                               "What '%s' is to have does not go with what its pool gives: %s", d->slot, problem);
-        return r < 0 ? refuse_memory(ret) : VERDICT_NONE;
+        return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
 static Verdict merge_device(AllocationDevice *d, const PlanContext *c, const Request *r, Refusal *ret) {
@@ -347,7 +343,7 @@ Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const VfIdentiti
                 unsigned missing = missing_identity(c, &a->devices[i]);
 
                 if (missing && assign(a, &a->devices[i], missing, c, l) < 0)
-                        v = refuse_memory(ret);
+                        v = refuse_no_memory(ret);
         }
         return v;
 }

@@ -102,10 +102,6 @@ static Verdict check_strangers(const Manager *m, const Allocation *a, Refusal *r
         return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No other card is where a device of '%s' was.", a->name);
 }
 
-static Verdict refuse_memory(Refusal *ret) {
-        return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
-}
-
 /* A copy, by its file. */
 static Allocation *copy(const Allocation *a) {
         _cleanup_free_ char *text = ledger_file_format(a), *message = NULL;
@@ -154,13 +150,11 @@ static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) 
 
         (*b)->state = ALLOCATION_PREPARING;
         if (string_copy(&(*b)->reason, NULL) < 0)
-                return refuse_memory(ret);
+                return refuse_no_memory(ret);
         r = store_save(m->store, *b);
         if (r < 0) {
                 (void) store_save(m->store, a);
-                return refuse(ret, VERDICT_READ_ONLY, NULL,
-                              "Make room, or mend the file system of the state directory.",
-                              "The ledger could not be written: %s.", strerror(-r));
+                return manager_refuse_storage(ret, r);
         }
         (void) ledger_remove(m->node.ledger, a->name);
         v = ledger_adopt(m->node.ledger, *b, ret);
@@ -181,7 +175,7 @@ static Verdict accept_strangers(Manager *m, Allocation *a, uint32_t *ret_job, Re
         Verdict v;
 
         if (!b || take_strangers(m, b) < 0)
-                return refuse_memory(ret);
+                return refuse_no_memory(ret);
         manager_note_serials(m, b);
         v = manager_check_hardware(m, b, ret);
         if (v != VERDICT_NONE)
@@ -210,9 +204,9 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
         if (v == VERDICT_NONE)
                 v = manager_check_jobs(m, ret);
         if (v == VERDICT_NONE && manager_refresh_host(m) < 0)
-                v = refuse_memory(ret);
+                v = refuse_no_memory(ret);
         if (v == VERDICT_NONE && manager_refresh_groups(m, a) < 0)
-                v = refuse_memory(ret);
+                v = refuse_no_memory(ret);
         if (v == VERDICT_NONE)
                 v = check_strangers(m, a, ret);
         return v != VERDICT_NONE ? v : accept_strangers(m, a, ret_job, ret);

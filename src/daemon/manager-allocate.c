@@ -28,7 +28,7 @@ static const JobKind prepare_kind = {
 /* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
 static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         if ((request->cpus > 0 && manager_refresh_nodes(m) < 0) || manager_refresh_host(m) < 0)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret_refusal);
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 PlanContext c = node_context(&m->node);
@@ -39,7 +39,7 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
                         return v;
                 r = manager_refresh_groups(m, plan->allocation);
                 if (r < 0)
-                        return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                        return refuse_no_memory(ret_refusal);
                 if (r > 0)
                         manager_publish_allocation(m, plan->allocation);
                 if (r == 0) {
@@ -137,7 +137,7 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job
 
         if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0 ||
             steps_make_regions(a, m->node.config, &steps) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 

@@ -173,7 +173,7 @@ Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, R
                               "%s is not on this node, and there is no history of it.", PCI_ADDRESS_STR(device));
         text = history_list_format(&l);
         if (!text)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret_refusal);
         *ret = text;
         return VERDICT_NONE;
 }

@@ -31,7 +31,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
 
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
         if (error == -ENOMEM)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         if (error == -ETIMEDOUT)
                 return refuse(ret, VERDICT_BUSY, device, "Find out which process has so many files open.",
                               "It cannot be told who uses %s: too many files are open on this node.",
@@ -51,7 +51,7 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
         int r;
 
         if (!queries)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
 

@@ -68,14 +68,15 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
         PciAddress device = rest->devices[0].address;
         StepList *steps;
         Verdict v;
+        int r;
 
         if (steps_release(rest, m->node.inventory, manager_after_release(m, rest), false, &steps) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
-        if (store_save_quarantined(m->store, rest) < 0) {
+        r = store_save_quarantined(m->store, rest);
+        if (r < 0) {
                 step_list_free(steps);
-                v = refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
-                           "The quarantine could not be written.");
+                v = manager_refuse_storage(ret, r);
         } else
                 v = manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
         if (v != VERDICT_NONE)
@@ -100,7 +101,7 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (v != VERDICT_NONE)
                 return v;
         if (manager_refresh(m, &device, 1, false) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         v = manager_check_use(m, rest, USE_RELEASE, ret);
         return v != VERDICT_NONE ? v : start_clearing(m, rest, ret_job, ret);
 }

@@ -32,7 +32,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
 
         if (steps_release(a, m->node.inventory, manager_after_release(m, a), true, &steps) < 0 ||
             steps_clean(a, m->node.config, &steps) < 0 || steps_remove_regions(a, steps) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         leave_out_quarantined(m->node.ledger, steps);
         /* Intent first: from the first write on a crash must lead to the release being finished. */
         a->state = ALLOCATION_RELEASING;
@@ -85,7 +85,7 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
         if (v != VERDICT_NONE)
                 return v;
         if (manager_refresh_groups(m, a) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         manager_publish_allocation(m, a);
         v = manager_check_use(m, a, USE_RELEASE, ret);
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);

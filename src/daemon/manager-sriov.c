@@ -209,7 +209,7 @@ static Verdict start_job(Manager *m, const PciDevice *pf, unsigned count, const 
         StepList *steps;
 
         if (steps_set_vfs(m->node.inventory, pf, count, attributes, &steps) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         return manager_start_job(m, &set_vfs_kind, PCI_ADDRESS_STR(pf->address), steps, &pf->address, 1, ret_job, ret);
 }
 
@@ -217,7 +217,7 @@ static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32
         _cleanup_free_ VfAttributes *attributes = NULL;
 
         if (attributes_of_vfs(m, pf, count, &attributes) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         return start_job(m, pf, count, attributes, ret_job, ret);
 }
 
@@ -274,7 +274,7 @@ static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32
         Verdict v;
 
         if (read_again(m, address) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         pf = inventory_find(m->node.inventory, address);
         if (!pf)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",

@@ -24,12 +24,12 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
         Verdict v;
 
         if (plan_single(&c, dev, &a) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         v = manager_check_use(m, a, USE_ALLOCATE, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;
         return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(dev->address), TAKE_PTR(steps), devices,

@@ -98,6 +98,6 @@ Verdict node_assign_identities(Node *n, Allocation *a, Refusal *ret) {
         PlanContext c = node_context(n);
 
         if (!n->identities && vf_identities_new(n->inventory, n->policy, n->identity, &n->identities) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         return vf_identity_assign(a, &c, n->identities, ret);
 }

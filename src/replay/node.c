@@ -149,7 +149,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
         if (v != VERDICT_NONE)
                 return v;
         if (string_copy(&plan->allocation->name, name) < 0 || sd_id128_randomize(&id) < 0)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
+                return refuse_no_memory(ret);
         (void) sd_id128_to_uuid_string(id, plan->allocation->id);
         plan->allocation->owner = owner;
         plan->allocation->generation = n->generation + 1;
