@@ -196,7 +196,7 @@ sub duration {
 sub ratio {
         my ($what, $ours, $peer, $others, $limit) = @_;
         my $ratio = median(map { $ours->[$_] / $others->[$_] } 0 .. $#{$ours});
-        row($what, duration(median(@$ours)), "$peer " . duration(median(@$others)), sprintf('%.2f', $ratio), defined $limit ? "$limit x" : '',
+        row($what, duration(median(@$ours)), "$peer " . duration(median(@$others)), sprintf('%.2f', $ratio), defined $limit ? sprintf('%.3g x', $limit) : '',
                 defined $limit && $ratio <= $limit);
         return;
 }
