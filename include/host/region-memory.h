@@ -5,7 +5,8 @@
 
 #include "core/region.h"
 
-/* All pages are there, on the region's node: looked at one by one. -EXDEV when one is elsewhere. Contents stay. */
+/* All pages are there, on the region's node: looked at one by one. -EXDEV when one is elsewhere, -EBUSY when that
+ * cannot be told. Contents stay. */
 int region_populate(int fd, const Region *r);
 /* All pages are there, and overwritten: whoever has it mapped reads zeros. */
 int region_wipe(int fd, const Region *r);

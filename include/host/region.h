@@ -17,8 +17,8 @@
  * The whole of it is there, on its node, for members of the group (its name or number) to read and write. What is there
  * of it already, after a crash or for another member, is kept. 1: it was made; 0: it was there. On failure nothing is
  * left of what was made. -EEXIST: a file of the name is not ours, or of another size. -EXDEV: memory is on another
- * node. -ENOSPC, -ENOMEM: there is not enough. -ENOTSUP: dev/shm is no tmpfs. -ENODEV: no hugetlbfs with such pages.
- * -ESRCH: no such group.
+ * node; -EBUSY: it cannot be told on which. -ENOSPC, -ENOMEM: there is not enough. -ENOTSUP: dev/shm is no tmpfs.
+ * -ENODEV: no hugetlbfs with such pages. -ESRCH: no such group.
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 

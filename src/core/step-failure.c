@@ -53,6 +53,7 @@ static const struct {
           "there is a file of that name in /dev/shm that is not its own. Look whose it is, then remove it." },
         { STEP_MAKE_REGION, ENOSPC, "/dev/shm, or that kind of hugepages, is full." },
         { STEP_MAKE_REGION, ENOMEM, "the node has no such memory left." },
+        { STEP_MAKE_REGION, EBUSY, "the kernel keeps moving its memory, so that it cannot be told where that is." },
         { STEP_MAKE_REGION, EXDEV, "its memory is on another node." },
         { STEP_MAKE_REGION, ENOTSUP, "/dev/shm is not a tmpfs." },
         { STEP_MAKE_REGION, ENODEV, "no hugetlbfs with pages of that size is mounted on /dev/hugepages*." },

@@ -12,6 +12,7 @@
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
+#define LOOKS_MAX     1000U /* at pages that do not stay mapped */
 #define OOM_SCORE     "/proc/self/oom_score_adj"
 #define OOM_SCORE_MAX 16U
 
@@ -56,21 +57,35 @@ static int bind_to_node(const Mapping *m, int node) {
         return (int) r;
 }
 
-/* Pages at stride from each other; the kernel knows only where those are that we have touched. */
+/* Leaves those of the pages that could not be told: the kernel knows only where those are that are mapped. */
+static int look_at_pages(void **pages, size_t *n, int node) {
+        int where[PAGES_AT_ONCE];
+        size_t left = 0;
+
+        for (size_t i = 0; i < *n; i++)
+                (void) *(volatile char *) pages[i];
+        if (move_pages(0, *n, pages, NULL, where, 0) < 0)
+                return -errno;
+        for (size_t i = 0; i < *n; i++)
+                if (where[i] == -ENOENT)
+                        pages[left++] = pages[i];
+                else if (where[i] != node)
+                        return where[i] < 0 ? where[i] : -EXDEV;
+        *n = left;
+        return 0;
+}
+
+/* Pages at stride from each other. One that the kernel moves, or makes part of a larger one, after we touched it is to
+ * be touched again. */
 static int check_pages(char *at, size_t stride, size_t n, int node) {
         void *pages[PAGES_AT_ONCE];
-        int where[PAGES_AT_ONCE];
+        int k = 0;
 
-        for (size_t i = 0; i < n; i++) {
-                pages[i] = at + i * stride;
-                (void) *(volatile char *) pages[i];
-        }
-        if (move_pages(0, n, pages, NULL, where, 0) < 0)
-                return -errno;
         for (size_t i = 0; i < n; i++)
-                if (where[i] != node)
-                        return where[i] < 0 ? where[i] : -EXDEV;
-        return 0;
+                pages[i] = at + i * stride;
+        for (unsigned look = 0; k == 0 && n > 0 && look < LOOKS_MAX; look++)
+                k = look_at_pages(pages, &n, node);
+        return k == 0 && n > 0 ? -EBUSY : k;
 }
 
 static int check_nodes(const Mapping *m, const Region *r) {
