@@ -15,6 +15,7 @@
 #define REQUEST_CPUS_MAX    4096U
 #define REQUEST_MEMORY_MAX  (1ULL << 50) /* 1 PiB */
 #define REQUEST_CELLS_MAX   8U
+#define REQUEST_PAGE_MIN    4096U /* that of ordinary pages */
 #define ALLOCATION_NAME_MAX 63U
 
 /* How the guest's PCI tree is made: core/guestpci.h. */

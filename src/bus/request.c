@@ -77,7 +77,11 @@ static int read_memory(sd_bus_message *m, Request *r, Refusal *ret) {
 }
 
 static int read_page_size(sd_bus_message *m, Request *r, Refusal *ret) {
-        return sd_bus_message_read(m, "t", &r->page_size);
+        int k = sd_bus_message_read(m, "t", &r->page_size);
+
+        if (k >= 0 && r->page_size == REQUEST_PAGE_MIN)
+                r->page_size = 0;
+        return k;
 }
 
 static int read_cells(sd_bus_message *m, Request *r, Refusal *ret) {

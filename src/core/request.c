@@ -10,8 +10,6 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-#define SMALLEST_PAGE 4096U
-
 static const char *const guest_topology_table[_GUEST_TOPOLOGY_MAX] = {
         [GUEST_TOPOLOGY_FLAT] = "flat",
         [GUEST_TOPOLOGY_MIRROR] = "mirror",
@@ -137,16 +135,16 @@ static Verdict check_cpus(const Request *r, Refusal *ret) {
 }
 
 static uint64_t page_size(const Request *r) {
-        return r->page_size > 0 ? r->page_size : SMALLEST_PAGE;
+        return r->page_size > 0 ? r->page_size : REQUEST_PAGE_MIN;
 }
 
 static Verdict check_memory(const Request *r, Refusal *ret) {
         uint64_t page = page_size(r);
 
-        if (page < SMALLEST_PAGE || (page & (page - 1)) != 0)
+        if (page < REQUEST_PAGE_MIN || (page & (page - 1)) != 0)
                 return refuse_request(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
                                       "A page size of %s is not possible: it must be a power of two of at least %s.",
-                                      FORMAT_SIZE(page), FORMAT_SIZE(SMALLEST_PAGE));
+                                      FORMAT_SIZE(page), FORMAT_SIZE(REQUEST_PAGE_MIN));
         if (r->memory > REQUEST_MEMORY_MAX)
                 return refuse_request(ret, NULL, "The request wants %s of memory; the limit is %s.",
                                       FORMAT_SIZE(r->memory), FORMAT_SIZE(REQUEST_MEMORY_MAX));

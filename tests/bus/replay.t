@@ -198,6 +198,7 @@ fails(2, qr/^passthroughctl: xml takes --cpus only with --node: /, 'request opti
 fails(1, qr/wants neither devices nor CPUs/, 'xml of nothing', 'xml', 'vm', @NODE);
 fails(1, qr/^passthroughctl: Cannot read template \Q$TMP\E: Is a directory\.$/, 'a directory as a template', 'xml', 'vm', 'gpu=1', '--template', $TMP, @NODE);
 fails(2, qr/^passthroughctl: \Q$_\E needs a value/, "nothing as $_", 'xml', 'vm', 'gpu=1', $_, '') for qw(--host --node --config --template --numa);
+is_deeply([ctl('plan', 'gpu=1', qw(--cpus 2 --memory 1G --page-size 4K), @NODE)], [ctl('plan', 'gpu=1', qw(--cpus 2 --memory 1G), @NODE)], 'pages of 4 KiB are ordinary ones');
 fails(2, qr/^passthroughctl: '\Q$_\E 0' asks for nothing/, "$_ 0", 'plan', 'gpu=1', $_, '0', @NODE) for qw(--cells --page-size --cpus --memory);
 is(system("passthroughd $_ >/dev/full") >> 8, 1, "passthroughd $_ that nobody can read") for qw(--help --version);
 
