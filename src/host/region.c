@@ -245,8 +245,8 @@ int region_remove(const Sysfs *fs, const Region *r) {
                 return fd;
         if (fd >= 0 && found.whole)
                 k = region_wipe(fd, r);
-        /* Where it goes on under another name it must not keep its memory. */
-        if (fd >= 0 && k >= 0 && (!found.whole || found.altered))
+        /* Who has it open, as its server has, or has given it another name, keeps none of its memory. */
+        if (fd >= 0 && k >= 0)
                 k = region_let_go(fd);
         return k < 0 ? k : remove_file(&p, r);
 }

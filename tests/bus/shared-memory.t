@@ -149,6 +149,7 @@ ok(!-e file('mpi'), 'with the last it is gone');
 sysseek $mapped, 0, 0;
 sysread $mapped, $text, 4 * MIB;
 is($text, "\0" x (4 * MIB), '... and wiped for who still has it');
+is((stat $mapped)[12], 0, '... and its memory given back');
 close $mapped;
 is(free_memory($bus, 0), $free, 'the memory is free again');
 same_state($state, 'nothing is on disk');
