@@ -26,6 +26,9 @@ typedef struct Region {
 
 const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]);
 
+/* Where its server listens; pattern as SharedMemoryServer= has it. NULL when out of memory. */
+char *region_server(const Region *r, const char *pattern);
+
 /* With name, or refuses what cannot be one: it becomes the name of a file. */
 Verdict region_name(Region *r, const char *name, Refusal *ret);
 /* Whether a guest can have it: its size and its pages. */

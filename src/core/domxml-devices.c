@@ -211,17 +211,10 @@ static void write_firmware_hint(Domain *d) {
                  (unsigned long long) (d->pci->hole64 / UNIT_MIB));
 }
 
-/* Where the server of a region listens. NULL when out of memory. */
-static char *server_path(const char *pattern, const Region *r) {
-        int before = (int) (strstr(pattern, "%n") - pattern);
-
-        return string_format("%.*s%s%s", before, pattern, r->name, pattern + before + 2);
-}
-
 /* A server tells its guests the size itself, and libvirt will not hear of another. */
 static void write_shmem(Domain *d, const Region *r) {
         const char *pattern = d->config->shared_memory_server;
-        _cleanup_free_ char *server = pattern ? server_path(pattern, r) : NULL;
+        _cleanup_free_ char *server = pattern ? region_server(r, pattern) : NULL;
         xmlNode *shmem = node_add(d, d->devices, "shmem");
 
         node_set(d, shmem, "name", "%s", region_file(r, (char[REGION_FILE_MAX]){ 0 }));

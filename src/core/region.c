@@ -14,6 +14,12 @@ const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]) {
         return buf;
 }
 
+char *region_server(const Region *r, const char *pattern) {
+        int before = (int) (strstr(pattern, "%n") - pattern);
+
+        return string_format("%.*s%s%s", before, pattern, r->name, pattern + before + 2);
+}
+
 Verdict region_name(Region *r, const char *name, Refusal *ret) {
         _Static_assert(REGION_NAME_MAX == ALLOCATION_NAME_MAX, "the same rule for both");
 

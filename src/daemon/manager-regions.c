@@ -2,6 +2,7 @@
 /* Memory that guests share: whether its file is there, and which release is that of the last member. */
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "daemon/manager.h"
 #include "host/region.h"
@@ -19,6 +20,21 @@ static Verdict check_shared(const Manager *m, const SharedRegion *shared, Refusa
         return VERDICT_NONE;
 }
 
+/* One that listens before the memory is made has no more than what an earlier one of the name has left. */
+static Verdict check_server(const Manager *m, const Region *r, Refusal *ret) {
+        const char *pattern = m->node.config->shared_memory_server;
+        _cleanup_free_ char *path = pattern ? region_server(r, pattern) : NULL;
+        _cleanup_close_ int fd = path ? sysfs_open(m->fs, path, O_PATH | O_NOFOLLOW) : -ENOENT;
+
+        if (fd < 0)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
+                      "End it, remove its socket, and start it when the allocation is ready; or take another name.",
+                      "The shared memory '%s' cannot be made: there is a server at %s already, which would give guests "
+                      "other memory.",
+                      r->name, path);
+}
+
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret) {
         for (size_t i = 0; i < request->n_regions; i++) {
                 const Region *r = &request->regions[i];
@@ -29,13 +45,14 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
                 if (shared && check_shared(m, shared, ret) != VERDICT_NONE)
                         return ret->verdict;
                 /* Why one cannot even be looked at the job says that cannot make it. */
-                if (k != 1 && k != -EEXIST)
-                        continue;
-                return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
-                              "Look whose it is, then remove it; or take another name.",
-                              "The shared memory '%s' cannot be made: /dev/shm/%s is there already, and no allocation "
-                              "has it.",
-                              r->name, region_file(r, file));
+                if (k == 1 || k == -EEXIST)
+                        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
+                                      "Look whose it is, then remove it; or take another name.",
+                                      "The shared memory '%s' cannot be made: /dev/shm/%s is there already, and no "
+                                      "allocation has it.",
+                                      r->name, region_file(r, file));
+                if (!shared && check_server(m, r, ret) != VERDICT_NONE)
+                        return ret->verdict;
         }
         return VERDICT_NONE;
 }

@@ -242,8 +242,18 @@ is((allocate($bus, 'vm2', guest(gpu => 1, numa => 'preferred', 'shared-memory' =
 like(log_since($offset), qr/make 1 MiB of shared memory 'own' on node 0.*Failed to unbind|Failed to unbind/s, '... after that was made');
 ok(!-e file('own'), '... and nothing is left of its own');
 fault('reset');
+my $with_one = snapshot();
 $xml = document('vm1', 'with a server');
 like($xml, qr{<shmem name="passthroughd-mpi" role="peer">\s*<model type="ivshmem-doorbell"/>\s*<server path="/run/ivshmem/mpi.sock"/>\s*<msi ioeventfd="on"/>\s*</shmem>}, 'its path is in the document');
+
+# A server that is older than what it is to serve.
+fault('set run/ivshmem/own.sock x');
+refused($bus, 'SharedMemoryTaken', qr{^The shared memory 'own' cannot be made: there is a server at /run/ivshmem/own\.sock already, which would give guests other memory\.}, 'a server from before it is made', guest('shared-memory' => [region('own', MIB)]));
+same_state($with_one, '... of which nothing is left');
+fault('set run/ivshmem/mpi.sock x');
+is((allocate($bus, 'vm2', mpi()))[0], 'done', 'one from after that is in nobody\'s way');
+is((release($bus, 'vm2'))[0], 'done', '... released');
+fault('remove run/ivshmem');
 
 # ---- removed by somebody else
 
