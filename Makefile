@@ -62,7 +62,7 @@ CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
-TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c))
+TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := tests/dying/dying.c
 
@@ -195,7 +195,7 @@ deb: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-lab lab-shell: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
+lab lab-shell: all $(BUILD)/passthroughd.service $(BUILD)/tests/lab/ivshmem-server | $(filter deps,$(MAKECMDGOALS))
 	$(Q)+BUILD=$(BUILD) tests/lab/build
 	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),prove --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 

@@ -6,18 +6,19 @@ use strict;
 use warnings;
 
 use Exporter qw(import);
+use Test::More;
 
 use Lab;
 
 use Fcntl qw(O_NOCTTY O_RDWR);
 
-our @EXPORT = qw(domain start_guest slot_order guest_functions guest_paths promised_paths guest_memory guest_hears guest_says qemu end_guest);
+our @EXPORT = qw(domain start_guest slot_order guest_functions guest_paths promised_paths guest_memory guest_hears guest_says says nodes_of qemu end_guest);
 
 use constant BOOT_DEADLINE => 240;
 
 sub console { my ($name) = @_; return "/var/log/libvirt/qemu/$name.console" }
 
-# A guest that lists its devices, as a template.
+# A guest that lists its devices, as a template. Its kernel says only what is wrong: on the emulated console the rest took half of its boot.
 sub template {
         my ($name, $devices) = @_;
         my $console = console($name);
@@ -28,7 +29,7 @@ sub template {
     <type arch='x86_64' machine='q35'>hvm</type>
     <kernel>/var/lib/libvirt/images/kernel</kernel>
     <initrd>/var/lib/libvirt/images/initramfs</initrd>
-    <cmdline>console=ttyS0 lab.devices=$devices</cmdline>
+    <cmdline>console=ttyS0 loglevel=4 lab.devices=$devices</cmdline>
   </os>
   <features><acpi/></features>
   <devices><serial type='pty'><log file='$console' append='off'/></serial></devices>
@@ -143,6 +144,24 @@ sub guest_hears {
 sub guest_says {
         my ($name, $words) = @_;
         return wait_until(sub { grep { /^guest: \Q$words\E$/ } lines(console($name)) }, BOOT_DEADLINE);
+}
+
+# A line typed on the console of a guest is answered there.
+sub says {
+        my ($name, $line, $answer) = @_;
+        my $console = guest_hears($name, $line);
+        return ok(guest_says($name, $answer), "$name: $line: $answer");
+}
+
+# Which nodes the pages of a file are on that QEMU has mapped.
+sub nodes_of {
+        my ($name, $file) = @_;
+        my ($pid) = split / /, qemu($name);
+        my %pages;
+        for my $line (grep { m{ file=\Q$file\E } } split /\n/, output('cat', "/proc/$pid/numa_maps")) {
+                while ($line =~ /\bN(\d+)=(\d+)/g) { $pages{$1} += $2 }
+        }
+        return \%pages;
 }
 
 # Its process: pid and time of start; undef when that has ended.

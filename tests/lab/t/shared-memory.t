@@ -26,24 +26,6 @@ sub request {
         return ('allocate', $name, '--owner', $owner, qw(--cpus 1 --memory 256M --page-size 2M --shared-memory), "mpi=32M,halo=4M:2M$own{$name}");
 }
 
-# A line typed on the console of a guest is answered there.
-sub says {
-        my ($name, $line, $answer) = @_;
-        my $console = guest_hears($name, $line);
-        return ok(guest_says($name, $answer), "$name: $line: $answer");
-}
-
-# Which nodes the pages of a file are on that QEMU has mapped.
-sub nodes_of {
-        my ($name, $file) = @_;
-        my ($pid) = split / /, qemu($name);
-        my %pages;
-        for my $line (grep { m{ file=\Q$file\E } } split /\n/, output('cat', "/proc/$pid/numa_maps")) {
-                while ($line =~ /\bN(\d+)=(\d+)/g) { $pages{$1} += $2 }
-        }
-        return \%pages;
-}
-
 # MiB in files of tmpfs on a node.
 sub tmpfs_on {
         my ($node) = @_;
