@@ -26,16 +26,18 @@ typedef enum Wish {
         WISH_COUNT,  /* one for each pool */
         WISH_MEMORY,
         WISH_PAGES,
+        WISH_REGION_PAGES, /* one for each piece of shared memory */
+        WISH_REGION,       /* its size, one for each */
         WISH_CPUS,
         _WISH_MAX,
 } Wish;
 
 typedef struct Dimension {
         Wish wish;
-        size_t index; /* of the limit or pool */
+        size_t index; /* of the limit, pool or shared memory */
 } Dimension;
 
-#define DIMENSIONS_MAX (_WISH_MAX + REQUEST_LIMITS_MAX + REQUEST_POOLS_MAX)
+#define DIMENSIONS_MAX (_WISH_MAX + REQUEST_LIMITS_MAX + REQUEST_POOLS_MAX + 2 * ALLOCATION_REGIONS_MAX)
 
 typedef struct Nearest {
         const Planner *planner;
@@ -122,6 +124,20 @@ static NumaPolicy looser_policy(NumaPolicy p, uint64_t steps) {
         return p;
 }
 
+/* How often the size can be halved. */
+static uint64_t region_halvings(const Region *r) {
+        uint64_t n = 0;
+
+        while (r->size >> (n + 1) >= MAX(REGION_SIZE_MIN, r->page_size))
+                n++;
+        return n;
+}
+
+/* What somebody has already is as it is. */
+static bool region_is_new(const Nearest *n, size_t index) {
+        return !ledger_find_region(n->planner->context->ledger, n->base.regions[index].name);
+}
+
 static uint64_t last_value(const Nearest *n, Dimension d) {
         const Request *r = &n->base;
 
@@ -142,6 +158,10 @@ static uint64_t last_value(const Nearest *n, Dimension d) {
                 return r->cpus == 0 ? 0 : (r->memory - page_of(r) * MAX(r->cells, 1U)) / memory_unit(r);
         case WISH_PAGES:
                 return r->page_size > 0;
+        case WISH_REGION_PAGES:
+                return region_is_new(n, d.index) && r->regions[d.index].page_size > 0;
+        case WISH_REGION:
+                return region_is_new(n, d.index) ? region_halvings(&r->regions[d.index]) : 0;
         default:
                 return r->cpus == 0 ? 0 : (r->cpus - MAX(r->cells, 1U)) / cpu_unit(n);
         }
@@ -178,6 +198,12 @@ static void set_value(Nearest *n, Dimension d, uint64_t value) {
                 return;
         case WISH_PAGES:
                 r->page_size = value > 0 ? 0 : base->page_size;
+                return;
+        case WISH_REGION_PAGES:
+                r->regions[d.index].page_size = value > 0 ? 0 : base->regions[d.index].page_size;
+                return;
+        case WISH_REGION:
+                r->regions[d.index].size = base->regions[d.index].size >> value;
                 return;
         default:
                 r->cpus = base->cpus - (unsigned) value * cpu_unit(n);
@@ -231,11 +257,26 @@ static bool concerns(Verdict v, Wish w) {
         case VERDICT_INSUFFICIENT_CPUS:
                 return w == WISH_CELLS || w == WISH_CPUS;
         case VERDICT_INSUFFICIENT_MEMORY:
-                return w == WISH_CELLS || w == WISH_MEMORY || w == WISH_PAGES;
+                return w == WISH_CELLS || w == WISH_MEMORY || w == WISH_PAGES || w == WISH_REGION_PAGES ||
+                       w == WISH_REGION;
         case VERDICT_PROXIMITY:
                 return w == WISH_PROXIMITY || w == WISH_LIMIT;
         default:
                 return w == WISH_NUMA;
+        }
+}
+
+static size_t count_dimensions(const Request *r, Wish w) {
+        switch (w) {
+        case WISH_LIMIT:
+                return r->n_limits;
+        case WISH_COUNT:
+                return r->n_pools;
+        case WISH_REGION_PAGES:
+        case WISH_REGION:
+                return r->n_regions;
+        default:
+                return 1;
         }
 }
 
@@ -245,7 +286,7 @@ static size_t list_dimensions(const Nearest *n, Verdict v, Dimension *ret) {
 
         for (int first = 1; first >= 0; first--)
                 for (Wish w = 0; w < _WISH_MAX; w++) {
-                        size_t times = w == WISH_LIMIT ? n->base.n_limits : w == WISH_COUNT ? n->base.n_pools : 1;
+                        size_t times = count_dimensions(&n->base, w);
 
                         for (size_t i = 0; i < times && concerns(v, w) == first; i++)
                                 ret[count++] = (Dimension){ w, i };
@@ -333,6 +374,12 @@ static char *describe(const Nearest *n) {
                 add_words(&w, "%s of memory", FORMAT_SIZE(r->memory));
         if (r->page_size != wanted->page_size)
                 add_words(&w, "ordinary pages");
+        for (size_t i = 0; i < r->n_regions; i++) {
+                if (r->regions[i].size != wanted->regions[i].size)
+                        add_words(&w, "%s of shared memory '%s'", FORMAT_SIZE(r->regions[i].size), r->regions[i].name);
+                if (r->regions[i].page_size != wanted->regions[i].page_size)
+                        add_words(&w, "ordinary pages of shared memory '%s'", r->regions[i].name);
+        }
         if (r->cells != wanted->cells)
                 add_words(&w, "%zu guest cell%s", n->n_nodes, n->n_nodes == 1 ? "" : "s");
         if (r->numa != wanted->numa)

@@ -27,6 +27,7 @@ typedef struct Ask {
         unsigned cells;
         NumaPolicy numa;
         const char *proximity;
+        uint64_t shared, shared_pages; /* memory to share, "mpi" */
 } Ask;
 #define ASK(...) (&(const Ask){ __VA_ARGS__ })
 
@@ -152,6 +153,8 @@ static inline void ask_request(const Ask *ask, Request *r) {
         r->numa = ask->numa;
         if (ask->proximity)
                 assert_int_equal(proximity_parse(ask->proximity, r, NULL), VERDICT_NONE);
+        if (ask->shared > 0)
+                assert_int_equal(request_add_region(r, "mpi", ask->shared, ask->shared_pages, NULL), VERDICT_NONE);
 }
 
 static inline Verdict node_plan(TestNode *t, const Ask *ask, Plan **ret, Refusal *ret_refusal) {

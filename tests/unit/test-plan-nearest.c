@@ -81,6 +81,22 @@ static void test_nearest(void **state) {
                   DO(.cpus = 2, .memory = 5 * GIB, .page_size = GIB) },
                 { DO(.cpus = 2, .memory = 8 << 20, .page_size = 2 << 20), "It would fit with ordinary pages.",
                   DO(.cpus = 2, .memory = 8 << 20) },
+                /* memory to share */
+                { DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 64 * GIB),
+                  "It would fit with 16 GiB of shared memory 'mpi'.",
+                  DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 16 * GIB),
+                  DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 32 * GIB) },
+                { DO(.cpus = 2, .memory = GIB, .shared = 8 * GIB, .shared_pages = 2 << 20),
+                  "It would fit with ordinary pages of shared memory 'mpi'.",
+                  DO(.cpus = 2, .memory = GIB, .shared = 8 * GIB) },
+                { DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .shared = 2 * GIB, .shared_pages = GIB),
+                  "It would fit with 2 GiB of memory.",
+                  DO(.cpus = 2, .memory = 2 * GIB, .page_size = GIB, .shared = 2 * GIB, .shared_pages = GIB),
+                  DO(.cpus = 2, .memory = 3 * GIB, .page_size = GIB, .shared = 2 * GIB, .shared_pages = GIB) },
+                { DO("gpu=4", .cpus = 2, .memory = GIB, .shared = 64 * GIB),
+                  "It would fit with 3 of pool 'gpu' and 16 GiB of shared memory 'mpi'.",
+                  DO("gpu=3", .cpus = 2, .memory = GIB, .shared = 16 * GIB),
+                  DO("gpu=3", .cpus = 2, .memory = GIB, .shared = 32 * GIB) },
                 /* places */
                 { DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_REQUIRED),
                   "It would fit with the NUMA policy 'preferred'.",
@@ -118,10 +134,23 @@ static void test_nothing_is_near(void **state) {
         assert_null(pool.nearest);
 }
 
+/* Memory that somebody shares already stays as it is. */
+static void test_region_that_is_there(void **state) {
+        _cleanup_node_ TestNode *t = small_node(POOLS);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_allocate(t, "first", ASK(.cpus = 2, .memory = GIB, .shared = 8 * GIB), NULL),
+                         VERDICT_NONE);
+        assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = 100 * GIB, .shared = 8 * GIB), NULL, &why),
+                         VERDICT_INSUFFICIENT_MEMORY);
+        assert_string_equal(why.nearest, "It would fit with 20 GiB of memory.");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nearest),
                 cmocka_unit_test(test_nothing_is_near),
+                cmocka_unit_test(test_region_that_is_there),
         };
 
         return cmocka_run_group_tests_name("plan-nearest", tests, NULL, NULL);
