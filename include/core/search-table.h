@@ -46,6 +46,12 @@ typedef enum TallyField {
 
 unsigned state_get(const State *state, TallyField field);
 
+/* An entry of a table, which goes by its counts. */
+typedef struct Order {
+        uint64_t counts;
+        uint32_t entry;
+} Order;
+
 typedef struct Space {
         State one[REQUEST_POOLS_MAX][2]; /* a device of the pool; [1] for VFs */
         uint64_t bias, guards; /* two choices fit together when no guard bit of counts + counts + bias is set */
@@ -58,6 +64,7 @@ typedef struct Space {
                 unsigned wanted, shift, width; /* its digit */
         } pools[REQUEST_POOLS_MAX];
         uint16_t *slots; /* scratch: where in a table a state is, while that is made */
+        Order *order;    /* scratch: one that it is made of */
 } Space;
 
 /* 0 or -ENOMEM. */

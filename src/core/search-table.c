@@ -11,6 +11,10 @@
 /* And what there is to do for two tables, however small. */
 #define MERGE_WORK 48U
 
+/* As many as looking for the next that may fit. */
+#define SKIP_WORK 8U
+
+#define SORT_FROM   64U /* choices in a table, for which that pays */
 #define TABLE_FIRST 16U /* entries a table has room for at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOT_FREE   UINT16_MAX
@@ -103,7 +107,8 @@ int space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                 shift += width + 1;
         }
         s->slots = malloc(SLOTS_MAX * sizeof(*s->slots));
-        return s->slots ? 0 : -ENOMEM;
+        s->order = malloc(SEARCH_CHOICES_MAX * sizeof(*s->order));
+        return s->slots && s->order ? 0 : -ENOMEM;
 }
 
 unsigned space_unpaired(const Space *s, const State *state) {
@@ -144,7 +149,9 @@ uint64_t space_least(const Space *s, const unsigned *others) {
 
 void space_done(Space *s) {
         free(s->slots);
+        free(s->order);
         s->slots = NULL;
+        s->order = NULL;
 }
 
 /* --- tables --- */
@@ -319,19 +326,88 @@ static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
         return 0;
 }
 
-/* A guard bit is set where a digit is more than is wanted, and stays set where one is no less than least. */
-static int merge_row(Merge *m, const Entry *e, const Table *b) {
+static int compare_order(const void *a, const void *b) {
+        const Order *x = a, *y = b;
+
+        return x->counts < y->counts ? -1 : x->counts > y->counts;
+}
+
+/* By counts, which is by the digit of the last pool, and so on to the first. A small one stays as it is. */
+static void sort_table(const Table *t, Order *order) {
+        for (size_t i = 0; i < t->n; i++)
+                order[i] = (Order){ t->entries[i].state.counts, (uint32_t) i };
+        if (t->n >= SORT_FROM)
+                qsort(order, t->n, sizeof(*order), compare_order);
+}
+
+/*
+ * No counts from these on to below what is returned fit either: with an uppermost digit that is too much those with the
+ * same digits above it do not, with one that is too little those with the same one too. over and under are the guard
+ * bits of such digits; one has any.
+ */
+static uint64_t skip_to(const Space *s, uint64_t counts, uint64_t over, uint64_t under) {
+        uint64_t next = 0;
+
+        if (over) {
+                unsigned end = 64U - (unsigned) __builtin_clzll(over);
+
+                if (end == 64)
+                        return UINT64_MAX;
+                next = ((counts >> end) + 1) << end;
+        }
+        if (under) {
+                unsigned guard = 63U - (unsigned) __builtin_clzll(under);
+                uint64_t below = s->guards & ((1ULL << guard) - 1);
+                unsigned shift = below ? 64U - (unsigned) __builtin_clzll(below) : 0;
+
+                next = MAX(next, ((counts >> shift) + 1) << shift);
+        }
+        return next;
+}
+
+/* The first after that with no fewer counts. */
+static size_t find_order(const Order *order, size_t after, size_t n, uint64_t counts) {
+        size_t first = after + 1, step = 1;
+
+        while (first + step < n && order[first + step].counts < counts)
+                step *= 2;
+        n = MIN(n, first + step);
+        while (first < n) {
+                size_t middle = first + (n - first) / 2;
+
+                if (order[middle].counts < counts)
+                        first = middle + 1;
+                else
+                        n = middle;
+        }
+        return first;
+}
+
+/* A guard bit is set where a digit is more than is wanted, and stays set where one is no less than least. Returns what
+ * there was to do, or an error. */
+static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
+        const Order *order = m->space->order;
         uint64_t guards = m->space->guards, most = e->state.counts + m->space->bias,
                  least = e->state.counts + guards - m->least;
-        int r = 0;
+        bool sorted = b->n >= SORT_FROM;
+        int64_t work = 0;
 
-        for (size_t i = 0; i < b->n && r == 0; i++) {
-                uint64_t counts = b->entries[i].state.counts;
+        m->ties = 0;
+        for (size_t i = 0; i < b->n; work++) {
+                uint64_t counts = order[i].counts, over = (most + counts) & guards, under = ~(least + counts) & guards;
 
-                if (!((most + counts) & guards) && !(~(least + counts) & guards))
-                        r = merge_pair(m, e, &b->entries[i]);
+                if (!over && !under) {
+                        int r = merge_pair(m, e, &b->entries[order[i++].entry]);
+
+                        if (r < 0)
+                                return r;
+                } else if (sorted) {
+                        i = find_order(order, i, b->n, skip_to(m->space, counts, over, under));
+                        work += SKIP_WORK;
+                } else
+                        i++;
         }
-        return r;
+        return work + TIE_WORK * m->ties;
 }
 
 static int spend(uint64_t *work, uint64_t amount) {
@@ -349,11 +425,11 @@ int search_table_merge(const Space *s, const Table *a, const Table *b, uint64_t 
         int r = spend(work, MERGE_WORK);
 
         clear_slots(&m, a->n * b->n);
+        sort_table(b, s->order);
         for (size_t i = 0; i < a->n && r == 0; i++) {
-                m.ties = 0;
-                r = merge_row(&m, &a->entries[i], b);
-                if (r == 0)
-                        r = spend(work, b->n + (uint64_t) TIE_WORK * m.ties);
+                int64_t done = merge_row(&m, &a->entries[i], b);
+
+                r = done < 0 ? (int) done : spend(work, (uint64_t) done);
         }
         return r;
 }
