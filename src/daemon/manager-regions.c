@@ -26,6 +26,8 @@ static Verdict check_server(const Manager *m, const Region *r, Refusal *ret) {
         _cleanup_free_ char *path = pattern ? region_server(r, pattern) : NULL;
         _cleanup_close_ int fd = path ? sysfs_open(m->fs, path, O_PATH | O_NOFOLLOW) : -ENOENT;
 
+        if (pattern && !path)
+                return refuse_no_memory(ret);
         if (fd < 0)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
