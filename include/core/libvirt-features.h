@@ -21,6 +21,6 @@ void libvirt_features_add_schema(LibvirtFeatures *f, const char *text);
 
 /*
  * Takes away what a QEMU lacks of which that is what libvirt noted (its qemuCaps document). False: it is of no account,
- * for without KVM it starts no guest with host devices.
+ * for it has no KVM, as those of other architectures have none.
  */
 bool libvirt_features_limit(LibvirtFeatures *f, const char *text);
