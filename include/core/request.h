@@ -92,6 +92,9 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
 
+/* Bytes of the pages that its memory is of. */
+uint64_t request_page(const Request *r);
+
 /* Bounds and consistency that need no inventory: VERDICT_NONE or VERDICT_INVALID_REQUEST with the sentence. */
 Verdict request_check(const Request *r, Refusal *ret);
 

@@ -6,8 +6,6 @@
 
 #include "util/strings.h"
 
-#define ORDINARY_PAGE_SIZE 4096U
-
 typedef struct Cells {
         Cell cell[REQUEST_CELLS_MAX];
         size_t n;
@@ -81,7 +79,7 @@ Verdict placement_cells(const Inventory *inv, uint64_t memory, uint64_t page_siz
                 if (v != VERDICT_NONE)
                         return v;
         }
-        v = share_memory(memory, page_size > 0 ? page_size : ORDINARY_PAGE_SIZE, &cells, ret);
+        v = share_memory(memory, page_size > 0 ? page_size : REQUEST_PAGE_MIN, &cells, ret);
         if (v != VERDICT_NONE)
                 return v;
 

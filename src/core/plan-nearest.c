@@ -90,13 +90,9 @@ static unsigned common_divisor(const Request *r) {
 
 /* --- values of a wish, from 0, as it was asked, to the one that asks for the least --- */
 
-static uint64_t page_of(const Request *r) {
-        return r->page_size ?: 4096;
-}
-
 /* Memory is given up in amounts that are easily said. */
 static uint64_t memory_unit(const Request *r) {
-        uint64_t page = page_of(r), unit = page;
+        uint64_t page = request_page(r), unit = page;
 
         for (uint64_t u = 1ULL << 20; u <= 1ULL << 30; u <<= 10)
                 if (u % page == 0 && r->memory > u && r->memory / u > MAX(r->cells, 1U))
@@ -155,7 +151,7 @@ static uint64_t last_value(const Nearest *n, Dimension d) {
         case WISH_COUNT:
                 return r->pools[d.index].count - 1;
         case WISH_MEMORY: /* a page for each cell stays */
-                return r->cpus == 0 ? 0 : (r->memory - page_of(r) * MAX(r->cells, 1U)) / memory_unit(r);
+                return r->cpus == 0 ? 0 : (r->memory - request_page(r) * MAX(r->cells, 1U)) / memory_unit(r);
         case WISH_PAGES:
                 return r->page_size > 0;
         case WISH_REGION_PAGES:

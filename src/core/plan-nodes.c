@@ -100,7 +100,7 @@ static int choose_devices(const Planner *p, const Score *worst, NodeChoice *choi
 /* Every node of the set can take its even share of CPUs and memory. */
 static bool has_room(const Planner *p, const NodeChoice *choice) {
         const Request *r = p->request;
-        uint64_t page = r->page_size ?: 4096, pages = r->memory / page;
+        uint64_t page = request_page(r), pages = r->memory / page;
         unsigned shares[REQUEST_CELLS_MAX];
         uint64_t memories[REQUEST_CELLS_MAX];
 

@@ -199,7 +199,7 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
 
 /* Without devices: is it the CPUs, the memory, or that no node has both? */
 static Verdict check_room(const Planner *p, Refusal *ret) {
-        uint64_t page = p->request->page_size ?: 4096;
+        uint64_t page = request_page(p->request);
         Request r = *p->request;
         Planner roomy = *p;
         Verdict v;

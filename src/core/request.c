@@ -134,12 +134,12 @@ static Verdict check_cpus(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-static uint64_t page_size(const Request *r) {
+uint64_t request_page(const Request *r) {
         return r->page_size > 0 ? r->page_size : REQUEST_PAGE_MIN;
 }
 
 static Verdict check_memory(const Request *r, Refusal *ret) {
-        uint64_t page = page_size(r);
+        uint64_t page = request_page(r);
 
         if (page < REQUEST_PAGE_MIN || (page & (page - 1)) != 0)
                 return refuse_request(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
@@ -162,10 +162,10 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
         if (r->cells > r->cpus)
                 return refuse_request(ret, "Ask for fewer cells; each needs a vCPU.",
                                       "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
-        if (r->memory / page_size(r) < r->cells)
+        if (r->memory / request_page(r) < r->cells)
                 return refuse_request(ret, "Ask for more memory, or fewer cells.",
                                       "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
-                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(page_size(r)), r->cells);
+                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(request_page(r)), r->cells);
         return VERDICT_NONE;
 }
 
