@@ -57,8 +57,7 @@ int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *erro
                                          BUS_MANAGER_INTERFACE);
         request_init(&request);
         if (bus_read_request(call, &request, &refusal) == VERDICT_NONE && request.repeat)
-                (void) refuse(&refusal, VERDICT_INVALID_REQUEST, NULL, "Ask Plan.",
-                              "How often a request fits is not for an allocation.");
+                (void) refuse_request(&refusal, "Ask Plan.", "How often a request fits is not for an allocation.");
         if (refusal.verdict != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         if (!request.has_owner)

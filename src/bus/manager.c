@@ -20,8 +20,8 @@ static int reply_json(sd_bus_message *call, json_object *o) {
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
         if (pci_address_parse(text, ret) >= 0)
                 return VERDICT_NONE;
-        return refuse(ret_refusal, VERDICT_INVALID_REQUEST, NULL, "Write it as the kernel does: 0000:82:00.0.",
-                      "'%s' is not a PCI address.", QUOTABLE(text));
+        return refuse_request(ret_refusal, "Write it as the kernel does: 0000:82:00.0.", "'%s' is not a PCI address.",
+                              QUOTABLE(text));
 }
 
 const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
@@ -186,20 +186,18 @@ static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusa
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 r = sd_bus_message_read(m, "s", &key);
                 if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
-                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Known is 'template'.",
-                                      "There is no option '%s'.", QUOTABLE(key));
+                        return refuse_request(ret, "Known is 'template'.", "There is no option '%s'.", QUOTABLE(key));
                 if (r >= 0)
                         r = sd_bus_message_peek_type(m, NULL, &contents);
                 if (r >= 0 && !streq(contents, "s"))
-                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
-                                      "The option 'template' is not a string.");
+                        return refuse_request(ret, NULL, "The option 'template' is not a string.");
                 if (r >= 0)
                         r = sd_bus_message_read(m, "v", "s", ret_template);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
         if (r < 0)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The options could not be read.");
+                return refuse_request(ret, NULL, "The options could not be read.");
         return VERDICT_NONE;
 }
 

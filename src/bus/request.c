@@ -20,11 +20,10 @@ static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
         while ((k = sd_bus_message_read(m, "(su)", &pool, &count)) > 0) {
                 k = request_add_pool(r, pool, count);
                 if (k == -EEXIST)
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for each pool once, with the count.",
-                                      "The pool '%s' is there twice.", QUOTABLE(pool));
+                        (void) refuse_request(ret, "Ask for each pool once, with the count.",
+                                              "The pool '%s' is there twice.", QUOTABLE(pool));
                 else if (k == -E2BIG)
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "A request can name at most %u pools.",
-                                      REQUEST_POOLS_MAX);
+                        (void) refuse_request(ret, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
                 if (k < 0)
                         return k;
         }
@@ -40,8 +39,8 @@ static int read_numa(sd_bus_message *m, Request *r, Refusal *ret) {
         r->numa = numa_policy_from_string(s);
         if ((int) r->numa >= 0)
                 return 0;
-        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say legacy, preferred, socket or required.",
-                      "There is no NUMA policy '%s'.", QUOTABLE(s));
+        (void) refuse_request(ret, "Say legacy, preferred, socket or required.", "There is no NUMA policy '%s'.",
+                              QUOTABLE(s));
         return -EINVAL;
 }
 
@@ -63,8 +62,7 @@ static int read_topology(sd_bus_message *m, Request *r, Refusal *ret) {
         r->topology = guest_topology_from_string(s);
         if ((int) r->topology >= 0)
                 return 0;
-        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say mirror or flat.", "There is no topology '%s'.",
-                      QUOTABLE(s));
+        (void) refuse_request(ret, "Say mirror or flat.", "There is no topology '%s'.", QUOTABLE(s));
         return -EINVAL;
 }
 
@@ -90,11 +88,11 @@ static int read_cells(sd_bus_message *m, Request *r, Refusal *ret) {
 
 static int refuse_slot(const char *slot, int error, Refusal *ret) {
         if (error == -EEXIST)
-                (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Give all its attributes at once.",
-                              "VF attributes of '%s' are there twice.", QUOTABLE(slot));
+                (void) refuse_request(ret, "Give all its attributes at once.", "VF attributes of '%s' are there twice.",
+                                      QUOTABLE(slot));
         else if (error == -E2BIG)
-                (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
-                              "A request can have VF attributes for at most %u slots.", REQUEST_DEVICES_MAX);
+                (void) refuse_request(ret, NULL, "A request can have VF attributes for at most %u slots.",
+                                      REQUEST_DEVICES_MAX);
         return error;
 }
 
@@ -110,8 +108,7 @@ static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
 
                 k = vf_attributes_parse_wanted(text, &v, &problem);
                 if (k == -EINVAL)
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "VF attributes of '%s': %s",
-                                      QUOTABLE(slot), problem);
+                        (void) refuse_request(ret, NULL, "VF attributes of '%s': %s", QUOTABLE(slot), problem);
                 if (k < 0)
                         return k;
                 k = request_add_attributes(r, slot, &v);
@@ -125,8 +122,8 @@ static int read_owner(sd_bus_message *m, Request *r, Refusal *ret) {
         int k = sd_bus_message_read(m, "u", &r->owner);
 
         if (k >= 0 && r->owner == UINT32_MAX) {
-                (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Say the uid of whom it is for, or leave it out.",
-                              "The owner %" PRIu32 " is nobody: the kernel has no such uid.", r->owner);
+                (void) refuse_request(ret, "Say the uid of whom it is for, or leave it out.",
+                                      "The owner %" PRIu32 " is nobody: the kernel has no such uid.", r->owner);
                 return -EINVAL;
         }
         if (k >= 0)
@@ -203,7 +200,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 if (!streq(key, request_keys[i].key))
                         continue;
                 if (*seen & (1U << i)) {
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The key '%s' is there twice.", key);
+                        (void) refuse_request(ret, NULL, "The key '%s' is there twice.", key);
                         return -EINVAL;
                 }
                 *seen |= 1U << i;
@@ -211,9 +208,8 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 if (k < 0)
                         return k;
                 if (!streq(contents, request_keys[i].type)) {
-                        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
-                                      "The key '%s' has the D-Bus type '%s', wanted is '%s'.", key, QUOTABLE(contents),
-                                      request_keys[i].type);
+                        (void) refuse_request(ret, NULL, "The key '%s' has the D-Bus type '%s', wanted is '%s'.", key,
+                                              QUOTABLE(contents), request_keys[i].type);
                         return -EINVAL;
                 }
                 k = sd_bus_message_enter_container(m, 'v', request_keys[i].type);
@@ -221,10 +217,11 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                         k = request_keys[i].read(m, r, ret);
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
-        (void) refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                      "Known are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
-                      "shared-memory, owner, release-with-domain, force and repeat.",
-                      "There is no request key '%s'.", QUOTABLE(key));
+        (void) refuse_request(
+                ret,
+                "Known are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
+                "shared-memory, owner, release-with-domain, force and repeat.",
+                "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }
 
@@ -243,5 +240,5 @@ Verdict bus_read_request(sd_bus_message *m, Request *r, Refusal *ret) {
                 return VERDICT_NONE;
         if (ret->verdict != VERDICT_NONE)
                 return ret->verdict;
-        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "The request could not be read.");
+        return refuse_request(ret, NULL, "The request could not be read.");
 }

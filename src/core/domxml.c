@@ -19,15 +19,15 @@ static Verdict check_allocation(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 
         if (a->n_pins == 0 || a->n_cells == 0 || allocation_memory(a) == 0)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Allocate CPUs and memory with the devices.",
-                              "'%s' holds devices only: a domain needs CPUs and memory.", a->name);
+                return refuse_request(ret, "Allocate CPUs and memory with the devices.",
+                                      "'%s' holds devices only: a domain needs CPUs and memory.", a->name);
 
         for (size_t i = 0; i < a->n_cells; i++)
                 cpuset_merge(&vcpus, &a->cells[i].vcpus);
         for (size_t i = 0; i < a->n_pins; i++)
                 if (a->pins[i].vcpu != i || !cpuset_has(&vcpus, (unsigned) i))
-                        return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL,
-                                      "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.", i, a->name);
+                        return refuse_request(ret, NULL, "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.",
+                                              i, a->name);
 
         /* Its address is that of another card now. */
         for (size_t i = 0; i < a->n_devices; i++)
@@ -152,12 +152,13 @@ static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
 
         r = guest_pci_new(d->inv, d->a, &d->room, &d->pci);
         if (r == -E2BIG)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                              d->a->topology == GUEST_TOPOLOGY_MIRROR
-                                      ? "Allocate them with --topology flat, or take some out of the template."
-                                      : "Ask for fewer devices, or take some out of the template.",
-                              "The devices of '%s' and its template need more than the %u PCI buses a guest has.",
-                              d->a->name, GUEST_BUSES_MAX);
+                return refuse_request(
+                        ret,
+                        d->a->topology == GUEST_TOPOLOGY_MIRROR
+                                ? "Allocate them with --topology flat, or take some out of the template."
+                                : "Ask for fewer devices, or take some out of the template.",
+                        "The devices of '%s' and its template need more than the %u PCI buses a guest has.", d->a->name,
+                        GUEST_BUSES_MAX);
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 

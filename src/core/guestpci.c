@@ -207,9 +207,9 @@ Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Alloca
         else
                 a->topology = GUEST_TOPOLOGY_FLAT;
         if (r == -E2BIG && mirrors)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Use --topology flat, or ask for fewer devices.",
-                              "The host's PCI tree of these devices does not fit the %u buses of a guest.",
-                              GUEST_BUSES_MAX);
+                return refuse_request(ret, "Use --topology flat, or ask for fewer devices.",
+                                      "The host's PCI tree of these devices does not fit the %u buses of a guest.",
+                                      GUEST_BUSES_MAX);
         if (r == -E2BIG) {
                 a->topology = GUEST_TOPOLOGY_FLAT;
                 return VERDICT_NONE;

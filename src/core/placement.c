@@ -32,19 +32,19 @@ static Verdict place_pin(const Inventory *inv, const Pin *pin, Cells *cells, Ref
         const Cpu *cpu = inventory_find_cpu(inv, pin->cpu);
 
         if (!cpu)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Pin it to an online CPU.",
-                              "vCPU %u is pinned to CPU %u, which is not online.", pin->vcpu, pin->cpu);
+                return refuse_request(ret, "Pin it to an online CPU.",
+                                      "vCPU %u is pinned to CPU %u, which is not online.", pin->vcpu, pin->cpu);
         if (!inventory_find_node(inv, cpu->node))
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Pin it to a CPU of a NUMA node.",
-                              "vCPU %u is pinned to CPU %u, which is on no NUMA node.", pin->vcpu, pin->cpu);
+                return refuse_request(ret, "Pin it to a CPU of a NUMA node.",
+                                      "vCPU %u is pinned to CPU %u, which is on no NUMA node.", pin->vcpu, pin->cpu);
         if (pin->vcpu >= CPUSET_MAX)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, NULL, "vCPU %u is beyond the limit of %u.", pin->vcpu,
-                              CPUSET_MAX);
+                return refuse_request(ret, NULL, "vCPU %u is beyond the limit of %u.", pin->vcpu, CPUSET_MAX);
 
         Cell *cell = cells_get(cells, cpu->node);
         if (!cell)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for fewer CPUs, or fewer cells.",
-                              "The CPUs are on more than %u NUMA nodes, the most a guest can have.", REQUEST_CELLS_MAX);
+                return refuse_request(ret, "Ask for fewer CPUs, or fewer cells.",
+                                      "The CPUs are on more than %u NUMA nodes, the most a guest can have.",
+                                      REQUEST_CELLS_MAX);
         cpuset_add(&cell->vcpus, pin->vcpu);
         return VERDICT_NONE;
 }
@@ -54,12 +54,13 @@ static Verdict share_memory(uint64_t memory, uint64_t page_size, Cells *cells, R
         uint64_t pages = memory / page_size;
 
         if (memory % page_size != 0)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for a multiple of the page size.",
-                              "%s is not a whole number of %s pages.", FORMAT_SIZE(memory), FORMAT_SIZE(page_size));
+                return refuse_request(ret, "Ask for a multiple of the page size.",
+                                      "%s is not a whole number of %s pages.", FORMAT_SIZE(memory),
+                                      FORMAT_SIZE(page_size));
         if (pages < cells->n)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for more memory, or fewer cells.",
-                              "%s is less than one page of %s for each of %zu guest cells.", FORMAT_SIZE(memory),
-                              FORMAT_SIZE(page_size), cells->n);
+                return refuse_request(ret, "Ask for more memory, or fewer cells.",
+                                      "%s is less than one page of %s for each of %zu guest cells.",
+                                      FORMAT_SIZE(memory), FORMAT_SIZE(page_size), cells->n);
 
         for (size_t i = 0; i < cells->n; i++)
                 cells->cell[i].memory = (pages / cells->n + (i < pages % cells->n ? 1 : 0)) * page_size;
@@ -71,8 +72,7 @@ Verdict placement_cells(const Inventory *inv, uint64_t memory, uint64_t page_siz
         Verdict v;
 
         if (a->n_pins == 0 && memory > 0)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL, "Ask for CPUs too.",
-                              "Memory without CPUs has no NUMA node to be on.");
+                return refuse_request(ret, "Ask for CPUs too.", "Memory without CPUs has no NUMA node to be on.");
 
         for (size_t i = 0; i < a->n_pins; i++) {
                 v = place_pin(inv, &a->pins[i], &cells, ret);

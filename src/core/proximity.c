@@ -93,8 +93,7 @@ Verdict request_check_limits(const Request *r, Refusal *ret) {
                         if (!request_find_pool(r, l->pools[side], NULL))
                                 return refuse_request(
                                         ret, "Limit the proximity of pools that the request has.",
-                                        "The proximity of pool '%s' is limited, but none of its devices is "
-                                        "wanted.",
+                                        "The proximity of pool '%s' is limited, but none of its devices is wanted.",
                                         QUOTABLE(l->pools[side]));
                 for (size_t j = 0; j < i; j++)
                         if (same_pools(l, &r->limits[j]))

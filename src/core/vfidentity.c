@@ -198,9 +198,9 @@ static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
         int r = text ? vf_attributes_parse_wanted(text, &ignored, &problem) : -ENOMEM;
 
         if (r == -EINVAL)
-                return refuse(ret, VERDICT_INVALID_REQUEST, NULL,
-                              "Say both in the request, or change VfAttributes= of the pool.",
-                              "What '%s' is to have does not go with what its pool gives: %s", d->slot, problem);
+                return refuse_request(ret, "Say both in the request, or change VfAttributes= of the pool.",
+                                      "What '%s' is to have does not go with what its pool gives: %s", d->slot,
+                                      problem);
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
