@@ -74,11 +74,17 @@ static int read_memory(sd_bus_message *m, Request *r, Refusal *ret) {
         return sd_bus_message_read(m, "t", &r->memory);
 }
 
-static int read_page_size(sd_bus_message *m, Request *r, Refusal *ret) {
-        int k = sd_bus_message_read(m, "t", &r->page_size);
+/* Core calls ordinary pages 0. */
+static uint64_t hugepage(uint64_t size) {
+        return size == REQUEST_PAGE_MIN ? 0 : size;
+}
 
-        if (k >= 0 && r->page_size == REQUEST_PAGE_MIN)
-                r->page_size = 0;
+static int read_page_size(sd_bus_message *m, Request *r, Refusal *ret) {
+        uint64_t size;
+        int k = sd_bus_message_read(m, "t", &size);
+
+        if (k >= 0)
+                r->page_size = hugepage(size);
         return k;
 }
 
@@ -139,7 +145,7 @@ static int read_shared_memory(sd_bus_message *m, Request *r, Refusal *ret) {
         if (k < 0)
                 return k;
         while ((k = sd_bus_message_read(m, "(stt)", &name, &size, &page_size)) > 0)
-                if (request_add_region(r, name, size, page_size, ret) != VERDICT_NONE)
+                if (request_add_region(r, name, size, hugepage(page_size), ret) != VERDICT_NONE)
                         return -EINVAL;
         return k < 0 ? k : sd_bus_message_exit_container(m);
 }

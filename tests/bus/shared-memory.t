@@ -71,6 +71,7 @@ my $plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 
 is_deeply([map { @$_{qw(name size numa_node members)} } @{ $plan->{shared_memory} }], ['mpi', 4 * MIB, 0, undef], 'a plan has it on the node of the guest');
 like($plan->{steps}[0], qr/^make 4 MiB of shared memory 'mpi' on node 0$/, '... and says that it is made');
 ok(!-e file('mpi'), '... and makes nothing');
+is_deeply(ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 'mpi=4M:4K'), $plan, 'pages of 4 KiB are ordinary ones');
 $plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 'a=1M,b=2M:2M', '--shared-memory', 'c=4M');
 like($plan->{message} // '', qr/has room for the shared memory beside it: 'a' of 1 MiB, 'b' of 2 MiB, 'c' of 4 MiB\./, 'where there are no hugepages it is refused');
 $plan = ctl_json('plan', '--cpus', 1, '--memory', '256M', '--shared-memory', 'a=1M,b=2M', '--shared-memory', 'c=4M');
