@@ -134,15 +134,18 @@ static void test_all_devices_of_a_node(void **state) {
         assert_int_equal(plan->score.left_over, 0);
 }
 
-/* Of two switches half each, of a node a quarter. */
+/* On as few switches as have what is wanted. */
 static void test_a_choice_for_each_pool(void **state) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
+        static const struct { unsigned pools, each; } cases[] = { { 8, 2 }, { 9, 2 }, { 12, 1 }, { 12, 3 } };
 
-        for (unsigned pools = 8; pools <= 9; pools++) {
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                unsigned each = cases[i].each, wanted = cases[i].pools * each;
 
-                assert_int_equal(plan_pools(t, pools, 2, &plan, NULL), VERDICT_NONE);
-                assert_int_equal(plan->score.left_over, 2 * 16 - 2 * pools + (SWITCHES * 16 - 2 * pools));
+                assert_int_equal(plan_pools(t, cases[i].pools, each, &plan, NULL), VERDICT_NONE);
+                assert_int_equal(plan->score.left_over,
+                                 each * REQUEST_POOLS_MAX - wanted + (SWITCHES * REQUEST_POOLS_MAX - wanted));
         }
 }
 
