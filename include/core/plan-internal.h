@@ -30,8 +30,9 @@ typedef struct Planner {
         unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices, by search_node() */
         CpuSet free_cpus[INVENTORY_NODES_MAX];                    /* by node index, and so on */
         unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
-        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, of the request's page size */
-        unsigned spoiled[INVENTORY_NODES_MAX];                    /* free devices on the node */
+        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, of this page size: */
+        uint64_t page_size;
+        unsigned spoiled[INVENTORY_NODES_MAX]; /* free devices on the node */
 } Planner;
 
 /* A set of NUMA nodes, by index ascending, with its best devices. */
@@ -44,6 +45,11 @@ typedef struct NodeChoice {
 /* 0, -ENOMEM, -E2BIG. work is borrowed. */
 int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
+/*
+ * As though that had been asked, which has the same pools: what is free stays as it was found. p may be a copy, but the
+ * search is that of the original, which is for this request from now on. 0 or -ENOMEM.
+ */
+int planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);
 /* What counts for devices of a pool: the stricter of its own policy and the request's. */
 NumaPolicy planner_policy(const Planner *p, size_t pool);
@@ -66,7 +72,7 @@ Verdict planner_give_up(int r, Refusal *ret);
 Verdict planner_refuse(const Planner *p, Refusal *ret);
 
 /* Puts into ret->nearest what would succeed in the place of the request, refused with v; nothing when that is not
- * found. */
+ * found. Asks other things of the planner's search: the last that is done with it. */
 void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
 /* The choice as an allocation with pins, cells, companions and held devices. */

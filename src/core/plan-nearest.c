@@ -41,6 +41,7 @@ typedef struct Dimension {
 
 typedef struct Nearest {
         const Planner *planner;
+        Planner asked;  /* what is tried */
         Request base;   /* the request; what no plan could be without is left out already */
         Request at;     /* what is tried; strings are borrowed, as in base */
         size_t n_nodes; /* of the last plan that was found */
@@ -50,26 +51,17 @@ typedef struct Nearest {
 
 /* 1 when there is a plan, 0, or negative when that could not be found out. */
 static int fits(Nearest *n) {
-        const Planner *p = n->planner;
-        bool same = n->at.page_size == p->request->page_size;
-        size_t devices = p->context->inventory->n_devices;
+        uint64_t look = n->asked.context->inventory->n_devices * PLAN_DEVICE_WORK;
         NodeChoice best, second;
         bool has_second;
-        Planner again = *p;
         int r;
 
-        for (size_t i = 0; i < n->at.n_pools; i++)
-                same = same && n->at.pools[i].count == p->pools[i].wanted;
-        if (n->tries++ >= TRIES_MAX || n->work < devices * PLAN_DEVICE_WORK)
+        if (n->tries++ >= TRIES_MAX || n->work < look)
                 return -E2BIG;
-        n->work -= devices * PLAN_DEVICE_WORK;
-        again.request = &n->at;
-        again.work = &n->work;
-        r = same ? 0 : planner_init(&again, p->context, &n->at, &n->work);
+        n->work -= look;
+        r = planner_ask(&n->asked, &n->at);
         if (r == 0)
-                r = planner_choose(&again, &best, &second, &has_second);
-        if (!same)
-                planner_done(&again);
+                r = planner_choose(&n->asked, &best, &second, &has_second);
         if (r == 0)
                 n->n_nodes = best.n_nodes;
         return r == 0 ? 1 : r == -ENOENT ? 0 : r;
@@ -394,12 +386,13 @@ static char *describe(const Nearest *n) {
 }
 
 void planner_nearest(const Planner *p, Verdict v, Refusal *ret) {
-        Nearest n = { .planner = p, .base = *p->request, .work = TRIES_WORK_MAX };
+        Nearest n = { .planner = p, .asked = *p, .base = *p->request, .work = TRIES_WORK_MAX };
         _cleanup_free_ char *words = NULL;
 
         if (!ret || v == VERDICT_LIMIT || !clamp_counts(&n))
                 return;
         n.at = n.base;
+        n.asked.work = &n.work;
         if (find(&n, v) <= 0)
                 return;
         words = describe(&n);

@@ -49,6 +49,15 @@ static void find_candidates(Planner *p) {
         }
 }
 
+static void find_memory(Planner *p, uint64_t page_size) {
+        const PlanContext *c = p->context;
+
+        for (size_t i = 0; i < c->inventory->n_nodes; i++)
+                p->free_memory[i] =
+                        ledger_memory_free(c->ledger, c->inventory, c->config, &c->inventory->nodes[i], page_size);
+        p->page_size = page_size;
+}
+
 int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work) {
         const Inventory *inv = c->inventory;
 
@@ -65,10 +74,19 @@ int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *w
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 ledger_cpus_free(c->ledger, inv, c->config, &inv->nodes[i], &p->free_cpus[i]);
                 p->n_free_cpus[i] = cores_pick(inv, &p->free_cpus[i], CPUSET_MAX, NULL, NULL);
-                p->free_memory[i] = ledger_memory_free(c->ledger, inv, c->config, &inv->nodes[i], r->page_size);
         }
+        find_memory(p, r->page_size);
         find_candidates(p);
         return search_new(c, p->pools, r->n_pools, p->is_free, &p->search);
+}
+
+int planner_ask(Planner *p, const Request *r) {
+        p->request = r;
+        for (size_t i = 0; i < r->n_pools; i++)
+                p->pools[i].wanted = r->pools[i].count;
+        if (r->page_size != p->page_size)
+                find_memory(p, r->page_size);
+        return search_want(p->search, p->pools, r->n_pools);
 }
 
 void planner_done(Planner *p) {

@@ -43,6 +43,14 @@ int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, co
         return 0;
 }
 
+int search_want(Search *s, const SearchPool *pools, size_t n_pools) {
+        for (size_t i = 0; i < s->n_leaves; i++)
+                if (s->leaves[i].is_wanted)
+                        s->leaves[i].wanted = pools[s->leaves[i].pool].wanted;
+        space_done(&s->space);
+        return space_init(&s->space, pools, n_pools);
+}
+
 Search *search_free(Search *s) {
         if (!s)
                 return NULL;
