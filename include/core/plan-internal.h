@@ -60,6 +60,9 @@ NumaPolicy planner_policy(const Planner *p, size_t pool);
  */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
+/* Whether there is a plan at all: 1 and on how few nodes, 0, or as above. */
+int planner_would_do(const Planner *p, size_t *ret_n_nodes);
+
 /* plan->limits of the choice. 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
 void plan_limits_free(Plan *plan);

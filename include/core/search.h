@@ -64,6 +64,7 @@ typedef struct SearchTask {
         size_t n_limits;
         unsigned off, remote; /* what a choice has at least, as Score has it */
         bool at_least;        /* one that has more is of no interest */
+        bool any;             /* nor is which is the best: is there one? */
 } SearchTask;
 
 typedef struct Picks {

@@ -77,8 +77,8 @@ static void set_limits(const Planner *p, SearchTask *task) {
 
 /* worst: a choice that has more devices off the nodes, or as many and a pair farther apart, is of no interest; or NULL.
  */
-static int choose_devices(const Planner *p, const Score *worst, NodeChoice *choice) {
-        SearchTask task = { 0 };
+static int choose_devices(const Planner *p, const Score *worst, bool any, NodeChoice *choice) {
+        SearchTask task = { .any = any };
 
         choice->picks = (Picks){ 0 };
         if (p->request->n_pools == 0)
@@ -158,6 +158,7 @@ static bool next_set(size_t *nodes, size_t k, size_t n) {
 typedef struct Contest {
         NodeChoice *best, *second;
         unsigned found;
+        bool any; /* the first ends it */
 } Contest;
 
 /* Earlier sets win ties: they have the lower node ids. */
@@ -184,14 +185,15 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
                         return -E2BIG;
                 *p->work -= NODE_SET_WORK;
                 if (has_room(p, &choice))
-                        r = choose_devices(p, contest->found > 1 ? &contest->second->picks.score : NULL, &choice);
+                        r = choose_devices(p, contest->found > 1 ? &contest->second->picks.score : NULL, contest->any,
+                                           &choice);
                 if (r < 0 && r != -ENOENT)
                         return r;
                 if (r < 0)
                         continue;
                 complete_score(p, &choice);
                 contest_enter(contest, &choice);
-        } while (next_set(choice.nodes, k, p->context->inventory->n_nodes));
+        } while (!(contest->any && contest->found > 0) && next_set(choice.nodes, k, p->context->inventory->n_nodes));
         return 0;
 }
 
@@ -230,17 +232,37 @@ static bool may_do(const Planner *p, size_t k) {
         return roomy >= k;
 }
 
-int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second) {
+/* On as few nodes as will do. */
+static int choose(const Planner *p, Contest *contest) {
         size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
                most = p->request->cells ?: REQUEST_CELLS_MAX;
-        Contest contest = { .best = ret, .second = ret_second };
 
-        for (size_t k = least; k <= MIN(most, n) && contest.found == 0; k++) {
-                int r = may_do(p, k) ? choose_among(p, k, &contest) : 0;
+        for (size_t k = least; k <= MIN(most, n) && contest->found == 0; k++) {
+                int r = may_do(p, k) ? choose_among(p, k, contest) : 0;
 
                 if (r < 0)
                         return r;
         }
+        return 0;
+}
+
+int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second) {
+        Contest contest = { .best = ret, .second = ret_second };
+        int r = choose(p, &contest);
+
+        if (r < 0)
+                return r;
         *ret_has_second = contest.found > 1;
         return contest.found > 0 ? 0 : -ENOENT;
+}
+
+int planner_would_do(const Planner *p, size_t *ret_n_nodes) {
+        NodeChoice best, second;
+        Contest contest = { .best = &best, .second = &second, .any = true };
+        int r = choose(p, &contest);
+
+        if (r < 0 || contest.found == 0)
+                return r;
+        *ret_n_nodes = best.n_nodes;
+        return 1;
 }

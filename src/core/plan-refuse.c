@@ -111,13 +111,10 @@ static Verdict check_counts(const Planner *p, Refusal *ret) {
 /* The same request with something left out: would it do? 1, 0, or negative when that could not be found out. */
 static int would_do(const Planner *p, const Request *relaxed) {
         Planner again = *p;
-        NodeChoice best, second;
-        bool has_second;
-        int r;
+        size_t n_nodes;
 
         again.request = relaxed;
-        r = planner_choose(&again, &best, &second, &has_second);
-        return r == -ENOENT ? 0 : r < 0 ? r : 1;
+        return planner_would_do(&again, &n_nodes);
 }
 
 /* "node 0 has 8, node 1 none" */

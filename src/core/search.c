@@ -320,16 +320,30 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
         ret->score.vf_left = cost_get(e->cost, COST_VF_LEFT);
 }
 
-/* The tightest limit under which there is a choice with no more than most off the nodes. */
+/*
+ * The tightest limit under which there is a choice with no more than most off the nodes. Mostly that is the first, or
+ * there is none, so the widest is tried next.
+ */
 static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret) {
-        int r = -ENOENT;
+        Distance tightest = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit;
+        Entry widest;
+        int r = solve(s, tightest, most, ret);
 
-        for (Distance d = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit; r == -ENOENT && d <= s->task->limit;
-             d++) {
-                r = solve(s, d, most, ret);
+        *ret_worst = tightest;
+        if (r != -ENOENT || tightest == s->task->limit)
+                return r;
+        r = solve(s, s->task->limit, most, &widest);
+        if (r < 0)
+                return r;
+        for (Distance d = tightest + 1; d < s->task->limit; d++) {
                 *ret_worst = d;
+                r = solve(s, d, most, ret);
+                if (r != -ENOENT)
+                        return r;
         }
-        return r;
+        *ret_worst = s->task->limit;
+        *ret = widest;
+        return 0;
 }
 
 /*
@@ -338,16 +352,17 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
  * and where that cannot be had, the widest limit tells how few there can be.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret) {
-        Distance worst;
+        Distance worst = task->limit;
         Entry best;
         int r;
 
         s->task = task;
         s->work = work;
-        r = solve_tightest(s, least_off_node(task), &worst, &best);
+        r = task->any ? solve(s, worst, least_off_node(task), &best)
+                      : solve_tightest(s, least_off_node(task), &worst, &best);
         if (r == -ENOENT && !task->at_least) {
                 r = solve(s, task->limit, ~(Cost) 0, &best);
-                if (r == 0)
+                if (r == 0 && !task->any)
                         r = solve_tightest(s, cost_off_node(best.cost), &worst, &best);
         }
         if (r == 0)
