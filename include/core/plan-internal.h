@@ -47,9 +47,9 @@ int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *w
 void planner_done(Planner *p);
 /*
  * As though that had been asked, which has the same pools: what is free stays as it was found. p may be a copy, but the
- * search is that of the original, which is for this request from now on. 0 or -ENOMEM.
+ * search is that of the original, which is for this request from now on.
  */
-int planner_ask(Planner *p, const Request *r);
+void planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);
 /* What counts for devices of a pool: the stricter of its own policy and the request's. */
 NumaPolicy planner_policy(const Planner *p, size_t pool);

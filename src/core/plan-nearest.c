@@ -52,13 +52,12 @@ typedef struct Nearest {
 /* 1 when there is a plan, 0, or negative when that could not be found out. */
 static int fits(Nearest *n) {
         uint64_t look = n->asked.context->inventory->n_devices * PLAN_DEVICE_WORK;
-        int r;
 
         if (n->tries++ >= TRIES_MAX || n->work < look)
                 return -E2BIG;
         n->work -= look;
-        r = planner_ask(&n->asked, &n->at);
-        return r < 0 ? r : planner_would_do(&n->asked, &n->n_nodes);
+        planner_ask(&n->asked, &n->at);
+        return planner_would_do(&n->asked, &n->n_nodes);
 }
 
 static unsigned common_divisor(const Request *r) {

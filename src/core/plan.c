@@ -80,13 +80,13 @@ int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *w
         return search_new(c, p->pools, r->n_pools, p->is_free, &p->search);
 }
 
-int planner_ask(Planner *p, const Request *r) {
+void planner_ask(Planner *p, const Request *r) {
         p->request = r;
         for (size_t i = 0; i < r->n_pools; i++)
                 p->pools[i].wanted = r->pools[i].count;
         if (r->page_size != p->page_size)
                 find_memory(p, r->page_size);
-        return search_want(p->search, p->pools, r->n_pools);
+        search_want(p->search, p->pools, r->n_pools);
 }
 
 void planner_done(Planner *p) {

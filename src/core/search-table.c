@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Costs, vectors of counts, and tables by them. */
+/* Tables by vectors of counts. */
 
 #include "core/search-table.h"
 
@@ -23,138 +23,17 @@ _Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slo
 #define HASH     0x9e3779b97f4a7c15U
 #define HASH_VFS 0xff51afd7ed558ccdU
 
-static const unsigned shifts[_COST_FIELD_MAX + 1] = {
-        [COST_VF_LEFT] = 0, [COST_VF_LOAD] = 18, [COST_LEFT_OVER] = 42, [COST_HELD] = 60,        [COST_GPUS] = 84,
-        [COST_PAIRS] = 100, [COST_REMOTE] = 112, [COST_OFF] = 120,      [_COST_FIELD_MAX] = 128,
-};
-
-Cost cost_of(CostField field, uint64_t value) {
-        return (Cost) value << shifts[field];
-}
-
-unsigned cost_get(Cost cost, CostField field) {
-        return (unsigned) (cost >> shifts[field]) & ((1U << (shifts[field + 1] - shifts[field])) - 1);
-}
-
-Cost cost_off_node(Cost cost) {
-        return cost >> shifts[COST_REMOTE];
-}
-
-/* --- vectors of counts --- */
-
-static uint64_t tally_one(TallyField field) {
-        return 1ULL << 8 * field;
-}
-
-unsigned state_get(const State *state, TallyField field) {
-        return (state->tally >> 8 * field) & 0xff;
-}
-
-/* How many of the larger side one of the smaller may serve. */
-static unsigned even_share(unsigned a, unsigned b) {
-        return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
-}
-
-static void count_sides(Space *s, const SearchPool *pools) {
-        for (size_t p = 0; p < s->n_pools; p++) {
-                if (pools[p].is_gpu)
-                        s->gpus += pools[p].wanted;
-                else if (pools[p].is_nic)
-                        s->nics += pools[p].wanted;
-        }
-        if (s->gpus == 0 || s->nics == 0)
-                return;
-        s->share = even_share(s->gpus, s->nics);
-        s->pairs = MAX(s->gpus, s->nics);
-}
-
-/* Room for one digit up to wanted. */
-static unsigned digit_width(unsigned wanted) {
-        unsigned width = 0;
-
-        while (wanted >> width > 0)
-                width++;
-        return width;
-}
-
-static uint64_t tally_device(const SearchPool *pool, bool vf) {
-        uint64_t tally = pool->is_gpu ? tally_one(TALLY_GPUS) : pool->is_nic ? tally_one(TALLY_NICS) : 0;
-
-        if (!vf)
-                return tally | tally_one(TALLY_PHYSICAL);
-        return tally | tally_one(pool->pool->placement == VF_PLACEMENT_PACK ? TALLY_PACKED_VFS : TALLY_SPREAD_VFS);
-}
-
-/* The digits of a request's pools have room, guard bits too: sixteen pools with 64 devices among them take 64 bits. */
-int space_init(Space *s, const SearchPool *pools, size_t n_pools) {
-        unsigned shift = 0;
-
-        *s = (Space){ .n_pools = n_pools };
-        count_sides(s, pools);
-        for (size_t p = 0; p < n_pools; p++) {
-                unsigned wanted = pools[p].wanted, width = digit_width(wanted);
-
-                s->pools[p].wanted = wanted;
-                s->pools[p].shift = shift;
-                s->pools[p].width = width;
-                s->devices += wanted;
-                s->bias |= ((1ULL << width) - 1 - wanted) << shift;
-                s->guards |= 1ULL << (shift + width);
-                for (unsigned vf = 0; vf < 2; vf++)
-                        s->one[p][vf] = (State){ .counts = 1ULL << shift, .tally = tally_device(&pools[p], vf) };
-                if (pools[p].has_vfs && pools[p].has_devices)
-                        s->one[p][1].vfs = 1ULL << shift;
-                shift += width + 1;
-        }
+int search_scratch_init(SearchScratch *s) {
         s->slots = malloc(SLOTS_MAX * sizeof(*s->slots));
         s->order = malloc(SEARCH_CHOICES_MAX * sizeof(*s->order));
         return s->slots && s->order ? 0 : -ENOMEM;
 }
 
-unsigned space_unpaired(const Space *s, const State *state) {
-        unsigned gpus = state_get(state, TALLY_GPUS), nics = state_get(state, TALLY_NICS);
-        unsigned larger = s->gpus >= s->nics ? gpus : nics, smaller = s->gpus >= s->nics ? nics : gpus;
-
-        return s->share > 0 ? larger - MIN(larger, s->share * smaller) : 0;
-}
-
-unsigned space_gpus_elsewhere(const Space *s, const State *state) {
-        unsigned gpus = state_get(state, TALLY_GPUS);
-
-        return gpus * (s->gpus - gpus);
-}
-
-static unsigned count_of(const Space *s, const State *state, size_t pool) {
-        return (unsigned) (state->counts >> s->pools[pool].shift) & ((1U << s->pools[pool].width) - 1);
-}
-
-bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) {
-        unsigned first = count_of(s, state, pools[0]), second = count_of(s, state, pools[1]);
-        unsigned wanted = s->pools[pools[0]].wanted, others = s->pools[pools[1]].wanted;
-
-        if (pools[0] == pools[1])
-                return first == 0 || first == wanted;
-        return wanted >= others ? first <= even_share(wanted, others) * second
-                                : second <= even_share(wanted, others) * first;
-}
-
-uint64_t space_least(const Space *s, const unsigned *others) {
-        uint64_t least = 0;
-
-        for (size_t p = 0; p < s->n_pools; p++)
-                if (others[p] < s->pools[p].wanted)
-                        least |= (uint64_t) (s->pools[p].wanted - others[p]) << s->pools[p].shift;
-        return least;
-}
-
-void space_done(Space *s) {
+void search_scratch_done(SearchScratch *s) {
         free(s->slots);
         free(s->order);
-        s->slots = NULL;
-        s->order = NULL;
+        *s = (SearchScratch){ 0 };
 }
-
-/* --- tables --- */
 
 Table *search_table_free(Table *t) {
         if (!t)
@@ -268,6 +147,7 @@ static void entry_sum(const Entry *a, const Entry *b, Entry *ret) {
 
 typedef struct Merge {
         const Space *space;
+        const SearchScratch *scratch;
         uint64_t least;
         Cost most;
         Table *sum;
@@ -281,7 +161,7 @@ static void clear_slots(Merge *m, size_t pairs) {
 
         while (n < SLOTS_MAX && n < 2 * pairs)
                 n *= 2;
-        memset(m->space->slots, 0xff, n * sizeof(*m->space->slots));
+        memset(m->scratch->slots, 0xff, n * sizeof(*m->scratch->slots));
         m->mask = n - 1;
         m->sum->n = 0;
 }
@@ -293,7 +173,7 @@ static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {
-                uint16_t *slot = &m->space->slots[at];
+                uint16_t *slot = &m->scratch->slots[at];
 
                 if (*slot == SLOT_FREE ||
                     (m->sum->entries[*slot].state.counts == counts && m->sum->entries[*slot].state.vfs == vfs))
@@ -386,7 +266,7 @@ static size_t find_order(const Order *order, size_t after, size_t n, uint64_t co
 /* A guard bit is set where a digit is more than is wanted, and stays set where one is no less than least. Returns what
  * there was to do, or an error. */
 static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
-        const Order *order = m->space->order;
+        const Order *order = m->scratch->order;
         uint64_t guards = m->space->guards, most = e->state.counts + m->space->bias,
                  least = e->state.counts + guards - m->least;
         bool sorted = b->n >= SORT_FROM;
@@ -419,13 +299,13 @@ static int spend(uint64_t *work, uint64_t amount) {
         return 0;
 }
 
-int search_table_merge(const Space *s, const Table *a, const Table *b, uint64_t least, Cost most, uint64_t *work,
-                       Table *sum) {
-        Merge m = { .space = s, .least = least, .most = most, .sum = sum };
+int search_table_merge(const Space *s, const SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
+                       Cost most, uint64_t *work, Table *sum) {
+        Merge m = { .space = s, .scratch = scratch, .least = least, .most = most, .sum = sum };
         int r = spend(work, MERGE_WORK);
 
         clear_slots(&m, a->n * b->n);
-        sort_table(b, s->order);
+        sort_table(b, scratch->order);
         for (size_t i = 0; i < a->n && r == 0; i++) {
                 int64_t done = merge_row(&m, &a->entries[i], b);
 

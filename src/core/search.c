@@ -10,6 +10,7 @@
 
 struct Search {
         Space space;
+        SearchScratch scratch;
         Leaf *leaves;
         size_t n_leaves;
         Table *spare;
@@ -31,7 +32,7 @@ size_t search_node(const Inventory *inv, const PciDevice *dev) {
 
 int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
         Search *s = calloc(1, sizeof(*s));
-        int r = s ? space_init(&s->space, pools, n_pools) : -ENOMEM;
+        int r = s ? search_scratch_init(&s->scratch) : -ENOMEM;
 
         if (r == 0)
                 r = leaves_make(c, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
@@ -39,16 +40,16 @@ int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, co
                 search_free(s);
                 return r;
         }
+        space_init(&s->space, pools, n_pools);
         *ret = s;
         return 0;
 }
 
-int search_want(Search *s, const SearchPool *pools, size_t n_pools) {
+void search_want(Search *s, const SearchPool *pools, size_t n_pools) {
         for (size_t i = 0; i < s->n_leaves; i++)
                 if (s->leaves[i].is_wanted)
                         s->leaves[i].wanted = pools[s->leaves[i].pool].wanted;
-        space_done(&s->space);
-        return space_init(&s->space, pools, n_pools);
+        space_init(&s->space, pools, n_pools);
 }
 
 Search *search_free(Search *s) {
@@ -60,7 +61,7 @@ Search *search_free(Search *s) {
                 s->spare = t->next;
                 search_table_free(t);
         }
-        space_done(&s->space);
+        search_scratch_done(&s->scratch);
         free(s->leaves);
         free(s);
         return NULL;
@@ -200,7 +201,8 @@ static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         }
         for (size_t p = 0; p < s->space.n_pools; p++)
                 elsewhere[p] = before[p] + s->others[p];
-        r = search_table_merge(&s->space, *t, part, space_least(&s->space, elsewhere), s->most, s->work, sum);
+        r = search_table_merge(&s->space, &s->scratch, *t, part, space_least(&s->space, elsewhere), s->most, s->work,
+                               sum);
         give_back(s, part);
         give_back(s, *t);
         *t = sum;
