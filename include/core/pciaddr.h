@@ -7,8 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Domains above this exist (VMD, Hyper-V) but libvirt's schema cannot name them. */
-#define PCI_DOMAIN_MAX 0xffffU
+/*
+ * The kernel's PCI domains have 32 bits: those of Intel VMD start at 10000. QEMU reads 16 bits of the domain of a host
+ * device (-device vfio-pci,host=), so no guest can be given a function of a higher one.
+ */
+#define PCI_DOMAIN_ASSIGNABLE_MAX 0xffffU
 
 typedef struct PciAddress {
         uint32_t domain;
@@ -38,3 +41,7 @@ bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a);
 
 /* Same domain, bus and slot: functions of one card. */
 bool pci_address_same_slot(PciAddress a, PciAddress b);
+
+static inline bool pci_address_is_assignable(PciAddress a) {
+        return a.domain <= PCI_DOMAIN_ASSIGNABLE_MAX;
+}

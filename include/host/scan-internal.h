@@ -16,8 +16,6 @@ typedef struct Scan {
         int devices_fd;
         const PciAddress *busy;
         size_t n_busy;
-        char first_skipped[PCI_ADDRESS_STRING_MAX]; /* in a domain above PCI_DOMAIN_MAX */
-        size_t n_skipped;
         const Inventory *old; /* NULL the first time */
         bool update;          /* what is not read anew is taken over from there */
         PciAddress *reread;   /* of an update: what is read anew, ascending */

@@ -37,9 +37,9 @@ static Verdict check_allocation(const Allocation *a, Refusal *ret) {
                                       "The card that was %s is not on this node any more.",
                                       PCI_ADDRESS_STR(a->devices[i].address));
         for (size_t i = 0; i < a->n_devices; i++)
-                if (a->devices[i].role != DEVICE_ROLE_HELD && a->devices[i].address.domain > PCI_DOMAIN_MAX)
+                if (a->devices[i].role != DEVICE_ROLE_HELD && !pci_address_is_assignable(a->devices[i].address))
                         return refuse(ret, VERDICT_NOT_SUPPORTED, &a->devices[i].address, NULL,
-                                      "libvirt cannot name %s: its PCI domain has more than four digits.",
+                                      "QEMU cannot assign %s: its PCI domain is above ffff.",
                                       PCI_ADDRESS_STR(a->devices[i].address));
         return VERDICT_NONE;
 }

@@ -36,7 +36,8 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         /* A bridge stays where it is in any case. */
         if ((member->critical && !member->is_bridge) || policy_is_display(p, member))
                 return GROUP_ROLE_BLOCK;
-        if (member->is_bridge || pci_device_is_platform(member) || policy_is_excluded(p, member))
+        if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
+            policy_is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         /* Its own PF serves all its siblings, so it cannot leave the host for the sake of one VF. */
         if (dev->type == PCI_TYPE_VF && pci_address_equal(dev->physfn, member->address))
@@ -70,6 +71,8 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
                 why = "a bridge";
         else if (pci_device_is_platform(m))
                 why = "a part of the platform";
+        else if (!pci_address_is_assignable(m->address))
+                why = "which no guest can have, because its PCI domain is above ffff";
         else if (policy_is_excluded(p, m))
                 why = "which the configuration excludes";
         else if (dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)) {
@@ -164,6 +167,11 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (pci_device_is_platform(dev))
                 return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
                               "It is part of the platform, not a device for guests.");
+        if (!pci_address_is_assignable(dev->address))
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                              "Where Intel VMD makes that domain, turn VMD off for its slot in the firmware.",
+                              "It is in PCI domain %x: QEMU can assign devices of the domains up to ffff only.",
+                              dev->address.domain);
         if (dev->critical)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s.", dev->critical);
         if (policy_is_display(p, dev))

@@ -70,10 +70,11 @@ bool policy_is_display(const Policy *p, const PciDevice *dev) {
         return !p->forced && pci_device_is_display(dev);
 }
 
-/* The host needs it, or the admin said never, or may have said so: it stays with its driver whatever group it is in. */
+/* The host needs it, no guest can have it, or the admin said never, or may have said so: it stays with its driver
+ * whatever group it is in. */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
         return p->config->held_back || policy_is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
-               policy_is_excluded(p, dev);
+               !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
 }
 
 bool policy_offers(const Policy *p, const PciDevice *dev) {

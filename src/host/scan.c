@@ -195,11 +195,6 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
 
         if (pci_address_parse(name, &address) < 0)
                 return inventory_add_note(s->inv, "An entry of %s is not a PCI address and is skipped.", SCAN_DEVICES);
-        if (address.domain > PCI_DOMAIN_MAX) {
-                if (s->n_skipped++ == 0)
-                        (void) pci_address_format(address, s->first_skipped);
-                return 0;
-        }
         r = device_dir_open(s->fs, name, &d);
         if (r == -ENOMEM)
                 return r;
@@ -244,15 +239,7 @@ static int scan_devices(Scan *s) {
                 return r;
         r = scan_names(s, names, n);
         (void) free_names(names, n);
-        if (r < 0 || s->n_skipped == 0)
-                return r;
-        if (s->n_skipped == 1)
-                return inventory_add_note(s->inv,
-                                          "%s is skipped: no guest can be given a device of a PCI domain above %04x.",
-                                          s->first_skipped, PCI_DOMAIN_MAX);
-        return inventory_add_note(
-                s->inv, "%s and %zu more are skipped: no guest can be given a device of a PCI domain above %04x.",
-                s->first_skipped, s->n_skipped - 1, PCI_DOMAIN_MAX);
+        return r;
 }
 
 static int scan_pci(Scan *s) {

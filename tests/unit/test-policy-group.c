@@ -153,6 +153,29 @@ static void test_excluded_member_without_driver_is_left(void **state) {
         assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, OTHER)), GROUP_ROLE_LEAVE);
 }
 
+/* The functions behind an Intel VMD controller are in its group, and in a PCI domain of their own. */
+static void test_C12_member_that_no_guest_can_have(void **state) {
+        static const struct {
+                const char *driver;
+                GroupRole role;
+                Verdict verdict;
+        } cases[] = {
+                { "nvme", GROUP_ROLE_BLOCK, VERDICT_GROUP_NOT_VIABLE },
+                { NULL, GROUP_ROLE_LEAVE, VERDICT_NONE },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = gpu_with_audio();
+                PciDevice *member = node_device(t, "pci10000:00/10000:00:02.0", 0x010802, 0, 1);
+
+                assert_int_equal(string_copy(&member->driver, cases[i].driver), 0);
+                node_ready(t, "[Pool gpu]\nMatch=class=0302\n[Pool disk]\nMatch=class=0108\n");
+                assert_verdict(t, GPU, cases[i].verdict);
+                assert_int_equal(policy_group_role(t->policy, node_find(t, GPU), node_find(t, "10000:00:02.0")),
+                                 cases[i].role);
+        }
+}
+
 /* PF 01:00.0, .1 and their VFs all in one group: no ACS. */
 static TestNode *one_group_for_all(const char *pf_driver) {
         TestNode *t = node_new();
@@ -304,6 +327,7 @@ int main(void) {
                 cmocka_unit_test(test_display_only_by_force),
                 cmocka_unit_test(test_excluded_member_blocks),
                 cmocka_unit_test(test_excluded_member_without_driver_is_left),
+                cmocka_unit_test(test_C12_member_that_no_guest_can_have),
                 cmocka_unit_test(test_D10_vfs_beside_their_pf),
                 cmocka_unit_test(test_D10_vfs_without_their_pf),
                 cmocka_unit_test(test_vf_of_no_pf),

@@ -240,6 +240,20 @@ static void test_order_of_verdicts(void **state) {
         assert_says(&why, "test.conf:6");
 }
 
+/* QEMU reads 16 bits of the domain of a host device. */
+static void test_C12_domain_that_no_guest_can_have(void **state) {
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_gpu(t, "pciffff:00/ffff:00:01.0", 0, 1);
+        node_gpu(t, "pci10000:00/10000:00:01.0", 0, 2);
+        node_gpu(t, "pci20000:00/20000:00:01.0", 0, 3)->critical = strdup("It has the root file system.");
+        node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+        assert_verdict(t, "ffff:00:01.0", VERDICT_NONE);
+        assert_verdict(t, "10000:00:01.0", VERDICT_NOT_SUPPORTED);
+        assert_verdict(t, "20000:00:01.0", VERDICT_NOT_SUPPORTED);
+        assert_false(policy_offers(t->policy, node_find(t, "10000:00:01.0")));
+}
+
 static void test_no_iommu_at_all(void **state) {
         _cleanup_node_ TestNode *t = node_new();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -278,6 +292,7 @@ int main(void) {
                 cmocka_unit_test(test_A12_platform),
                 cmocka_unit_test(test_broken_exclude_holds_everything_back),
                 cmocka_unit_test(test_order_of_verdicts),
+                cmocka_unit_test(test_C12_domain_that_no_guest_can_have),
                 cmocka_unit_test(test_no_iommu_at_all),
                 cmocka_unit_test(test_no_iommu_and_no_pool),
         };
