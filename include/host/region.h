@@ -22,8 +22,8 @@
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* It is not there any more, and its memory is free; who still has it mapped, or has given it another name, reads zeros.
- * What is not ours is left alone. */
+/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or has linked
+ * it elsewhere, reads zeros. A file that is not ours is left alone. */
 int region_remove(const Sysfs *fs, const Region *r);
 
 /* Names of the regions that files in dev/shm are called after, whoever has these; free with free_names(). None where

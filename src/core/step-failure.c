@@ -50,7 +50,8 @@ static const struct {
         { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
         { STEP_UNUSED, E2BIG, "it cannot be told, too much is open on this node." },
         { STEP_MAKE_REGION, EEXIST,
-          "there is a file of that name in /dev/shm that is not its own. Look whose it is, then remove it." },
+          "there is a file of that name in /dev/shm that is not its own, or a member of SharedMemoryGroup= changed its "
+          "size. Look whose it is, then remove it." },
         { STEP_MAKE_REGION, ENOSPC, "/dev/shm, or that kind of hugepages, is full." },
         { STEP_MAKE_REGION, ENOMEM, "the node has no such memory left." },
         { STEP_MAKE_REGION, EBUSY, "the kernel keeps moving its memory, so that it cannot be told where that is." },
@@ -58,7 +59,7 @@ static const struct {
         { STEP_MAKE_REGION, ENOTSUP, "/dev/shm is not a tmpfs." },
         { STEP_MAKE_REGION, ENODEV, "no hugetlbfs with pages of that size is mounted on /dev/hugepages*." },
         { STEP_MAKE_REGION, ENOENT, "there is no /dev/shm." },
-        { STEP_MAKE_REGION, ENOSYS, "hugepages on a node of one's choice take a kernel of 5.14 or later." },
+        { STEP_MAKE_REGION, ENOSYS, "shared memory on a chosen node takes Linux 5.14 or later." },
         { STEP_MAKE_REGION, ESRCH, "there is no such group as SharedMemoryGroup= says." },
         { STEP_MAKE_REGION, EINVAL, "the kernel has no such NUMA node." },
         { STEP_ATTRIBUTES, EIO,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory of a region: put on its node, looked at, wiped. */
+/* Memory of a region: allocated on its node, checked, cleared. */
 
 #include "host/region-memory.h"
 
@@ -8,7 +8,6 @@
 #include <numa.h>
 #include <numaif.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
@@ -57,13 +56,17 @@ static int bind_to_node(const Mapping *m, int node) {
         return (int) r;
 }
 
-/* Leaves those of the pages that could not be told: the kernel knows only where those are that are mapped. */
-static int look_at_pages(void **pages, size_t *n, int node) {
+/*
+ * Maps the pages, because the kernel tells the node of mapped pages only. madvise() and not a read of the pages: a
+ * member of the group may shorten the file at this moment, and a read beyond its end is a SIGBUS. Leaves in pages those
+ * whose node is unknown.
+ */
+static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         int where[PAGES_AT_ONCE];
-        size_t left = 0;
+        size_t span = (size_t) ((char *) pages[*n - 1] - (char *) pages[0]) + stride, left = 0;
 
-        for (size_t i = 0; i < *n; i++)
-                (void) *(volatile char *) pages[i];
+        if (madvise(pages[0], span, MADV_POPULATE_READ) < 0)
+                return errno == EFAULT ? -EEXIST : errno == EINVAL ? -ENOSYS : -errno;
         if (move_pages(0, *n, pages, NULL, where, 0) < 0)
                 return -errno;
         for (size_t i = 0; i < *n; i++)
@@ -75,8 +78,8 @@ static int look_at_pages(void **pages, size_t *n, int node) {
         return 0;
 }
 
-/* Pages at stride from each other. One that the kernel moves, or makes part of a larger one, after we touched it is to
- * be touched again. */
+/* Checks n pages, stride apart. The kernel may move a page, or merge it into a larger one, after it was mapped: such a
+ * page is mapped and looked at again. */
 static int check_pages(char *at, size_t stride, size_t n, int node) {
         void *pages[PAGES_AT_ONCE];
         int k = 0;
@@ -84,7 +87,7 @@ static int check_pages(char *at, size_t stride, size_t n, int node) {
         for (size_t i = 0; i < n; i++)
                 pages[i] = at + i * stride;
         for (unsigned look = 0; k == 0 && n > 0 && look < LOOKS_MAX; look++)
-                k = look_at_pages(pages, &n, node);
+                k = look_at_pages(pages, &n, stride, node);
         return k == 0 && n > 0 ? -EBUSY : k;
 }
 
@@ -124,8 +127,8 @@ static void volunteer(char ret_before[static OOM_SCORE_MAX]) {
 }
 
 /*
- * Not by touching it: where there is not enough that would end in SIGBUS. A file of hugetlbfs has no policy of its own,
- * only its mapping has: its pages have to be made through that.
+ * Not by touching the pages: without enough memory that would be a SIGBUS. A file of hugetlbfs has no memory policy,
+ * its mapping has one: hugepages are allocated through the mapping.
  */
 static int make_pages(const Mapping *m, int fd, const Region *r, uint64_t at, uint64_t size) {
         if (r->page_size == 0)
@@ -153,21 +156,7 @@ int region_populate(int fd, const Region *r) {
         return k;
 }
 
-int region_wipe(int fd, const Region *r) {
-        _cleanup_(unmap) Mapping m = { 0 };
-        int k = map(fd, r, &m);
-
-        if (k == 0)
-                explicit_bzero(m.at, m.size);
-        return k;
-}
-
-int region_let_go(int fd) {
-        struct stat s;
-
-        if (fstat(fd, &s) < 0)
-                return -errno;
-        if (s.st_size == 0)
-                return 0;
-        return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, s.st_size) < 0 ? -errno : 0;
+int region_clear(int fd) {
+        /* Not up to the size of the file, which a member of the group may raise at this moment. */
+        return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, INT64_MAX) < 0 ? -errno : 0;
 }

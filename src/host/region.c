@@ -243,11 +243,9 @@ int region_remove(const Sysfs *fs, const Region *r) {
                 return 0;
         if (fd < 0 && fd != -ENOENT)
                 return fd;
-        if (fd >= 0 && found.whole)
-                k = region_wipe(fd, r);
-        /* Who has it open, as its server has, or has given it another name, keeps none of its memory. */
-        if (fd >= 0 && k >= 0)
-                k = region_let_go(fd);
+        /* A process may have the file open, as its server does, or may have linked it elsewhere: it reads zeros. */
+        if (fd >= 0)
+                k = region_clear(fd);
         return k < 0 ? k : remove_file(&p, r);
 }
 

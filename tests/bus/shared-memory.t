@@ -10,6 +10,7 @@ use lib $FindBin::Bin;
 
 use Fcntl qw(O_RDWR);
 use JSON::PP;
+use POSIX ();
 use Test::More;
 
 use Document;
@@ -176,6 +177,51 @@ for my $what (['another name', sub { link $_[0], "$shm/kept" or die $! }], ['a l
         is((stat $held)[12], 0, '... and its memory given back');
         unlink "$shm/kept";
 }
+
+# A member that changes the size of the file stops neither a release nor the job of another member: it runs the function with the file.
+sub hostile {
+        my ($path, $does) = @_;
+        sysopen my $file, $path, O_RDWR or die "$path: $!";
+        my $pid = fork // die "fork: $!";
+        return $pid if $pid;
+        $does->($file);
+        POSIX::_exit(0);
+}
+
+sub resize_always { my ($file) = @_; while (1) { truncate $file, $_ * MIB for 0, 32, 64 } return }
+
+# As soon as the memory is cleared.
+sub resize_when_cleared {
+        my ($file) = @_;
+        my $first;
+        sysseek $file, 0, 0;
+        syswrite $file, 'a secret' or die $!;
+        do { sysseek $file, 0, 0; sysread $file, $first, 1 } while $first eq 'a';
+        return resize_always($file);
+}
+
+my @large = guest('shared-memory' => [region('mpi', 32 * MIB)]);
+my $before = log_since();
+for my $n (1 .. 12) {
+        is((allocate($bus, 'vm1', @large))[0], 'done', "region $n of a member that changes its size");
+        my $hostile = hostile(file('mpi'), \&resize_when_cleared);
+        wait_until(sub { sysopen my $f, file('mpi'), O_RDWR or die $!; sysread $f, my $text, 1; $text eq 'a' });
+        is((release($bus, 'vm1'))[0], 'done', '... is released');
+        kill 'KILL', $hostile;
+        waitpid $hostile, 0;
+}
+is((allocate($bus, 'vm1', @large))[0], 'done', 'a region that others join meanwhile');
+my $hostile = hostile(file('mpi'), \&resize_always);
+for (1 .. 100) {
+        my ($joined) = allocate($bus, 'vm2', @large); # or is refused, or fails
+        release($bus, 'vm2') if $joined eq 'done';
+}
+is((release($bus, 'vm1'))[0], 'done', '... is released');
+kill 'KILL', $hostile;
+waitpid $hostile, 0;
+unlike(log_since($before), qr/^.*The process that did the work died.*$/m, 'no job died of it');
+ok(!-e file('mpi'), 'the file is gone');
+is((split ' ', (split /\n/, qx(df --output=used $shm))[1])[0], 0, '... with its memory');
 
 # All at once: they wait for each other.
 my @names = map { "gang$_" } 1 .. 4;
