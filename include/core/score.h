@@ -8,10 +8,11 @@
 /* Compared member by member from the top; less is better. */
 typedef struct Score {
         unsigned numa_nodes;     /* host nodes used */
-        unsigned off_node;       /* devices not on those nodes, unknown ones among them */
-        unsigned remote;         /* devices known to be on other nodes */
+        unsigned off_node;       /* devices, but for the NICs of GPUs, not on those nodes; unknown ones count */
+        unsigned remote;         /* those of them that are known to be on other nodes */
         unsigned worst_distance; /* of the GPU-NIC pairs, a Distance */
         unsigned total_distance; /* of the GPU-NIC pairs */
+        unsigned nic_off_node;   /* NICs of GPUs that are not on those nodes, unknown ones among them */
         unsigned gpu_distance;   /* over all pairs of GPUs */
         unsigned node_distance;  /* SLIT, over all pairs of nodes used */
         unsigned spoiled;        /* free devices on the nodes of a request that wants none */
@@ -22,6 +23,9 @@ typedef struct Score {
 } Score;
 
 /*
+ * A NIC belongs with its GPU, because the two exchange data by RDMA: in a request that has GPUs every NIC is the NIC of
+ * a GPU, and where it is counts only after how far the two are apart.
+ *
  * Score.held counts a device once, and not when it is itself chosen, as long as its group is below one switch and has
  * either VFs of one PF only, or of each PF all free VFs. In any other group it counts once for each chosen device, and
  * chosen ones count for each other: that does not add up over switches, and is at least the same whenever the same is
@@ -37,6 +41,7 @@ typedef enum ScoreMember {
         SCORE_REMOTE,
         SCORE_WORST_DISTANCE,
         SCORE_TOTAL_DISTANCE,
+        SCORE_NIC_OFF_NODE,
         SCORE_GPU_DISTANCE,
         SCORE_NODE_DISTANCE,
         SCORE_SPOILED,

@@ -19,6 +19,7 @@ typedef enum CostField {
         COST_LEFT_OVER,
         COST_HELD,
         COST_GPUS, /* twice the distance: pairs are seen from both ends */
+        COST_NIC_OFF,
         COST_PAIRS,
         COST_REMOTE,
         COST_OFF,
@@ -57,6 +58,7 @@ typedef struct Space {
         size_t n_pools;
         struct {
                 unsigned wanted, shift, width; /* its digit */
+                bool is_gpu_nic;
         } pools[REQUEST_POOLS_MAX];
 } Space;
 

@@ -38,6 +38,7 @@ typedef struct SearchPool {
         const Pool *pool;
         unsigned wanted;
         bool is_gpu, is_nic;       /* by its first free device */
+        bool is_gpu_nic;           /* a NIC pool of a request that has GPUs */
         bool has_vfs, has_devices; /* among the free ones */
 } SearchPool;
 
@@ -62,7 +63,7 @@ typedef struct SearchTask {
         Distance limit;                                        /* no GPU-NIC pair may be farther apart */
         SearchLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
-        unsigned off, remote; /* what a choice has at least, as Score has it */
+        unsigned off, remote; /* what a choice has at least, as Score has them */
         bool at_least;        /* one that has more is of no interest */
         bool any;             /* nor is which is the best: is there one? */
 } SearchTask;

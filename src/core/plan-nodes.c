@@ -41,7 +41,10 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
                 ret[choice->nodes[i]] = STANDING_LOCAL;
 }
 
-/* The devices that cannot be on the nodes because there are too few; false when there are too few altogether. */
+/*
+ * The devices, but for the NICs of GPUs, that cannot be on the nodes because there are too few; false when there are
+ * too few altogether.
+ */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
                 unsigned *have = task->have[i], wanted = p->pools[i].wanted;
@@ -49,9 +52,9 @@ static bool count_off_node(const Planner *p, SearchTask *task) {
                 for (size_t n = 0; n < SEARCH_NODES_MAX; n++)
                         have[task->standing[i][n]] += p->candidates[i][n];
                 wanted -= MIN(wanted, have[STANDING_LOCAL]);
-                task->off += wanted;
+                task->off += p->pools[i].is_gpu_nic ? 0 : wanted;
                 wanted -= MIN(wanted, have[STANDING_UNKNOWN]);
-                task->remote += wanted;
+                task->remote += p->pools[i].is_gpu_nic ? 0 : wanted;
                 if (wanted > have[STANDING_REMOTE])
                         return false;
         }

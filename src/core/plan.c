@@ -28,6 +28,16 @@ static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t
         p->candidates[index][node]++;
 }
 
+/* The pairing decides where the NIC of a GPU is to be. */
+static void find_gpu_nics(Planner *p) {
+        bool has_gpus = false;
+
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                has_gpus = has_gpus || p->pools[i].is_gpu;
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                p->pools[i].is_gpu_nic = has_gpus && p->pools[i].is_nic;
+}
+
 /* One pass over the devices finds the candidates of all pools, and what a request without devices would spoil. */
 static void find_candidates(Planner *p) {
         const Inventory *inv = p->context->inventory;
@@ -77,6 +87,7 @@ int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *w
         }
         find_memory(p, r->page_size);
         find_candidates(p);
+        find_gpu_nics(p);
         return search_new(c, p->pools, r->n_pools, p->is_free, &p->search);
 }
 

@@ -4,8 +4,8 @@
 #include "core/search-space.h"
 
 static const unsigned shifts[_COST_FIELD_MAX + 1] = {
-        [COST_VF_LEFT] = 0, [COST_VF_LOAD] = 18, [COST_LEFT_OVER] = 42, [COST_HELD] = 60,        [COST_GPUS] = 84,
-        [COST_PAIRS] = 100, [COST_REMOTE] = 112, [COST_OFF] = 120,      [_COST_FIELD_MAX] = 128,
+        [COST_VF_LEFT] = 0,  [COST_VF_LOAD] = 17, [COST_LEFT_OVER] = 40, [COST_HELD] = 58, [COST_GPUS] = 82,
+        [COST_NIC_OFF] = 97, [COST_PAIRS] = 104,  [COST_REMOTE] = 114,   [COST_OFF] = 121, [_COST_FIELD_MAX] = 128,
 };
 
 Cost cost_of(CostField field, uint64_t value) {
@@ -77,6 +77,7 @@ void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                 s->pools[p].wanted = wanted;
                 s->pools[p].shift = shift;
                 s->pools[p].width = width;
+                s->pools[p].is_gpu_nic = pools[p].is_gpu_nic;
                 s->devices += wanted;
                 s->bias |= ((1ULL << width) - 1 - wanted) << shift;
                 s->guards |= 1ULL << (shift + width);

@@ -96,7 +96,9 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
 /* One device. What it shares with others is the matter of the places above. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         Standing standing = leaf_standing(s, leaf);
-        Cost cost = cost_of(COST_OFF, standing != STANDING_LOCAL) | cost_of(COST_REMOTE, standing == STANDING_REMOTE);
+        Cost cost = s->space.pools[leaf->pool].is_gpu_nic ? cost_of(COST_NIC_OFF, standing != STANDING_LOCAL)
+                                                          : cost_of(COST_OFF, standing != STANDING_LOCAL) |
+                                                                    cost_of(COST_REMOTE, standing == STANDING_REMOTE);
 
         if (!is_candidate(s, leaf) || cost_off_node(cost) > s->most)
                 return 0;
@@ -275,14 +277,18 @@ static Cost least_off_node(const SearchTask *task) {
         return cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
 }
 
-/* Where no pool has more devices off the nodes than it must, those that are farther off are no candidates. */
+/*
+ * Where no pool has more devices off the nodes than it must, those that are farther off are no candidates. The NIC of a
+ * GPU may be on any node.
+ */
 static void set_candidates(Search *s, bool at_least) {
         for (size_t p = 0; p < s->space.n_pools; p++) {
                 const unsigned *have = s->task->have[p];
                 Standing standing = STANDING_LOCAL;
                 unsigned n = have[standing];
 
-                while (standing < STANDING_REMOTE && (!at_least || n < s->space.pools[p].wanted))
+                while (standing < STANDING_REMOTE &&
+                       (!at_least || s->space.pools[p].is_gpu_nic || n < s->space.pools[p].wanted))
                         n += have[++standing];
                 s->farthest[p] = standing;
                 s->have[p] = s->others[p] = n;
@@ -315,6 +321,7 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
         ret->score.remote = cost_get(e->cost, COST_REMOTE);
         ret->score.worst_distance = s->space.pairs > 0 ? (unsigned) worst : 0;
         ret->score.total_distance = cost_get(e->cost, COST_PAIRS);
+        ret->score.nic_off_node = cost_get(e->cost, COST_NIC_OFF);
         ret->score.gpu_distance = cost_get(e->cost, COST_GPUS) / 2;
         ret->score.held = cost_get(e->cost, COST_HELD);
         ret->score.left_over = cost_get(e->cost, COST_LEFT_OVER);

@@ -19,7 +19,9 @@
 #include "nodefixture.h"
 
 #define CASES          3000U
-#define CANDIDATES_MAX 9U
+#define DEVICES_MAX    9U /* of a random tree */
+#define CHIPLETS       8U /* NUMA nodes, half of them in each package */
+#define CANDIDATES_MAX (CHIPLETS * 3)
 #define HUGEPAGE       (GIB / 2)
 #define MODELS         3U /* of each kind of device, where there are many pools */
 
@@ -33,6 +35,7 @@ typedef enum Feature {
         FEATURE_DEVICES_ONLY,  /* requests without CPUs */
         FEATURE_TWO_VF_POOLS,  /* VFs of one PF in two pools */
         FEATURE_MANY_POOLS,    /* a few devices of each of up to twelve */
+        FEATURE_CHIPLETS,      /* eight NUMA nodes, each with one switch above a GPU and a PF */
 } Feature;
 
 static uint64_t seed;
@@ -63,7 +66,7 @@ static int next_group(Generator *g) {
 static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot, const char *pf, int numa) {
         unsigned n = 1 + below(3) + (g->feature == FEATURE_TWO_VF_POOLS);
 
-        for (unsigned i = n; i > 0 && g->devices < CANDIDATES_MAX; i--, g->devices++) {
+        for (unsigned i = n; i > 0 && g->devices < DEVICES_MAX; i--, g->devices++) {
                 char path[160];
                 bool scattered = g->feature == FEATURE_SCATTERED_VFS;
 
@@ -81,7 +84,7 @@ static void add_endpoint(Generator *g, const char *above, unsigned bus, unsigned
 
         (void) snprintf(address, sizeof(address), "0000:%02x:%02x.0", bus, slot);
         (void) snprintf(path, sizeof(path), "%s/%s", above, address);
-        if (g->devices >= CANDIDATES_MAX)
+        if (g->devices >= DEVICES_MAX)
                 return;
         if (kind == 0 && g->gpus)
                 node_gpu(g->node, path, numa, next_group(g));
@@ -286,6 +289,57 @@ static char *make_config(Feature feature) {
         }
         assert_int_equal(fclose(f), 0);
         return text;
+}
+
+/* A NUMA node with a GPU and a PF with VFs, both below one switch. */
+static void add_chiplet(TestNode *t, unsigned id, unsigned vfs) {
+        unsigned bus = 0x10 * id;
+        int numa = (int) id, group = (int) bus;
+        char port[32], up[64], path[128], pf[16];
+        NumaNode *node = node_numa(t, numa, id * 4, 4, 2, 4 * GIB);
+
+        node_hugepages(node, HUGEPAGE, 2, 2);
+        node->package = id < CHIPLETS / 2 ? 0 : 1;
+        for (unsigned i = 0; i < id; i++)
+                node->distance[i] = t->inventory->nodes[i].distance[id] =
+                        t->inventory->nodes[i].package == node->package ? 12 : 32;
+        (void) snprintf(port, sizeof(port), "pci0000:%02x/0000:%02x:01.0", bus, bus);
+        (void) snprintf(up, sizeof(up), "%s/0000:%02x:00.0", port, bus + 1);
+        (void) snprintf(pf, sizeof(pf), "0000:%02x:00.0", bus + 4);
+        node_bridge(t, port, numa, ++group);
+        node_bridge(t, up, numa, ++group);
+        for (unsigned slot = 0; slot < 2; slot++) {
+                (void) snprintf(path, sizeof(path), "%s/0000:%02x:%02x.0", up, bus + 2, slot);
+                node_bridge(t, path, numa, ++group);
+        }
+        (void) snprintf(path, sizeof(path), "%s/0000:%02x:00.0/0000:%02x:00.0", up, bus + 2, bus + 3);
+        node_gpu(t, path, numa, ++group);
+        for (unsigned i = 0; i <= vfs; i++) {
+                (void) snprintf(path, sizeof(path), "%s/0000:%02x:01.0/0000:%02x:00.%u", up, bus + 2, bus + 4, i);
+                if (i > 0)
+                        node_vf(t, path, pf, numa, ++group);
+                else
+                        node_nic(t, path, numa, ++group)->total_vfs = 8;
+        }
+}
+
+#define CHIPLETS_CONFIG "[Pool gpu]\nMatch=class=03\n[Pool vf]\nMatch=class=02 type=vf\n"
+
+/* Few of the nodes are needed, and many of their devices are allocated. */
+static TestNode *make_chiplets(Request *r) {
+        Generator g = { .node = node_new(), .feature = FEATURE_CHIPLETS };
+
+        for (unsigned i = 0; i < CHIPLETS; i++)
+                add_chiplet(g.node, i, below(3));
+        node_ready(g.node, CHIPLETS_CONFIG);
+        for (unsigned i = 20 + below(40); i > 0; i--)
+                occupy(g.node, i);
+        make_request(&g, "gpu vf", 2, r);
+        r->cpus = 1 + below(8);
+        r->cells = MIN(r->cells, r->cpus);
+        for (size_t i = 0; i < r->n_pools; i++)
+                r->pools[i].count = MIN(r->pools[i].count, 2U);
+        return g.node;
 }
 
 static TestNode *make_case(Feature feature, Request *r) {
@@ -605,6 +659,7 @@ static bool policy_allows(const Oracle *o, NumaPolicy policy, unsigned nodes, co
 
 static void score_nodes(const Oracle *o, Choice *c) {
         const Inventory *inv = o->node->inventory;
+        bool has_gpus = false;
 
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 if (!(c->nodes >> i & 1))
@@ -614,13 +669,19 @@ static void score_nodes(const Oracle *o, Choice *c) {
                         if (c->nodes >> j & 1)
                                 c->score.node_distance += inv->nodes[i].distance[j];
         }
+        for (size_t i = 0; i < c->n; i++)
+                has_gpus = has_gpus || pci_device_is_gpu(device_at(o, c->devices[i]));
         for (size_t i = 0; i < c->n; i++) {
                 const PciDevice *dev = device_at(o, c->devices[i]);
                 bool local, socket;
 
                 judge(o, c->nodes, dev, &local, &socket);
-                c->score.off_node += !local;
-                c->score.remote += !local && dev->numa_node >= 0;
+                if (has_gpus && pci_device_is_nic(dev))
+                        c->score.nic_off_node += !local;
+                else {
+                        c->score.off_node += !local;
+                        c->score.remote += !local && dev->numa_node >= 0;
+                }
         }
 }
 
@@ -639,7 +700,7 @@ static bool is_better(const Choice *a, const Choice *b) {
 
         for (size_t i = 0; c == 0 && i < a->n; i++)
                 c = a->devices[i] < b->devices[i] ? -1 : a->devices[i] > b->devices[i];
-        for (unsigned bit = 1; c == 0 && bit < 8; bit <<= 1)
+        for (unsigned bit = 1; c == 0 && bit < 1U << CHIPLETS; bit <<= 1)
                 c = (int) (b->nodes & bit) - (int) (a->nodes & bit);
         return c < 0;
 }
@@ -763,9 +824,11 @@ static void oracle_run(Oracle *o) {
                                 o->candidates[o->n_candidates] = (uint32_t) i;
                                 o->pool[o->n_candidates++] = p;
                         }
-        for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
-                if (nodes_have_room(o, c.nodes))
-                        choose(o, &c, 0, counts);
+        /* Fewer nodes are better, whatever the devices are. */
+        for (int k = 1; k <= (int) inv->n_nodes && !o->best.found; k++)
+                for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
+                        if (__builtin_popcount(c.nodes) == k && nodes_have_room(o, c.nodes))
+                                choose(o, &c, 0, counts);
 }
 
 /* --- comparison --- */
@@ -773,10 +836,10 @@ static void oracle_run(Oracle *o) {
 static void print_score(FILE *f, const char *who, const Score *s) {
         (void) fprintf(
                 f,
-                "  %s: nodes %u off %u remote %u worst %u total %u gpus %u slit %u spoiled %u held %u left %u load %u "
-                "VFs left %u:",
-                who, s->numa_nodes, s->off_node, s->remote, s->worst_distance, s->total_distance, s->gpu_distance,
-                s->node_distance, s->spoiled, s->held, s->left_over, s->vf_load, s->vf_left);
+                "  %s: nodes %u off %u remote %u worst %u total %u NICs off %u gpus %u slit %u spoiled %u held %u left "
+                "%u load %u VFs left %u:",
+                who, s->numa_nodes, s->off_node, s->remote, s->worst_distance, s->total_distance, s->nic_off_node,
+                s->gpu_distance, s->node_distance, s->spoiled, s->held, s->left_over, s->vf_load, s->vf_left);
 }
 
 static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal *why) {
@@ -876,7 +939,7 @@ static bool can_be_claimed(TestNode *t, Plan *plan) {
 /* How small a case is, 0 when the two agree; its description in *ret_text. */
 static size_t compare_case(Feature feature, char **ret_text, unsigned *feasible) {
         _cleanup_request_ Request r = { 0 };
-        _cleanup_node_ TestNode *t = make_case(feature, &r);
+        _cleanup_node_ TestNode *t = feature == FEATURE_CHIPLETS ? make_chiplets(&r) : make_case(feature, &r);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
         Oracle o = { .node = t, .request = &r };
@@ -977,6 +1040,41 @@ static void test_exact_many_pools(void **state) {
         compare_many(FEATURE_MANY_POOLS);
 }
 
+static void test_exact_chiplets(void **state) {
+        compare_many(FEATURE_CHIPLETS);
+}
+
+/* One GPU is on the guest's node. The other has its NIC below its own switch, not beside the first one's. */
+static void pair_on_chiplets(NumaPolicy numa) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_request_ Request r = { 0 };
+        Oracle o = { .node = t, .request = &r };
+
+        for (unsigned i = 0; i < CHIPLETS; i++)
+                add_chiplet(t, i, 2);
+        node_ready(t, CHIPLETS_CONFIG);
+        ask_request(ASK(.pools = "gpu=2 vf=2", .cpus = 4, .memory = GIB, .numa = numa), &r);
+        oracle_run(&o);
+        assert_int_equal(plan_make(&t->context, &r, &plan, NULL), VERDICT_NONE);
+        assert_int_equal(compare_scores(&plan->score, &o.best.score), 0);
+        assert_true(same_choice(&o, plan));
+        assert_int_equal(plan->score.numa_nodes, 1);
+        assert_int_equal(plan->score.off_node, 1);
+        assert_int_equal(plan->score.nic_off_node, 1);
+        assert_int_equal(plan->n_pairs, 2);
+        for (size_t i = 0; i < plan->n_pairs; i++)
+                assert_int_equal(plan->pairs[i].distance, DISTANCE_PIX);
+}
+
+static void test_socket_keeps_the_nic_with_its_gpu(void **state) {
+        pair_on_chiplets(NUMA_POLICY_SOCKET);
+}
+
+static void test_preferred_keeps_the_nic_with_its_gpu(void **state) {
+        pair_on_chiplets(NUMA_POLICY_PREFERRED);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_exact_plain),
@@ -987,6 +1085,9 @@ int main(void) {
                 cmocka_unit_test(test_exact_devices_only),
                 cmocka_unit_test(test_exact_two_pools_of_vfs),
                 cmocka_unit_test(test_exact_many_pools),
+                cmocka_unit_test(test_exact_chiplets),
+                cmocka_unit_test(test_socket_keeps_the_nic_with_its_gpu),
+                cmocka_unit_test(test_preferred_keeps_the_nic_with_its_gpu),
         };
 
         return cmocka_run_group_tests_name("plan-exact", tests, NULL, NULL);

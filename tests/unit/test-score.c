@@ -14,13 +14,13 @@
 static void test_score_order(void **state) {
         /* Each is worse than the one before it in one member and better in all that follow. */
         const Score scores[] = {
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
-                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
-                { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
-                { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
-                { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
-                { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
-                { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 1, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+                { 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }, { 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(scores); i++)
@@ -43,6 +43,10 @@ static void test_explanation(void **state) {
                   { .worst_distance = DISTANCE_SYS },
                   SCORE_WORST_DISTANCE,
                   "Its farthest pair of a GPU and a NIC is at SYS, not PIX." },
+                { { .total_distance = 2, .gpu_distance = 4 },
+                  { .total_distance = 2, .nic_off_node = 1 },
+                  SCORE_NIC_OFF_NODE,
+                  "It has 1 NICs of GPUs that are not on its NUMA nodes, not 0." },
                 { { .left_over = 1 },
                   { .left_over = 3 },
                   SCORE_LEFT_OVER,
