@@ -14,7 +14,8 @@ use Node;
 
 node('paper-testbed', configure => 1, root => 1);
 
-system('unshare', '-m', 'true') == 0 or plan skip_all => 'no mount namespaces here';
+my $namespace = "$FindBin::Bin/../private-mounts";
+system($namespace, 'true') == 0 or plan skip_all => 'no mount namespaces here';
 
 my %real = (run => '/run', local => '/usr/local/lib', (map { -d "$_->[1]/passthroughd" ? ($_->[0], "$_->[1]/passthroughd") : () } ['etc', '/etc'], ['lib', '/usr/lib']));
 my $ours = "$ENV{NODE_TMP}/search";
@@ -27,7 +28,7 @@ sub put { my ($path, @lines) = @_; spew("$ours/$path", join '', map { "$_\n" } @
 # The arguments of the daemon, as with-node wrote them, but for --config=, in a mount namespace of its own.
 my @args = grep { !/^--config=/ } split /\0/, slurp("$ENV{NODE_TMP}/daemon.args");
 my $mounts = join ' && ', map { "mount --bind $ours/$_ $real{$_}" } sort keys %real;
-spew("$ENV{NODE_TMP}/daemon.args", join '', map { "$_\0" } 'unshare', '-m', 'sh', '-c', "$mounts && exec \"\$0\" \"\$@\"", @args);
+spew("$ENV{NODE_TMP}/daemon.args", join '', map { "$_\0" } $namespace, 'sh', '-c', "$mounts && exec \"\$0\" \"\$@\"", @args);
 my $bus = Bus->new->listen;
 
 my $offset = log_since();

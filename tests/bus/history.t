@@ -21,7 +21,7 @@ node('hgx-h100', configure => 1);
 # A journal of our own is where the daemon looks for it, in a name space that it shares.
 if ($> == 0 && !$ENV{HISTORY_JOURNAL}) {
         local $ENV{HISTORY_JOURNAL} = "$ENV{NODE_TMP}/journal";
-        exec 'unshare', '--mount', '--propagation', 'private', $^X, $0 or die "unshare: $!";
+        exec "$FindBin::Bin/../private-mounts", $^X, $0 or die "private-mounts: $!";
 }
 
 sub make_journal {
