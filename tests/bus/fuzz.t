@@ -327,8 +327,7 @@ for my $round (2, 3, 3, 3, 3) {    # the same again needs no more memory than be
 note("memory of the daemon after each round: @memory");
 nobody_changed_nothing('nobody by the rules of the daemon');
 
-SKIP: {
-        skip 'memory of a sanitized daemon is kept on purpose; leaks are looked for at its end', 1 if $ENV{CHECK_SANITIZE};
+if (!$ENV{CHECK_SANITIZE}) {    # a sanitizer keeps freed memory on purpose, and looks for leaks when the daemon ends
         my ($growth) = sort { $a <=> $b } map { $memory[$_] - $memory[$_ - 1] } 2 .. $#memory;
         cmp_ok($growth, '<', GROWTH_MAX, "after the same $calls calls again the daemon is as large as before") or diag("@memory");
 }
@@ -339,8 +338,7 @@ none_wrong('each once, as root', make_calls($bus, every_call()));
 none_wrong('as root', round_of($bus, 5, $calls));
 hang_up();
 note("$_: $answers{$_}") for sort keys %answers;
-SKIP: {
-        skip 'too few calls', 4 if $calls < CALLS;
+if ($calls >= CALLS) {    # fewer may not get that far
         for my $deep ('Allocate done', 'Release done', 'Plan done', 'GetDomainXML (?:done|InvalidTemplate)') {
                 ok(scalar(grep { /^$deep$/ } keys %answers), "some calls go deep: $deep");
         }
