@@ -5,9 +5,11 @@
 # make demo                the main job on a simulated node
 # make check               all tests; with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
-# make check-placement     the planner against exhaustive search (CASES=), against the clock, and against simpler choosers
+# make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
+# make check-fresh         make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but
+#                          make, on a clone of the last commit (root, network)
 # make fuzz SECONDS=60     the parsers with random input, SECONDS each; FUZZ=NAME for one of tests/fuzz/fuzz-NAME.c (clang)
-# make bench               speed, as ratios to a floor and to lspci (root, about two minutes)
+# make bench               speed, as ratios to a floor and to lspci (root, about two minutes); BENCH_QUICK=1 for small machines and no limits
 # make lint                static checks
 # make install, uninstall  into, or from, $(DESTDIR)$(PREFIX)
 # make deb                 a Debian package in BUILD
@@ -78,7 +80,7 @@ FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
 OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
-.PHONY: all deps demo check check-long check-placement fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
+.PHONY: all deps demo check check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 tests: all $(NODESIM) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
@@ -133,7 +135,7 @@ fuzz-programs: $(FUZZ_TESTS)
 deps:
 	$(Q)tests/deps
 
-demo: $(PROGRAMS) $(NODESIM) | $(filter deps,$(MAKECMDGOALS))
+demo: $(PROGRAMS) $(NODESIM) $(SHIM) | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) tests/demo
 
 check: tests | $(filter deps,$(MAKECMDGOALS))
@@ -145,14 +147,17 @@ check-long: tests | $(filter deps,$(MAKECMDGOALS))
 check-placement: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) tests/placement/run
 
+check-fresh: | $(filter deps,$(MAKECMDGOALS))
+	$(Q)BUILD=$(BUILD) tests/fresh/run
+
 bench: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(abspath $(BUILD)) tests/bench/run
 
 fuzz: | $(filter deps,$(MAKECMDGOALS))
-	$(Q)BUILD=$(BUILD) tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
+	$(Q)+BUILD=$(BUILD) tests/fuzz/run $(or $(SECONDS),60) $(FUZZ)
 
 lint: | $(filter deps,$(MAKECMDGOALS))
-	$(Q)tests/lint
+	$(Q)+tests/lint
 
 # MODE:SOURCE:DESTINATION
 INSTALLED = \
@@ -197,7 +202,7 @@ deb-check: deb
 
 lab lab-shell: all $(BUILD)/passthroughd.service $(BUILD)/tests/lab/ivshmem-server | $(filter deps,$(MAKECMDGOALS))
 	$(Q)+BUILD=$(BUILD) tests/lab/build
-	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),prove --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
+	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 
 clean:
 	rm -rf $(BUILD)
