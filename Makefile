@@ -3,7 +3,7 @@
 # make                     build passthroughd and passthroughctl in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make demo                the main job on a simulated node
-# make check               all tests; with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
+# make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
 # make check-fresh         make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but

@@ -15,16 +15,13 @@ sub new {
         return $self;
 }
 
-# The results of a test program that may say SKIP: its plan and its checks.
+# A check, also one of a subtest, or the plan of a test says SKIP.
 sub refuse_skips {
         my ($parser) = @_;
-        for my $kind (qw(plan test)) {
-                $parser->callback($kind => sub {
-                        my ($result) = @_;
-                        my $reason = ($result->directive // '') eq 'SKIP' ? $result->explanation : return;
-                        $parser->_add_error("skipped: $reason") if $reason !~ /^optional: /;
-                });
-        }
+        $parser->callback(ALL => sub {
+                my ($reason) = $_[0]->raw =~ /^\s*(?:1\.\.0|(?:not )?ok\b[^#]*)\s*# *SKIP\S*\s*(.*)/i or return;
+                $parser->_add_error("skipped: $reason") if $reason !~ /^optional: /;
+        });
         return;
 }
 

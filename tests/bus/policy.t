@@ -68,17 +68,15 @@ like($replies->{'properties of Device'}{body}[0]{Address} // '', qr/^0000:82:00\
 
 is($replies->{$_}{error} // 'done', 'org.freedesktop.DBus.Error.AccessDenied', "nobody may not call $_") for 'set', sort keys %changing;
 
-# The command line says it in a sentence. The programs may be where only root can run them.
+# The command line says it in a sentence. The build may be where only root can run programs.
+system('cp', "$ENV{BUILD}/passthroughctl", $ENV{NODE_TMP}) == 0 or die 'cp';
 my ($commands) = as_nobody(sub {
-        return { skip => 1 } if system("passthroughctl --version >/dev/null 2>&1") != 0;
+        local $ENV{PATH} = "$ENV{NODE_TMP}:$ENV{PATH}";
         my %out = map { $_ => scalar qx(passthroughctl $_ 2>&1) } 'list', 'allocate mine ib-vf=1', 'release guest', 'rescan', 'reload';
         return \%out;
 });
-SKIP: {
-        skip 'nobody cannot run passthroughctl', 5 if $commands->{skip};
-        like($commands->{list}, qr/^0000:82:00\.0 /m, 'passthroughctl list works for nobody');
-        is($commands->{$_}, "passthroughctl: Changing this node needs root.\n", "passthroughctl $_ does not") for sort grep { $_ ne 'list' } keys %$commands;
-}
+like($commands->{list}, qr/^0000:82:00\.0 /m, 'passthroughctl list works for nobody');
+is($commands->{$_}, "passthroughctl: Changing this node needs root.\n", "passthroughctl $_ does not") for sort grep { $_ ne 'list' } keys %$commands;
 
 nothing_written('nothing was written to the node');
 same_tree($tree, 'which is as before');
