@@ -66,7 +66,7 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
-DYING_SOURCES := tests/dying/dying.c
+DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a

@@ -5,6 +5,8 @@
  * file nothing dies. The file is removed before the death, so that its end shows that the instant has come.
  */
 
+#include "disk.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -57,8 +59,13 @@ static void count_down(void) {
 }
 
 VISIBLE int fsync(int fd) {
+        int r;
+
         count_down();
-        return NEXT(fsync)(fd);
+        r = NEXT(fsync)(fd);
+        if (r == 0)
+                disk_note(fd);
+        return r;
 }
 
 VISIBLE int renameat(int old_dir, const char *old, int new_dir, const char *new) {
