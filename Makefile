@@ -2,6 +2,7 @@
 #
 # make                     build passthroughd and passthroughctl in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
+# make tests               build what tests run, and what tests/with-node needs
 # make demo                the main job on a simulated node
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
