@@ -58,7 +58,7 @@ typedef struct Space {
         size_t n_pools;
         struct {
                 unsigned wanted, shift, width; /* its digit */
-                bool is_gpu_nic;
+                bool is_gpu, is_gpu_nic;
         } pools[REQUEST_POOLS_MAX];
 } Space;
 

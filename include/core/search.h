@@ -65,7 +65,7 @@ typedef struct SearchTask {
         size_t n_limits;
         unsigned off, remote; /* what a choice has at least, as Score has them */
         bool at_least;        /* one that has more is of no interest */
-        bool any;             /* nor is which is the best: is there one? */
+        bool any;             /* nor is which is the best: is there one? No picks are returned */
 } SearchTask;
 
 typedef struct Picks {

@@ -77,6 +77,7 @@ void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                 s->pools[p].wanted = wanted;
                 s->pools[p].shift = shift;
                 s->pools[p].width = width;
+                s->pools[p].is_gpu = pools[p].is_gpu;
                 s->pools[p].is_gpu_nic = pools[p].is_gpu_nic;
                 s->devices += wanted;
                 s->bias |= ((1ULL << width) - 1 - wanted) << shift;

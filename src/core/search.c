@@ -5,14 +5,16 @@
 
 #include <errno.h>
 
+#include "core/search-bounds.h"
 #include "core/search-table.h"
-#include "core/search-tree.h"
 
 struct Search {
         Space space;
         SearchScratch scratch;
         Leaf *leaves;
         size_t n_leaves;
+        Stock *stocks;
+        size_t n_stocks;
         Table *spare;
         /* of the run at hand */
         const SearchTask *task;
@@ -36,6 +38,8 @@ int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, co
 
         if (r == 0)
                 r = leaves_make(c, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
+        if (r == 0)
+                r = stocks_make(s->leaves, s->n_leaves, &s->stocks, &s->n_stocks);
         if (r < 0) {
                 search_free(s);
                 return r;
@@ -63,6 +67,7 @@ Search *search_free(Search *s) {
         }
         search_scratch_done(&s->scratch);
         free(s->leaves);
+        free(s->stocks);
         free(s);
         return NULL;
 }
@@ -295,17 +300,25 @@ static void set_candidates(Search *s, bool at_least) {
         }
 }
 
+/* What the numbers of candidates say, with the same arguments as solve(). */
+static Bound judge(Search *s, Distance worst, Cost most) {
+        set_candidates(s, most == least_off_node(s->task));
+        return stocks_judge(s->stocks, s->n_stocks, &s->space, s->task, s->farthest, worst);
+}
+
 /* The best full choice with no pair farther apart than worst, and no more devices off the nodes than most. */
 static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
-        Table *t = take_table(s);
         const Entry *best;
+        Table *t;
         int r;
 
+        if (judge(s, worst, most) == BOUND_NOTHING)
+                return -ENOENT;
+        t = take_table(s);
         if (!t)
                 return -ENOMEM;
         s->worst = worst;
         s->most = most;
-        set_candidates(s, most == least_off_node(s->task));
         r = solve_place(s, LEVEL_ALL, s->leaves, s->n_leaves, &t);
         best = r == 0 ? search_table_best(&s->space, t) : NULL;
         if (best)
@@ -355,6 +368,19 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
         return 0;
 }
 
+/* Whether there is a choice at all. Few candidates are looked at first. */
+static int solve_any(Search *s) {
+        Cost all = ~(Cost) 0;
+        Bound bound = judge(s, s->task->limit, all);
+        Entry any;
+        int r;
+
+        if (bound != BOUND_UNKNOWN)
+                return bound == BOUND_ENOUGH ? 0 : -ENOENT;
+        r = solve(s, s->task->limit, least_off_node(s->task), &any);
+        return r == -ENOENT ? solve(s, s->task->limit, all, &any) : r;
+}
+
 /*
  * The worst distance is a maximum, which does not add up over subtrees. So it is not a cost but a limit, and the number
  * of devices off the nodes, which goes before it, is fixed first: there is nothing below what the counts alone demand,
@@ -367,11 +393,12 @@ int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret
 
         s->task = task;
         s->work = work;
-        r = task->any ? solve(s, worst, least_off_node(task), &best)
-                      : solve_tightest(s, least_off_node(task), &worst, &best);
+        if (task->any)
+                return solve_any(s);
+        r = solve_tightest(s, least_off_node(task), &worst, &best);
         if (r == -ENOENT && !task->at_least) {
                 r = solve(s, task->limit, ~(Cost) 0, &best);
-                if (r == 0 && !task->any)
+                if (r == 0)
                         r = solve_tightest(s, cost_off_node(best.cost), &worst, &best);
         }
         if (r == 0)
