@@ -25,6 +25,12 @@ void holder_nodes_done(HolderNodes *nodes);
 /* Appends those of a device. 1: the host uses it all the same, and *ret has text and remedy. 0, or negative errno. */
 int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret);
 
+/* The host uses the device without a process: fills in text and remedy of *ret and returns 1. */
+int holder_found(Holder *ret, const char *remedy, const char *format, ...) _printf_(3, 4);
+
+/* The same for the interfaces of the device, names in net_fd, which is its directory net. 0: none is in use. */
+int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret);
+
 /*
  * Processes with one of the nodes open, by the links in proc_fd's PID/fd. queries (NULL: none ignores any unit): what
  * the nodes' device counts in. by_number: proc_fd is the proc of this very

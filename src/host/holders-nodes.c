@@ -22,11 +22,7 @@
 #define DEPTH_MAX       24U
 #define SUBSYSTEMS_MAX  1024U
 #define VFIO_DEVS_MAX   8U
-#define PROC_FILE_MAX   (16U * 1024U * 1024U)
 #define NVIDIA_MAJOR    195U
-#define IFF_UP_BIT      0x1U
-#define IPV6_SCOPE_LINK "20"
-#define UPPER_PREFIX    "upper_"
 #define NVME_SUBSYSTEMS "sys/devices/virtual/nvme-subsystem"
 
 typedef struct Walk {
@@ -60,115 +56,6 @@ static HolderNode *add_node(HolderNodes *nodes, size_t device, const char *forma
 /* "195:0" */
 static void set_number(HolderNode *node, const char *text) {
         node->has_number = sscanf(text, "%u:%u", &node->major, &node->minor) == 2;
-}
-
-/* The host uses it: what is shown, and what to do. */
-static int found(Walk *w, const char *remedy, const char *format, ...) _printf_(3, 4);
-static int found(Walk *w, const char *remedy, const char *format, ...) {
-        va_list ap;
-
-        *w->holder = (Holder){ .device = w->device };
-        va_start(ap, format);
-        (void) vsnprintf(w->holder->text, sizeof(w->holder->text), format, ap);
-        va_end(ap);
-        (void) snprintf(w->holder->remedy, sizeof(w->holder->remedy), "%s", remedy);
-        return 1;
-}
-
-static int read_lines(const Sysfs *fs, const char *dir, const char *name, char **ret) {
-        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
-
-        return fd < 0 ? fd : read_file_at(fd, name, PROC_FILE_MAX, ret, NULL);
-}
-
-/* A line of routes or addresses names the interface as word number at, and, with a scope, one more than link-local. */
-static bool line_names(char *line, const char *interface, size_t at, size_t scope) {
-        char *words[8] = { NULL }, *rest = line;
-
-        for (size_t i = 0; i <= MAX(at, scope); i++)
-                if (!(words[i] = string_next_word(&rest)))
-                        return false;
-        return streq(words[at], interface) && (scope == 0 || !streq(words[scope], IPV6_SCOPE_LINK));
-}
-
-static bool has_address(const Sysfs *fs, const char *interface) {
-        static const struct {
-                const char *file;
-                size_t name, scope;
-        } lists[] = { { "route", 0, 0 }, { "if_inet6", 5, 3 } };
-
-        for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
-                _cleanup_free_ char *text = NULL;
-                char *line, *rest;
-
-                if (read_lines(fs, "proc/net", lists[i].file, &text) < 0)
-                        continue;
-                rest = text;
-                while ((line = strsep(&rest, "\n")))
-                        if (line_names(line, interface, lists[i].name, lists[i].scope))
-                                return true;
-        }
-        return false;
-}
-
-static bool is_up(int net_fd, const char *interface) {
-        char path[NAME_MAX + 16], text[64];
-        uint64_t flags;
-
-        (void) snprintf(path, sizeof(path), "%s/flags", interface);
-        return sysfs_read_at(net_fd, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT32_MAX, &flags) == 0 &&
-               (flags & IFF_UP_BIT);
-}
-
-/* 1 and the first interface that is stacked upon it: a VLAN, macvlan, bridge. */
-static int find_upper(int net_fd, const char *interface, char *buf, size_t size) {
-        char **names = NULL;
-        size_t n = 0;
-        int r = list_dir_at(net_fd, interface, ENTRIES_MAX, &names, &n);
-
-        if (r < 0)
-                return r == -ENOENT ? 0 : r;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                if (strncmp(names[i], UPPER_PREFIX, strlen(UPPER_PREFIX)) == 0) {
-                        (void) snprintf(buf, size, "%s", names[i] + strlen(UPPER_PREFIX));
-                        r = 1;
-                }
-        (void) free_names(names, n);
-        return r;
-}
-
-static int visit_interface(Walk *w, int net_fd, const char *name) {
-        char path[NAME_MAX + 16], other[NAME_MAX + 1], remedy[HOLDER_TEXT_MAX];
-        int r;
-
-        (void) snprintf(path, sizeof(path), "%s/master", name);
-        if (sysfs_link_name_at(net_fd, path, other, sizeof(other)) >= 0) {
-                (void) snprintf(remedy, sizeof(remedy), "Take it out first: ip link set %s nomaster.", QUOTABLE(name));
-                return found(w, remedy, "%s, which its interface %s is part of", QUOTABLE(other), QUOTABLE(name));
-        }
-        r = find_upper(net_fd, name, other, sizeof(other));
-        if (r < 0)
-                return r;
-        if (r > 0) {
-                (void) snprintf(remedy, sizeof(remedy), "Remove it first: ip link delete %s.", QUOTABLE(other));
-                return found(w, remedy, "%s, which is on its interface %s", QUOTABLE(other), QUOTABLE(name));
-        }
-        if (!is_up(net_fd, name) || (w->query->is_vf && !has_address(w->fs, name)))
-                return 0;
-        (void) snprintf(remedy, sizeof(remedy), "Take it down first: ip link set %s down.", QUOTABLE(name));
-        return found(w, remedy, "the host: its interface %s is up", QUOTABLE(name));
-}
-
-/* What is in a network namespace shows there alone, and only its directory here. */
-static int visit_interfaces(Walk *w, int net_fd, char **names, size_t n) {
-        int r = 0;
-
-        if (n == 0)
-                return found(w, "Stop the container that has it.",
-                             "another network namespace, which has its interface");
-        for (size_t i = 0; r == 0 && i < n; i++)
-                r = visit_interface(w, net_fd, names[i]);
-        return r;
 }
 
 static bool is_block(int fd) {
@@ -228,10 +115,10 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         if (streq(name, "net"))
-                r = visit_interfaces(w, fd, names, n);
+                r = holder_interfaces_find(w->fs, w->query->is_vf, fd, names, n, w->holder);
         else if (streq(name, "holders") && n > 0)
-                r = found(w, "Take that off the disk first.", "%s, which is on %s", QUOTABLE(names[0]),
-                          QUOTABLE(above));
+                r = holder_found(w->holder, "Take that off the disk first.", "%s, which is on %s", QUOTABLE(names[0]),
+                                 QUOTABLE(above));
         if (r == 0)
                 r = walk_entries(w, fd, name, names, n, depth);
         (void) free_names(names, n);
@@ -348,5 +235,6 @@ static int find_vfio_nodes(const Sysfs *fs, const HolderQuery *q, size_t device,
 }
 
 int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret) {
+        ret->device = device;
         return q->driver ? find_host_nodes(fs, q, device, nodes, ret) : find_vfio_nodes(fs, q, device, nodes);
 }
