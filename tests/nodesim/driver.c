@@ -190,6 +190,16 @@ Driver *driver_of(const Sim *sim, const Node *dev) {
         return driver_find(sim, node_link_name(dev, "driver"));
 }
 
+/* vfio-pci does when its module was told to. */
+bool driver_enables_vfs(const Sim *sim, const Driver *d) {
+        _cleanup_free_ char *text = NULL;
+        const Node *parameters = node_at(sim->root, "sys/module/vfio_pci/parameters");
+
+        if (d->vfio && parameters && node_child(parameters, "enable_sriov"))
+                text = node_text(parameters, "enable_sriov");
+        return d->sriov || (text && text[0] == 'Y');
+}
+
 /* A VF that was created with autoprobe off is for whoever names a driver for it. */
 static bool may_probe(const Node *dev) {
         _cleanup_free_ char *override = device_override(dev);
@@ -250,7 +260,7 @@ void driver_detach(Sim *sim, Node *dev) {
 
         if (!d)
                 return;
-        if (d->sriov && !d->keeps_vfs)
+        if (driver_enables_vfs(sim, d) && !d->keeps_vfs)
                 sriov_destroy(sim, dev);
         vfattr_forget(dev);
         if (d->vfio)

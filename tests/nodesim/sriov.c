@@ -177,6 +177,8 @@ static void vf_create(Sim *sim, Node *pf, const VfTemplate *template, unsigned i
         int group = group_of(pf);
 
         vf_fill(pf, vf, template, rid);
+        if (driver_of(sim, pf) && driver_of(sim, pf)->vfio) /* which wants the VFs of a PF of its own */
+                node_write(vf, "driver_override", "%s\n", driver_of(sim, pf)->name);
         node_link(vf, "physfn", pf);
         node_link(pf, link, vf);
         vfattr_make(sim, pf, template->kind, i);
@@ -253,7 +255,7 @@ int sriov_set(Sim *sim, Node *pf, const char *value) {
                 return -ERANGE;
         if (n == sriov_count(pf))
                 return 0;
-        if (!driver || !driver->sriov)
+        if (!driver || !driver_enables_vfs(sim, driver))
                 return -ENOENT;
         if (n > 0)
                 return sriov_count(pf) > 0 ? -EBUSY : sriov_create(sim, pf, (unsigned) n);
