@@ -13,7 +13,8 @@
 /* driver NULL clears it. -EIO when the kernel took the write but shows something else. */
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
 
-/* Leaves driver. Being on no driver, or on instead (may be NULL), is as good. -EBUSY when bound to yet another one. */
+/* Leaves driver. Being on no driver, or on instead (may be NULL), is as good. -EBUSY when bound to yet another one,
+ * -ENOTEMPTY when it is a PF with VFs; then nothing is written. */
 int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead);
 
 /*

@@ -2,8 +2,12 @@
 #pragma once
 
 /*
- * Who has a device in use. Unbinding one that somebody has open sleeps in the kernel until it is let go, or leaves both
- * driver and user broken (domain.md B14, B16), so this is looked at before anything is unbound.
+ * Who has a device in use. Unbinding a device that a process has open sleeps in the kernel until the process closes it,
+ * or leaves both driver and process broken (domain.md B14, B16), so this is looked at before anything is unbound.
+ *
+ * A device has parts: the VFs of a PF, and mediated devices. The kernel destroys them when the driver of the device is
+ * unbound (C10), and a reset of a PF resets its VFs. A part counts as the device, whoever made it and whatever driver
+ * it is on.
  *
  * A look reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces: it opens no
  * device, and waits for none. What is not seen: memory of a device that is mapped by a process that closed it, for the
@@ -19,6 +23,7 @@ typedef struct HolderQuery {
         const char *driver; /* of the host, which it is to be taken from; NULL: it is on a VFIO driver */
         bool is_vf;
         uint32_t nvidia_minor; /* on NVIDIA's driver: host/nvidia.h */
+        bool only_parts;       /* only parts that a process holds count, not the device itself */
         char *const *ignored;  /* processes of these units do not count */
         size_t n_ignored;
 } HolderQuery;
@@ -26,16 +31,20 @@ typedef struct HolderQuery {
 /* Anybody may have very many files open: a look ends after so long, for the daemon does nothing else meanwhile. */
 #define HOLDER_LOOK_USEC (2U * 1000U * 1000U)
 
-#define HOLDER_UNIT_MAX 280
-#define HOLDER_TEXT_MAX 512
+#define HOLDER_UNIT_MAX    280
+#define HOLDER_TEXT_MAX    512
+#define HOLDER_SUBJECT_MAX 128
 
 typedef struct Holder {
-        size_t device;              /* the how many-th of those that were asked about */
-        int pid;                    /* 0: no process, but what the host has made of it */
+        size_t device; /* the how many-th of those that were asked about */
+        int pid;       /* 0: no process, but what the host has made of it */
+        bool has_vf;   /* the process holds vf, a VF of the device */
+        PciAddress vf;
         char command[64];           /* proc/PID/comm, fit for a sentence */
         char unit[HOLDER_UNIT_MAX]; /* "nvidia-persistenced.service", "docker container 0123456789ab"; "" unknown */
         unsigned others;            /* processes that have it in use as well */
-        /* After "is in use by": "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
+        char subject[HOLDER_SUBJECT_MAX]; /* before "is in use by": "0000:12:10.0, a VF of 0000:12:00.0," */
+        /* After it: "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
         char text[HOLDER_TEXT_MAX];
         char remedy[HOLDER_TEXT_MAX]; /* a sentence */
 } Holder;
@@ -53,5 +62,6 @@ typedef struct Holder {
  *   VF that is merely up is not used: network managers bring up whatever they see. It is with an address: one that gave
  *   a route in the main table, or of IPv6 and more than link-local;
  * - device mapper, md or the like on one of its disks. Mounted ones are for host/critical.h.
+ * On any driver, or none, unless only_parts: a part, also when no process holds it.
  */
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Nothing is taken from whoever uses it. */
+/* A device that is in use is taken from nobody. */
 
 #include <errno.h>
 
@@ -7,7 +7,7 @@
 #include "host/holders.h"
 #include "util/strings.h"
 
-/* How one device of an allocation could be in use against what is wanted: false when that does not matter. */
+/* What use of a device of an allocation is against what is wanted: false when none is. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->node.inventory, d->address);
@@ -18,15 +18,22 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* With the host it is left there by a release. */
+        /* A release leaves a device where it is that is not on its VFIO driver. */
+        if (check == USE_RELEASE)
+                return false;
+        /* The group may be open by the guest of the same allocation. A PF without a driver may still have VFs. */
+        if (!dev->driver) {
+                ret->group = -1;
+                return !ret->is_vf;
+        }
         ret->driver = dev->driver;
         ret->nvidia_minor = gpu ? gpu->value : NVIDIA_MINOR_UNKNOWN;
-        /* They are stopped before it is taken, and then it is looked again. */
+        /* The job stops these services before it takes the device, and then looks again. */
         if (pool) {
                 ret->ignored = pool->stop_services;
                 ret->n_ignored = pool->n_stop_services;
         }
-        return dev->driver && check != USE_RELEASE;
+        return true;
 }
 
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
@@ -65,5 +72,5 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
         if (r == 0)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_BUSY, &queries[holder.device].address, holder.remedy, "%s is in use by %s.",
-                      PCI_ADDRESS_STR(queries[holder.device].address), holder.text);
+                      holder.subject, holder.text);
 }

@@ -112,29 +112,18 @@ static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret
         return v;
 }
 
+/* Its VFs, and mediated devices. */
 static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        _cleanup_free_ HolderQuery *queries = calloc(pf->n_vfs + 1, sizeof(*queries));
-        const PciAddress *held;
+        const HolderQuery query = { .address = pf->address, .group = -1, .only_parts = true };
         Holder holder;
-        size_t n = 0;
-        int r;
+        int r = holders_find(m->fs, &query, 1, &holder);
 
-        if (!queries)
-                return manager_refuse_use_unknown(&pf->address, -ENOMEM, ret);
-        for (size_t i = 0; i < pf->n_vfs; i++) {
-                const PciDevice *vf = inventory_find(m->node.inventory, pf->vfs[i]);
-
-                if (vf && vf->vfio)
-                        queries[n++] = (HolderQuery){ .address = vf->address, .group = vf->iommu_group, .is_vf = true };
-        }
-        r = holders_find(m->fs, queries, n, &holder);
         if (r < 0)
-                return manager_refuse_use_unknown(&queries[0].address, r, ret);
+                return manager_refuse_use_unknown(&pf->address, r, ret);
         if (r == 0)
                 return VERDICT_NONE;
-        held = &queries[holder.device].address;
-        return refuse(ret, VERDICT_BUSY, held, holder.remedy, "%s, a VF of %s, is in use by %s.",
-                      PCI_ADDRESS_STR(*held), PCI_ADDRESS_STR(pf->address), holder.text);
+        return refuse(ret, VERDICT_BUSY, holder.has_vf ? &holder.vf : &pf->address, holder.remedy,
+                      "%s is in use by %s.", holder.subject, holder.text);
 }
 
 /* All that would be lost with the VFs that are there. */

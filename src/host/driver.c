@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "host/pcipath.h"
+#include "host/sriov.h"
 
 #define DRIVER_NAME_MAX 256
 
@@ -59,6 +60,10 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;
+        /* They would go with the driver, and the write would wait for the guest that has one open (domain.md C9, C10).
+         */
+        if (sriov_has_vf(fs, address, 0))
+                return -ENOTEMPTY;
         r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
         if (r >= 0)
                 r = current_driver(fs, address, now);

@@ -81,8 +81,7 @@ static int find_user(const Sysfs *fs, const StepList *steps, size_t i, char *buf
         }
         r = holders_find(fs, queries, n, &holder);
         if (r > 0)
-                (void) snprintf(buf, size, "%s is in use by %s. %s", PCI_ADDRESS_STR(queries[holder.device].address),
-                                holder.text, holder.remedy);
+                (void) snprintf(buf, size, "%s is in use by %s. %s", holder.subject, holder.text, holder.remedy);
         return r;
 }
 

@@ -13,6 +13,7 @@
 
 #include "host/holders-internal.h"
 #include "host/nvidia.h"
+#include "host/pcipath.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -29,6 +30,7 @@ typedef struct Walk {
         const Sysfs *fs;
         const HolderQuery *query;
         size_t device;
+        size_t part; /* that the walk is in, HOLDER_NO_PART outside of them */
         HolderNodes *nodes;
         Holder *holder;
         unsigned left; /* directories that may still be read */
@@ -36,17 +38,24 @@ typedef struct Walk {
 
 void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->nodes);
+        free(nodes->parts);
 }
 
-static HolderNode *add_node(HolderNodes *nodes, size_t device, const char *format, ...) _printf_(3, 4);
-static HolderNode *add_node(HolderNodes *nodes, size_t device, const char *format, ...) {
+/* Whether what the walk is in counts: any part, or else the device itself. */
+static bool counts(const Walk *w) {
+        return w->part != HOLDER_NO_PART || !w->query->only_parts;
+}
+
+static HolderNode *add_node(Walk *w, const char *format, ...) _printf_(2, 3);
+static HolderNode *add_node(Walk *w, const char *format, ...) {
+        HolderNodes *nodes = w->nodes;
         HolderNode *node;
         va_list ap;
 
         if (ARRAY_RESERVE(nodes->nodes, nodes->n) < 0)
                 return NULL;
         node = &nodes->nodes[nodes->n++];
-        *node = (HolderNode){ .device = device };
+        *node = (HolderNode){ .device = w->device, .part = w->part };
         va_start(ap, format);
         (void) vsnprintf(node->name, sizeof(node->name), format, ap);
         va_end(ap);
@@ -56,6 +65,36 @@ static HolderNode *add_node(HolderNodes *nodes, size_t device, const char *forma
 /* "195:0" */
 static void set_number(HolderNode *node, const char *text) {
         node->has_number = sscanf(text, "%u:%u", &node->major, &node->minor) == 2;
+}
+
+/* A node whose number is in a file of sysfs, outside the directory that it stands for. */
+static int add_numbered(Walk *w, const char *name, const char *path) {
+        HolderNode *node = add_node(w, "%s", name);
+        char text[64];
+
+        if (node && sysfs_read(w->fs, path, text, sizeof(text)) >= 0)
+                set_number(node, text);
+        return node ? 0 : -ENOMEM;
+}
+
+/* VFIO's node of an IOMMU group. */
+static int add_group(Walk *w, const char *group) {
+        char name[HOLDER_NODE_NAME_MAX], path[64];
+
+        (void) snprintf(name, sizeof(name), "vfio/%.16s", group);
+        (void) snprintf(path, sizeof(path), "sys/class/vfio/%.16s/dev", group);
+        return add_numbered(w, name, path);
+}
+
+/* From here on the walk is in that part. */
+static int enter_part(Walk *w, const HolderPart *part) {
+        HolderNodes *nodes = w->nodes;
+
+        if (ARRAY_RESERVE(nodes->parts, nodes->n_parts) < 0)
+                return -ENOMEM;
+        w->part = nodes->n_parts;
+        nodes->parts[nodes->n_parts++] = *part;
+        return 0;
 }
 
 static bool is_block(int fd) {
@@ -68,9 +107,9 @@ static int visit_node(Walk *w, int fd, const char *name) {
         HolderNode *node;
         char text[64];
 
-        if (strlen(name) >= HOLDER_NODE_NAME_MAX || sysfs_read_at(fd, "dev", text, sizeof(text)) < 0)
+        if (!counts(w) || strlen(name) >= HOLDER_NODE_NAME_MAX || sysfs_read_at(fd, "dev", text, sizeof(text)) < 0)
                 return 0;
-        node = add_node(w->nodes, w->device, "%s", name);
+        node = add_node(w, "%s", name);
         if (!node)
                 return -ENOMEM;
         set_number(node, text);
@@ -100,11 +139,36 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* above: the name of the directory that it is in. Links are not followed: they lead to what is somebody else's. */
+/* Whether the host uses what a directory is about; what it does with a part is lost with the part. */
+static int visit_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
+        if (w->part != HOLDER_NO_PART || w->query->only_parts)
+                return 0;
+        if (streq(name, "net"))
+                return holder_interfaces_find(w->fs, w->query->is_vf, fd, names, n, w->holder);
+        if (streq(name, "holders") && n > 0)
+                return holder_found(w->holder, "Take that off the disk first.", "%s, which is on %s",
+                                    QUOTABLE(names[0]), QUOTABLE(above));
+        return 0;
+}
+
+/* Of the directories below a PCI function only a mediated device has an IOMMU group. */
+static int visit_mediated(Walk *w, int fd, const char *name) {
+        HolderPart part = { .device = w->device };
+        char group[NAME_MAX + 1];
+        int r;
+
+        if (sysfs_link_name_at(fd, "iommu_group", group, sizeof(group)) < 0)
+                return 0;
+        (void) snprintf(part.uuid, sizeof(part.uuid), "%.*s", (int) sizeof(part.uuid) - 1, QUOTABLE(name));
+        r = enter_part(w, &part);
+        return r < 0 ? r : add_group(w, group);
+}
+
+/* above: the name of the parent directory. Links are not followed: they lead to other devices. */
 static int walk(Walk *w, int parent_fd, const char *name, const char *above, unsigned depth) {
         _cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        size_t outer = w->part, n = 0;
         char **names = NULL;
-        size_t n = 0;
         int r;
 
         if (fd < 0)
@@ -114,13 +178,12 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         r = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        if (streq(name, "net"))
-                r = holder_interfaces_find(w->fs, w->query->is_vf, fd, names, n, w->holder);
-        else if (streq(name, "holders") && n > 0)
-                r = holder_found(w->holder, "Take that off the disk first.", "%s, which is on %s", QUOTABLE(names[0]),
-                                 QUOTABLE(above));
+        r = depth > 0 ? visit_mediated(w, fd, name) : 0;
+        if (r == 0)
+                r = visit_use(w, fd, name, above, names, n);
         if (r == 0)
                 r = walk_entries(w, fd, name, names, n, depth);
+        w->part = outer;
         (void) free_names(names, n);
         return r;
 }
@@ -159,65 +222,50 @@ static int walk_controllers(Walk *w, int dir_fd) {
         return r;
 }
 
-/* Not known by sysfs: which of its nodes a GPU has only the driver can tell. */
-static int add_nvidia(const HolderQuery *q, size_t device, HolderNodes *nodes) {
-        bool known = q->nvidia_minor != NVIDIA_MINOR_UNKNOWN;
-        HolderNode *node = add_node(nodes, device, "nvidia%u", known ? q->nvidia_minor : 0);
+/* Sysfs does not tell which of its nodes a GPU has, only the driver does. */
+static int add_nvidia(Walk *w) {
+        uint32_t minor = w->query->nvidia_minor;
+        bool known = minor != NVIDIA_MINOR_UNKNOWN;
+        HolderNode *node = add_node(w, "nvidia%u", known ? minor : 0);
 
         if (!node)
                 return -ENOMEM;
         node->any_gpu = !known;
         node->has_number = true;
         node->major = NVIDIA_MAJOR;
-        node->minor = q->nvidia_minor;
+        node->minor = minor;
         return 0;
 }
 
-/* A node whose number is in a file of sysfs, outside the directory of the device. */
-static int add_numbered(const Sysfs *fs, size_t device, const char *name, const char *path, HolderNodes *nodes) {
-        HolderNode *node = add_node(nodes, device, "%s", name);
-        char text[64];
-
-        if (node && sysfs_read(fs, path, text, sizeof(text)) >= 0)
-                set_number(node, text);
-        return node ? 0 : -ENOMEM;
-}
-
-static int find_host_nodes(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *holder) {
-        Walk w = { .fs = fs, .query = q, .device = device, .nodes = nodes, .holder = holder, .left = DIRECTORIES_MAX };
-        _cleanup_close_ int fd = -1;
-        char path[128];
+/* The directory of a PCI function. */
+static int walk_device(Walk *w, PciAddress address) {
+        _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, ""), O_RDONLY | O_DIRECTORY);
         int r;
 
-        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", PCI_ADDRESS_STR(q->address));
-        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd == -ENOENT ? 0 : fd;
-        r = walk(&w, fd, ".", "", 0);
-        if (r == 0)
-                r = walk_controllers(&w, fd);
+        r = walk(w, fd, ".", "", 0);
+        return r == 0 && counts(w) ? walk_controllers(w, fd) : r;
+}
+
+static int find_host_nodes(Walk *w) {
+        const HolderQuery *q = w->query;
+        int r = walk_device(w, q->address);
+
         if (r == 0 && streq(q->driver, NVIDIA_DRIVER))
-                r = add_nvidia(q, device, nodes);
+                r = add_nvidia(w);
         if (r == 0 && streq(q->driver, "amdgpu"))
-                r = add_numbered(fs, device, "kfd", "sys/class/kfd/kfd/dev", nodes);
+                r = add_numbered(w, "kfd", "sys/class/kfd/kfd/dev");
         return r;
 }
 
-static int find_vfio_nodes(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes) {
-        _cleanup_close_ int fd = -1;
-        char path[128], name[HOLDER_NODE_NAME_MAX], **names = NULL;
+/* A character device of its own, as guests with iommufd open it. */
+static int find_vfio_cdevs(Walk *w, PciAddress address) {
+        _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, "vfio-dev"), O_RDONLY | O_DIRECTORY);
+        char **names = NULL;
         size_t n = 0;
-        int r = 0;
+        int r;
 
-        if (q->group >= 0) {
-                (void) snprintf(name, sizeof(name), "vfio/%d", q->group);
-                (void) snprintf(path, sizeof(path), "sys/class/vfio/%d/dev", q->group);
-                r = add_numbered(fs, device, name, path, nodes);
-        }
-        if (r < 0)
-                return r;
-        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/vfio-dev", PCI_ADDRESS_STR(q->address));
-        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         if (fd == -ENOENT)
                 return 0; /* on no VFIO driver, or a kernel without such nodes */
         r = fd < 0 ? fd : list_dir_at(fd, ".", VFIO_DEVS_MAX, &names, &n);
@@ -225,16 +273,72 @@ static int find_vfio_nodes(const Sysfs *fs, const HolderQuery *q, size_t device,
                 return r;
         for (size_t i = 0; r >= 0 && i < n; i++)
                 if (strncmp(names[i], "vfio", 4) == 0 && strlen(names[i]) < HOLDER_NODE_NAME_MAX / 2) {
+                        char name[HOLDER_NODE_NAME_MAX], attribute[64];
+
                         (void) snprintf(name, sizeof(name), "vfio/devices/%.32s", names[i]);
-                        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/vfio-dev/%.32s/dev",
-                                        PCI_ADDRESS_STR(q->address), names[i]);
-                        r = add_numbered(fs, device, name, path, nodes);
+                        (void) snprintf(attribute, sizeof(attribute), "vfio-dev/%.32s/dev", names[i]);
+                        r = add_numbered(w, name, PCI_PATH(address, attribute));
                 }
         (void) free_names(names, n);
         return MIN(r, 0);
 }
 
+static int find_vfio_nodes(Walk *w) {
+        char group[16];
+        int r = 0;
+
+        (void) snprintf(group, sizeof(group), "%d", w->query->group);
+        if (w->query->group >= 0)
+                r = add_group(w, group);
+        return r < 0 ? r : find_vfio_cdevs(w, w->query->address);
+}
+
+/* Whatever driver it is on. */
+static int find_vf_nodes(Walk *w, PciAddress vf) {
+        char group[NAME_MAX + 1];
+        int r = enter_part(w, &(HolderPart){ .device = w->device, .is_vf = true, .vf = vf });
+
+        if (r == 0 && sysfs_link_name(w->fs, PCI_PATH(vf, "iommu_group"), group, sizeof(group)) >= 0)
+                r = add_group(w, group);
+        if (r == 0)
+                r = find_vfio_cdevs(w, vf);
+        return r < 0 ? r : walk_device(w, vf);
+}
+
+/* The VFs that the PF has at this moment. */
+static int find_vfs(Walk *w) {
+        int r = 0;
+
+        for (unsigned i = 0; r == 0; i++) {
+                char link[32], target[PCI_ADDRESS_STRING_MAX];
+                PciAddress vf;
+
+                (void) snprintf(link, sizeof(link), "virtfn%u", i);
+                r = sysfs_link_name(w->fs, PCI_PATH(w->query->address, link), target, sizeof(target));
+                if (r == -ENOENT)
+                        return 0;
+                if (r >= 0)
+                        r = pci_address_parse(target, &vf);
+                if (r >= 0)
+                        r = find_vf_nodes(w, vf);
+        }
+        return r;
+}
+
 int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret) {
+        Walk w = { .fs = fs,
+                   .query = q,
+                   .device = device,
+                   .part = HOLDER_NO_PART,
+                   .nodes = nodes,
+                   .holder = ret,
+                   .left = DIRECTORIES_MAX };
+        int r;
+
         ret->device = device;
-        return q->driver ? find_host_nodes(fs, q, device, nodes, ret) : find_vfio_nodes(fs, q, device, nodes);
+        if (q->only_parts)
+                r = walk_device(&w, q->address);
+        else
+                r = q->driver ? find_host_nodes(&w) : find_vfio_nodes(&w);
+        return r == 0 && !q->is_vf ? find_vfs(&w) : r;
 }

@@ -24,6 +24,7 @@ typedef struct Search {
         bool by_number;
         uint64_t end; /* microseconds */
         Holder *holder;
+        const HolderNode *found; /* that the holder has */
 } Search;
 
 static bool is_gpu_name(const char *name) {
@@ -213,13 +214,14 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
         }
         s->holder->pid = (int) pid;
         s->holder->device = node->device;
+        s->found = node;
         fill_holder(proc_fd, name, s->holder);
         return 0;
 }
 
 /* One that is known to hold it says more than one that may not be looked at. */
 int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
-                  Holder *ret) {
+                  Holder *ret, const HolderNode **ret_node) {
         Search s = { .nodes = nodes, .queries = queries, .by_number = by_number, .end = now() + usec, .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int unknown = 0;
@@ -227,8 +229,10 @@ int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *quer
 
         *ret = (Holder){ 0 };
         while (unknown != -ETIMEDOUT && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
-                if (n < 0)
-                        return ret->pid > 0 ? 1 : -errno;
+                if (n < 0) {
+                        unknown = -errno;
+                        break;
+                }
                 for (ssize_t at = 0; unknown != -ETIMEDOUT && at < n;) {
                         const struct dirent64 *e = (const void *) (buf + at);
                         int r = search_entry(&s, proc_fd, e->d_name);
@@ -238,5 +242,8 @@ int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *quer
                         at += e->d_reclen;
                 }
         }
-        return ret->pid > 0 ? 1 : unknown;
+        if (ret->pid == 0)
+                return unknown;
+        *ret_node = s.found;
+        return 1;
 }

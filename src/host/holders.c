@@ -27,14 +27,28 @@ static bool ends_with(const char *s, const char *end) {
         return n >= m && streq(s + n - m, end);
 }
 
-static void describe_process(Holder *h, bool on_vfio) {
+static void describe_subject(const HolderQuery *q, const HolderPart *part, Holder *h) {
+        const char *address = PCI_ADDRESS_STR(q->address);
+
+        if (!part)
+                (void) snprintf(h->subject, sizeof(h->subject), "%s", address);
+        else if (part->is_vf)
+                (void) snprintf(h->subject, sizeof(h->subject), "%s, a VF of %s,", PCI_ADDRESS_STR(part->vf), address);
+        else
+                (void) snprintf(h->subject, sizeof(h->subject), "%s, a mediated device of %s,", part->uuid, address);
+        h->has_vf = part && part->is_vf;
+        if (h->has_vf)
+                h->vf = part->vf;
+}
+
+static void describe_process(Holder *h, bool by_vfio) {
         char others[48] = "";
 
         if (h->others > 0)
                 (void) snprintf(others, sizeof(others), " and %u other%s", h->others, h->others > 1 ? "s" : "");
         (void) snprintf(h->text, sizeof(h->text), "process %d (%s%s%s)%s", h->pid, h->command, h->unit[0] ? ", " : "",
                         h->unit, others);
-        if (on_vfio)
+        if (by_vfio)
                 (void) snprintf(h->remedy, sizeof(h->remedy), "Stop the guest first.");
         else if (strstr(h->unit, " container "))
                 (void) snprintf(h->remedy, sizeof(h->remedy), "Stop the container first.");
@@ -44,19 +58,60 @@ static void describe_process(Holder *h, bool on_vfio) {
                 (void) snprintf(h->remedy, sizeof(h->remedy), "End it first.");
 }
 
+static int find_process(const Sysfs *fs, const HolderNodes *nodes, const HolderQuery *queries, Holder *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
+        const HolderNode *node;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = holder_search(fd, nodes, queries, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret, &node);
+        if (r <= 0)
+                return r;
+        describe_subject(&queries[node->device], node->part == HOLDER_NO_PART ? NULL : &nodes->parts[node->part], ret);
+        describe_process(ret, strncmp(node->name, "vfio", strlen("vfio")) == 0);
+        return 1;
+}
+
+/* Parts that no process holds: who made them may count on them, and they would be lost with the driver. */
+static int find_parts(const HolderNodes *nodes, const HolderQuery *queries, Holder *ret) {
+        const HolderPart *first = NULL;
+        char remedy[HOLDER_TEXT_MAX];
+        unsigned n = 0;
+
+        for (size_t i = 0; i < nodes->n_parts; i++) {
+                const HolderPart *part = &nodes->parts[i];
+
+                if (queries[part->device].only_parts)
+                        continue;
+                first = first ?: part;
+                n += part->is_vf && part->device == first->device;
+        }
+        if (!first)
+                return 0;
+        ret->device = first->device;
+        describe_subject(&queries[first->device], NULL, ret);
+        if (n > 0) {
+                (void) snprintf(remedy, sizeof(remedy),
+                                "Remove %s first: echo 0 >/sys/bus/pci/devices/%s/sriov_numvfs.", n > 1 ? "them" : "it",
+                                PCI_ADDRESS_STR(queries[first->device].address));
+                return holder_found(ret, remedy, "the host: it has %u VF%s", n, n > 1 ? "s" : "");
+        }
+        (void) snprintf(remedy, sizeof(remedy), "Remove it first: echo 1 >/sys/bus/mdev/devices/%s/remove.",
+                        first->uuid);
+        return holder_found(ret, remedy, "the host: it has the mediated device %s", first->uuid);
+}
+
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret) {
         _cleanup_(holder_nodes_done) HolderNodes nodes = { 0 };
-        _cleanup_close_ int fd = -1;
         int r = 0;
 
         *ret = (Holder){ 0 };
         for (size_t i = 0; r == 0 && i < n; i++)
                 r = holder_nodes_find(fs, &queries[i], i, &nodes, ret);
-        if (r != 0 || nodes.n == 0)
-                return r;
-        fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
-        r = fd < 0 ? fd : holder_search(fd, &nodes, queries, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret);
         if (r > 0)
-                describe_process(ret, !queries[ret->device].driver);
-        return r;
+                describe_subject(&queries[ret->device], NULL, ret);
+        if (r == 0 && nodes.n > 0)
+                r = find_process(fs, &nodes, queries, ret);
+        return r == 0 ? find_parts(&nodes, queries, ret) : r;
 }

@@ -7,10 +7,11 @@
 #include <fcntl.h>
 
 #include "host/pcipath.h"
+#include "host/sriov.h"
 #include "util/strings.h"
 
 int reset_device(const Sysfs *fs, PciAddress address) {
-        int r = sysfs_write(fs, PCI_PATH(address, "reset"), "1");
+        int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : sysfs_write(fs, PCI_PATH(address, "reset"), "1");
 
         /* The file is there where there is a way, or was when the kernel looked: with a sibling there is none any more.
          */

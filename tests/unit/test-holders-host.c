@@ -328,6 +328,7 @@ static void test_number(void **state _unused_) {
         const HolderNodes nodes = { .nodes = &node, .n = 1 };
         _cleanup_close_ int slave = -1;
         struct stat st;
+        const HolderNode *held;
         Holder h;
         pid_t pid;
 
@@ -337,7 +338,7 @@ static void test_number(void **state _unused_) {
         assert_int_equal(fstat(slave, &st), 0);
         node.major = major(st.st_rdev);
         node.minor = minor(st.st_rdev);
-        assert_int_equal(holder_search(proc, &nodes, NULL, true, PATIENCE, &h), 1);
+        assert_int_equal(holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.pid, getpid());
         assert_int_equal(h.device, 5);
         assert_int_equal(h.others, 0);
@@ -349,17 +350,17 @@ static void test_number(void **state _unused_) {
                 _exit(0);
         }
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_int_equal(holder_search(proc, &nodes, NULL, true, PATIENCE, &h), 1);
+        assert_int_equal(holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.others, 1);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &nodes, NULL, true, PATIENCE, &h) <= 0);
+        assert_true(holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held) <= 0);
         node.is_block = false;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &nodes, NULL, false, PATIENCE, &h) <= 0);
+        assert_true(holder_search(proc, &nodes, NULL, false, PATIENCE, &h, &held) <= 0);
 }
 
 /* Processes with so many descriptors together that anybody may have; 0 when this one may not. */
@@ -394,11 +395,12 @@ static void test_many_descriptors(void **state _unused_) {
         pid_t pids[64];
         size_t n = hoard(pids, ELEMENTSOF(pids), 510000);
         int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), with_time, without;
+        const HolderNode *held;
         Holder h;
 
-        with_time = holder_search(proc, &nodes, NULL, true, PATIENCE, &h);
+        with_time = holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held);
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        without = holder_search(proc, &nodes, NULL, true, 0, &h);
+        without = holder_search(proc, &nodes, NULL, true, 0, &h, &held);
         (void) close(proc);
         for (size_t i = 0; i < n; i++) {
                 (void) kill(pids[i], SIGKILL);
