@@ -73,10 +73,11 @@ typedef struct Allocation {
         bool had_domain;          /* one did run with it */
         bool forced;              /* asked for with force: that a device is the console's is no reason against it */
         uint64_t generation;      /* counts up with every allocation of this node */
-        AllocationState state;    /* as on disk: never in-use */
+        AllocationState state;    /* as on disk: never in-use. In the ledger changed by ledger_set_state() */
         char *domain;             /* running one that has one of its devices, NULL none known; not on disk */
-        char *reason;             /* why it is in that state, a sentence; NULL in the usual ones */
-        char *vfio_driver;        /* its devices are bound to, whatever VfioDriver= says later */
+        bool running; /* its guest is known to have got all its memory; not on disk. Changed by ledger_set_running() */
+        char *reason; /* why it is in that state, a sentence; NULL in the usual ones */
+        char *vfio_driver; /* its devices are bound to, whatever VfioDriver= says later */
         AllocationDevice
                 *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
         size_t n_devices;

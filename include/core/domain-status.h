@@ -9,8 +9,9 @@
 
 typedef struct DomainStatus {
         char *name;
-        char *uuid; /* NULL: not told */
-        int pid;    /* of QEMU */
+        char *uuid;    /* NULL: not told */
+        int pid;       /* of QEMU */
+        bool starting; /* QEMU may not have got all its memory yet */
         PciAddress *devices;
         size_t n_devices;
 } DomainStatus;

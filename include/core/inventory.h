@@ -119,10 +119,12 @@ typedef struct PagePool {
 } PagePool;
 
 typedef struct NumaNode {
-        int id;                         /* ids may be sparse */
-        CpuSet cpus;                    /* online CPUs */
-        int package;                    /* socket of its CPUs, -1 when it has none */
-        uint64_t memory;                /* bytes, MemTotal; 0 for a memory-less node */
+        int id;             /* ids may be sparse */
+        CpuSet cpus;        /* online CPUs */
+        int package;        /* socket of its CPUs, -1 when it has none */
+        uint64_t memory;    /* bytes, MemTotal; 0 for a memory-less node */
+        uint64_t available; /* bytes of ordinary pages that are free or hold caches the kernel can drop */
+        bool available_known;
         PagePool pages[PAGE_SIZES_MAX]; /* hugepages, ascending by size */
         size_t n_pages;
         unsigned distance[INVENTORY_NODES_MAX]; /* to inventory->nodes[i], SLIT units, 10 is local, 0 unknown */

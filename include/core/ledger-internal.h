@@ -16,6 +16,8 @@ int ledger_reserve_regions(Ledger *l, const Allocation *a);
 void ledger_enter_regions(Ledger *l, Allocation *a);
 void ledger_leave_regions(Ledger *l, Allocation *a);
 void ledger_free_regions(Ledger *l);
+/* The regions of a have one ready member more, or one less. */
+void ledger_count_ready(Ledger *l, const Allocation *a, bool ready);
 /* Whether its owner may have those of a, and nobody was told something else about them. */
 Verdict ledger_check_regions(const Ledger *l, const Allocation *a, Refusal *ret);
 /* Bytes on that node and page size of those of a that the ledger has not. */

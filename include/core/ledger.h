@@ -44,6 +44,8 @@ typedef struct MemoryClaim {
         int node;
         uint64_t page_size; /* 0: ordinary pages */
         uint64_t bytes;
+        uint64_t backed; /* of bytes: memory of running guests and shared memory that was made. The kernel has given it
+                            out already, so it is not part of what is free */
 } MemoryClaim;
 
 /* Memory that allocations of one owner share. */
@@ -52,6 +54,7 @@ typedef struct SharedRegion {
         uint32_t owner;
         const Allocation **members; /* ascending by name */
         size_t n_members;
+        size_t n_ready; /* members in state ready: the memory is made while there is one */
 } SharedRegion;
 
 typedef struct Ledger {
@@ -105,6 +108,11 @@ void ledger_reclaim(const Ledger *l);
 /* Takes an allocation out; the caller owns it again. NULL when there is none of that name. */
 Allocation *ledger_remove(Ledger *l, const char *name);
 
+/* a is in the ledger. */
+void ledger_set_state(Ledger *l, Allocation *a, AllocationState state);
+/* Whether the guest of a, which is in the ledger, is known to have got all its memory. */
+void ledger_set_running(Ledger *l, Allocation *a, bool running);
+
 Allocation *ledger_find(const Ledger *l, const char *name);
 /* The allocation that has this very device, or NULL. */
 const Allocation *ledger_holder(const Ledger *l, PciAddress address);
@@ -118,7 +126,13 @@ Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret)
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
 /* Bytes in allocations on a node and page size. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
-/* Bytes of that page size a further allocation may have on the node. */
+/* Bytes of those that the kernel has not given out yet: of guests that do not run, or are not known to. */
+uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);
+/*
+ * Bytes of that page size a further allocation may have on the node: the rest of what the node has, and no more than is
+ * free now less what idle allocations will take of it. None of a node without CPUs: a guest has its memory where it has
+ * its CPUs.
+ */
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                             uint64_t page_size);
 /* CPUs a further allocation may have: of the node, not housekeeping, not claimed, and so all their SMT siblings. */

@@ -81,6 +81,9 @@ void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 /* The choice as an allocation with pins, cells, companions and held devices. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);
 
+/* plan-memory.c: no set of nodes that gives the CPUs has the memory. */
+Verdict planner_refuse_memory(const Planner *p, Refusal *ret);
+
 /* plan-regions.c: memory to share */
 Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret);
 /* What is not there yet has room on the nodes, beside those bytes of the guest's memory on each; what is there is on

@@ -252,6 +252,8 @@ typedef enum UseCheck {
 } UseCheck;
 /* Whether somebody uses one of the devices; one look at all processes. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
+/* Whether a process is known to have a device of a open on its VFIO driver; one look at all processes. */
+bool manager_is_open(const Manager *m, const Allocation *a);
 /* That holders_find() could not tell for a device. */
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 

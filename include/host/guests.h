@@ -15,12 +15,13 @@
 
 typedef struct GuestDevice {
         PciAddress address;
-        char *domain; /* its name */
+        size_t guest; /* index in GuestList.guests */
 } GuestDevice;
 
 typedef struct Guest {
         char *domain;
-        char *uuid; /* NULL: not told */
+        char *uuid;    /* NULL: not told */
+        bool starting; /* it may not have got all its memory yet */
 } Guest;
 
 typedef struct GuestList {

@@ -6,6 +6,9 @@
 #include "core/inventory.h"
 #include "util/sysfs.h"
 
+/* Keys of the lines of meminfo that are read, each with its colon; NULL ends the list. */
+extern const char *const numa_meminfo_keys[];
+
 /* Fills nodes and cpus of a fresh inventory. What cannot be read becomes a note. Fails only for want of memory. */
 int numa_scan(const Sysfs *fs, Inventory *inv);
 

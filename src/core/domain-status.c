@@ -8,6 +8,7 @@
 
 #include "core/xmlnode.h"
 #include "util/cleanup.h"
+#include "util/strings.h"
 
 static bool read_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function;
@@ -40,6 +41,14 @@ static int read_text(const xmlNode *domain, const char *name, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
+/* libvirt writes the file before QEMU runs. Memory is preallocated before QEMU's monitor answers, and only then does
+ * libvirt write another reason. */
+static bool is_starting(const xmlNode *root) {
+        _cleanup_free_ char *reason = node_get(root, "reason");
+
+        return reason && streq(reason, "starting up");
+}
+
 static int read_status(const xmlNode *root, DomainStatus *s) {
         const xmlNode *domain = root && node_is(root, "domstatus") ? node_find(root, "domain") : NULL;
         const xmlNode *list = node_find(domain, "devices");
@@ -49,6 +58,7 @@ static int read_status(const xmlNode *root, DomainStatus *s) {
         if (!list || node_get_number(root, "pid", INT32_MAX, &pid) < 0)
                 return -EINVAL;
         s->pid = (int) pid;
+        s->starting = is_starting(root);
         r = read_text(domain, "name", &s->name);
         if (r >= 0 && read_text(domain, "uuid", &s->uuid) == -ENOMEM)
                 r = -ENOMEM;

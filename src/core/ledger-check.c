@@ -108,21 +108,26 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
 
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                             uint64_t page_size) {
-        uint64_t taken = ledger_memory(l, node->id, page_size), have;
+        uint64_t promised = ledger_memory(l, node->id, page_size), idle = ledger_memory_idle(l, node->id, page_size);
+        uint64_t have, now = UINT64_MAX;
 
+        if (cpuset_is_empty(&node->cpus))
+                return 0;
         if (page_size > 0) {
                 const PagePool *pages = numa_node_pages(node, page_size);
 
                 if (!pages)
                         return 0;
                 have = pages->total * pages->size;
-                /* Pages in use may be our guests' own; beyond what is promised they are somebody else's. */
-                taken = MAX(taken, (pages->total - MIN(pages->free, pages->total)) * pages->size);
+                now = pages->free * pages->size;
         } else {
                 have = numa_node_base_memory(node);
                 have -= MIN(have, config->reserve_memory);
+                if (node->available_known)
+                        now = node->available;
         }
-        return have - MIN(have, taken);
+        /* Memory of running guests is not free any more; that of the others will be taken from what is. */
+        return MIN(have - MIN(have, promised), now - MIN(now, idle));
 }
 
 void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret) {
@@ -285,7 +290,9 @@ static bool same_claims(const Ledger *a, const Ledger *b) {
                     a->regions[i]->n_members != b->regions[i]->n_members)
                         return false;
         for (size_t i = 0; i < a->n_memory; i++)
-                if (a->memory[i].bytes != ledger_memory(b, a->memory[i].node, a->memory[i].page_size))
+                if (a->memory[i].bytes != ledger_memory(b, a->memory[i].node, a->memory[i].page_size) ||
+                    a->memory[i].bytes - a->memory[i].backed !=
+                            ledger_memory_idle(b, a->memory[i].node, a->memory[i].page_size))
                         return false;
         return true;
 }

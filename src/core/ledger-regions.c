@@ -67,6 +67,19 @@ int ledger_reserve_regions(Ledger *l, const Allocation *a) {
         return r;
 }
 
+void ledger_count_ready(Ledger *l, const Allocation *a, bool ready) {
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const Region *r = &a->regions[i];
+                bool found;
+                SharedRegion *s = l->regions[find(l, r->name, &found)];
+
+                if (ready && s->n_ready++ == 0)
+                        ledger_memory_claim(l, r->node, r->page_size)->backed += r->size;
+                if (!ready && --s->n_ready == 0)
+                        ledger_memory_claim(l, r->node, r->page_size)->backed -= r->size;
+        }
+}
+
 void ledger_enter_regions(Ledger *l, Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const Region *r = &a->regions[i];
@@ -82,9 +95,13 @@ void ledger_enter_regions(Ledger *l, Allocation *a) {
                 s->members[at] = a;
                 a->shared[i] = s;
         }
+        if (a->state == ALLOCATION_READY)
+                ledger_count_ready(l, a, true);
 }
 
 void ledger_leave_regions(Ledger *l, Allocation *a) {
+        if (a->state == ALLOCATION_READY)
+                ledger_count_ready(l, a, false);
         for (size_t i = 0; i < a->n_regions; i++) {
                 const Region *r = &a->regions[i];
                 bool found;

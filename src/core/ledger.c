@@ -126,6 +126,12 @@ uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size) {
         return m ? m->bytes : 0;
 }
 
+uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size) {
+        const MemoryClaim *m = find_memory(l, node, page_size);
+
+        return m ? m->bytes - m->backed : 0;
+}
+
 /* Room for everything first, so that entering cannot fail half-way. */
 static int reserve_room(Ledger *l, const Allocation *a) {
         if (ARRAY_RESERVE(l->allocations, l->n_allocations) < 0)
@@ -182,6 +188,29 @@ MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size) {
         return m;
 }
 
+static void back_cells(Ledger *l, const Allocation *a, bool backed) {
+        for (size_t i = 0; i < a->n_cells; i++) {
+                MemoryClaim *m = find_memory(l, a->cells[i].node, a->page_size);
+
+                m->backed = backed ? m->backed + a->cells[i].memory : m->backed - a->cells[i].memory;
+        }
+}
+
+void ledger_set_running(Ledger *l, Allocation *a, bool running) {
+        if (a->running == running)
+                return;
+        a->running = running;
+        back_cells(l, a, running);
+}
+
+void ledger_set_state(Ledger *l, Allocation *a, AllocationState state) {
+        bool was_ready = a->state == ALLOCATION_READY, is_ready = state == ALLOCATION_READY;
+
+        a->state = state;
+        if (was_ready != is_ready)
+                ledger_count_ready(l, a, is_ready);
+}
+
 int ledger_enter(Ledger *l, Allocation *a) {
         bool found;
         size_t at = find_name(l, a->name, &found);
@@ -197,6 +226,8 @@ int ledger_enter(Ledger *l, Allocation *a) {
         cpuset_merge(&l->cpus, &a->cpus);
         for (size_t i = 0; i < a->n_cells; i++)
                 ledger_memory_claim(l, a->cells[i].node, a->page_size)->bytes += a->cells[i].memory;
+        if (a->running)
+                back_cells(l, a, true);
         ledger_enter_regions(l, a);
         return 0;
 }
@@ -213,6 +244,8 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
         for (size_t i = 0; i < a->n_devices; i++)
                 leave_device(l, &a->devices[i]);
         cpuset_subtract(&l->cpus, &a->cpus);
+        if (a->running)
+                back_cells(l, a, false);
         for (size_t i = 0; i < a->n_cells; i++)
                 find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;
         ledger_leave_regions(l, a);

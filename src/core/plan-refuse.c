@@ -117,36 +117,33 @@ static int would_do(const Planner *p, const Request *relaxed) {
         return planner_would_do(&again, &n_nodes);
 }
 
-/* "node 0 has 8, node 1 none" */
+/* "node 0 has 8, node 1 has 0": of nodes with CPUs. */
 static char *list_cpus(const Planner *p) {
         char *text = NULL;
 
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++) {
-                _cleanup_free_ char *before = text;
+                _cleanup_free_ char *before = NULL;
 
-                text = NULL;
+                if (cpuset_is_empty(&p->context->inventory->nodes[i].cpus))
+                        continue;
+                before = TAKE_PTR(text);
                 (void) string_replace(&text, "%s%snode %d has %u", before ?: "", before ? ", " : "",
                                       p->context->inventory->nodes[i].id, p->n_free_cpus[i]);
         }
         return text;
 }
 
-static char *list_memory(const Planner *p) {
-        char *text = NULL;
+static size_t count_cpu_nodes(const Inventory *inv) {
+        size_t n = 0;
 
-        for (size_t i = 0; i < p->context->inventory->n_nodes; i++) {
-                _cleanup_free_ char *before = text;
-
-                text = NULL;
-                (void) string_replace(&text, "%s%snode %d has %s", before ?: "", before ? ", " : "",
-                                      p->context->inventory->nodes[i].id, FORMAT_SIZE(p->free_memory[i]));
-        }
-        return text;
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                n += !cpuset_is_empty(&inv->nodes[i].cpus);
+        return n;
 }
 
 /* More cells are worth a word only where a number of them was asked for: else all numbers were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
-        size_t n_nodes = p->context->inventory->n_nodes;
+        size_t n_nodes = count_cpu_nodes(p->context->inventory);
         _cleanup_free_ char *list = list_cpus(p);
         Request any_cells = *r;
         int fewer;
@@ -161,18 +158,6 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                       "%u CPUs in whole cores are wanted, in equal shares from %s%zu node%s; %s free.", r->cpus,
                       r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, REQUEST_CELLS_MAX),
                       (r->cells ?: n_nodes) == 1 ? "" : "s", list ?: "there are none");
-}
-
-static Verdict refuse_memory(const Planner *p, Refusal *ret) {
-        _cleanup_free_ char *list = list_memory(p);
-
-        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
-                      p->request->page_size > 0 ? "Ask for less, or set aside more hugepages of that size on the node."
-                                                : "Ask for less, or lower ReserveMemory=.",
-                      "%s of %s are wanted in equal shares on the nodes that give the CPUs; %s left.",
-                      FORMAT_SIZE(p->request->memory),
-                      p->request->page_size > 0 ? FORMAT_SIZE(p->request->page_size) : "ordinary memory",
-                      list ?: "there is none");
 }
 
 /* Is it what r, without devices, is to share? It shares nothing afterwards. */
@@ -206,17 +191,19 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         does = p->request->cpus == 0 || would_do(p, &r);
         if (does != 0)
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
-        if (p->request->cells > p->context->inventory->n_nodes)
+        if (p->request->cells > count_cpu_nodes(p->context->inventory))
                 return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.",
-                              "%u guest cells are wanted, this node has %zu NUMA nodes.", p->request->cells,
-                              p->context->inventory->n_nodes);
+                              "%u guest cells are wanted, this node has %zu NUMA nodes with CPUs.", p->request->cells,
+                              count_cpu_nodes(p->context->inventory));
         v = check_sharing(p, &r, ret);
         if (v != VERDICT_NONE)
                 return v;
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy.free_memory[i] = MAX(p->request->memory, page);
         does = would_do(&roomy, &r);
-        return does < 0 ? planner_give_up(does, ret) : does ? refuse_memory(p, ret) : refuse_cpus(&roomy, &r, ret);
+        return does < 0 ? planner_give_up(does, ret)
+               : does   ? planner_refuse_memory(p, ret)
+                        : refuse_cpus(&roomy, &r, ret);
 }
 
 /* "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node": the first few of each pool. */

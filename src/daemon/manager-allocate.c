@@ -26,9 +26,7 @@ static const JobKind prepare_kind = {
 };
 
 /* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
-static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
-        if ((request->cpus > 0 && manager_refresh_nodes(m) < 0) || manager_refresh_host(m) < 0)
-                return refuse_no_memory(ret_refusal);
+static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 PlanContext c = node_context(&m->node);
@@ -49,6 +47,54 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
         }
         return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
                       "Drivers change faster than a plan can be made.");
+}
+
+/* Its memory counts as idle, which a process that has its devices open would disprove. */
+static bool may_run(const Allocation *a) {
+        return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
+}
+
+/*
+ * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
+ * the one before the other. Whether there are such guests costs a look at all processes for each allocation, so it is
+ * asked only where the request depends on the answer. The next look for guests forgets it.
+ */
+static bool find_untold_guests(Manager *m, const Request *request) {
+        _cleanup_free_ Allocation **idle = calloc(m->node.ledger->n_allocations + 1, sizeof(*idle));
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        PlanContext c = node_context(&m->node);
+        bool helps = false, found = false;
+        size_t n = 0;
+
+        for (size_t i = 0; idle && i < m->node.ledger->n_allocations; i++)
+                if (may_run(m->node.ledger->allocations[i]))
+                        idle[n++] = m->node.ledger->allocations[i];
+        for (size_t i = 0; i < n; i++)
+                ledger_set_running(m->node.ledger, idle[i], true);
+        helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
+        for (size_t i = 0; i < n; i++) {
+                bool running = helps && manager_is_open(m, idle[i]);
+
+                ledger_set_running(m->node.ledger, idle[i], running);
+                found = found || running;
+        }
+        return found;
+}
+
+/* The same for CPUs, memory, guests and what the host uses, which are read first. */
+static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        Verdict v;
+
+        if ((request->cpus > 0 && manager_refresh_nodes(m) < 0) || manager_refresh_host(m) < 0)
+                return refuse_no_memory(ret_refusal);
+        /* After the memory: what a guest gives back in between is not counted as free, nor that guest as running. */
+        if (request->cpus > 0)
+                manager_look_for_guests(m);
+        v = plan_on_fresh_devices(m, request, ret, ret_refusal);
+        if (v == VERDICT_NONE || request->cpus == 0 || !find_untold_guests(m, request))
+                return v;
+        refusal_done(ret_refusal);
+        return plan_on_fresh_devices(m, request, ret, ret_refusal);
 }
 
 /* What somebody uses is left out, as long as there is another one; else who that is says more than a lack of devices.

@@ -57,7 +57,7 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
         int r;
 
-        a->state = state;
+        ledger_set_state(m->node.ledger, a, state);
         if (string_copy(&a->reason, reason) < 0)
                 a->reason = NULL;
         /* Not fatal: the file then says what was true before, and a restart does the missing part again. */
@@ -85,7 +85,7 @@ void manager_forget(Manager *m, Allocation *a) {
         if (r < 0) {
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to remove '%s' from the ledger on disk: %m", a->name);
-                a->state = ALLOCATION_FAILED;
+                ledger_set_state(m->node.ledger, a, ALLOCATION_FAILED);
                 (void) string_replace(
                         &a->reason,
                         "Its devices are back, but its file could not be removed from the ledger. Release it again.");

@@ -12,14 +12,14 @@
 
 #define CHANGES (IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
 
-static const char *find_domain(const GuestList *guests, const Allocation *a) {
+static const Guest *find_guest(const GuestList *guests, const Allocation *a) {
         for (size_t i = 0; i < guests->n; i++)
                 if (allocation_find_device(a, guests->devices[i].address))
-                        return guests->devices[i].domain;
+                        return &guests->guests[guests->devices[i].guest];
         /* One without devices: the domain that we wrote has its id. */
         for (size_t i = 0; i < guests->n_guests; i++)
                 if (streq_ptr(guests->guests[i].uuid, a->id))
-                        return guests->guests[i].domain;
+                        return &guests->guests[i];
         return NULL;
 }
 
@@ -93,7 +93,7 @@ static void look_for_foreign(Manager *m, const GuestList *guests) {
                 const PciDevice *dev = inventory_find(m->node.inventory, address);
 
                 if (dev && policy_pool(m->node.policy, dev) && !ledger_holder(m->node.ledger, address))
-                        set_foreign(m, address, guests->devices[i].domain);
+                        set_foreign(m, address, guests->guests[guests->devices[i].guest].domain);
         }
 }
 
@@ -106,13 +106,19 @@ void manager_look_for_guests(Manager *m) {
                 if (!m->guests_unread)
                         log_warning_errno(r, "Failed to read in /" GUESTS_DIR " which guests run, ignoring: %m");
                 m->guests_unread = true;
+                /* Its memory may be free again. */
+                for (size_t i = 0; i < m->node.ledger->n_allocations; i++)
+                        ledger_set_running(m->node.ledger, m->node.ledger->allocations[i], false);
                 return;
         }
         m->guests_unread = false;
         for (size_t i = 0; i < m->node.ledger->n_allocations; i++) {
                 Allocation *a = m->node.ledger->allocations[i];
 
-                set_domain(m, a, find_domain(guests, a));
+                const Guest *guest = find_guest(guests, a);
+
+                set_domain(m, a, guest ? guest->domain : NULL);
+                ledger_set_running(m->node.ledger, a, guest && !guest->starting);
                 release_abandoned(m, a);
         }
         look_for_foreign(m, guests);

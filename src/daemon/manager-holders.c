@@ -51,14 +51,10 @@ Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal 
                       "It cannot be told who uses %s: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
 }
 
-Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {
-        _cleanup_free_ HolderQuery *queries = calloc(a->n_devices + 1, sizeof(*queries));
-        Holder holder;
+/* As holders_find(). queries has room for all devices of a. */
+static int find_holder(const Manager *m, const Allocation *a, UseCheck check, HolderQuery *queries, Holder *ret) {
         size_t n = 0;
-        int r;
 
-        if (!queries)
-                return refuse_no_memory(ret);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
 
@@ -66,7 +62,24 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
                 if (dev && allocation_device_is(&a->devices[i], dev))
                         n += query_device(m, a, &a->devices[i], check, &queries[n]);
         }
-        r = holders_find(m->fs, queries, n, &holder);
+        return holders_find(m->fs, queries, n, ret);
+}
+
+bool manager_is_open(const Manager *m, const Allocation *a) {
+        _cleanup_free_ HolderQuery *queries = calloc(a->n_devices + 1, sizeof(*queries));
+        Holder holder;
+
+        return queries && find_holder(m, a, USE_RELEASE, queries, &holder) > 0 && holder.pid > 0;
+}
+
+Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {
+        _cleanup_free_ HolderQuery *queries = calloc(a->n_devices + 1, sizeof(*queries));
+        Holder holder;
+        int r;
+
+        if (!queries)
+                return refuse_no_memory(ret);
+        r = find_holder(m, a, check, queries, &holder);
         if (r < 0)
                 return manager_refuse_use_unknown(&queries[0].address, r, ret);
         if (r == 0)

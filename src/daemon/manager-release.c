@@ -35,10 +35,10 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 return refuse_no_memory(ret);
         leave_out_quarantined(m->node.ledger, steps);
         /* Intent first: from the first write on a crash must lead to the release being finished. */
-        a->state = ALLOCATION_RELEASING;
+        ledger_set_state(m->node.ledger, a, ALLOCATION_RELEASING);
         r = store_save(m->store, a);
         if (r < 0) {
-                a->state = before;
+                ledger_set_state(m->node.ledger, a, before);
                 return manager_refuse_storage(ret, r);
         }
         v = manager_start_job(m, &release_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);

@@ -14,8 +14,6 @@
 #define FILE_MAX  (16U * 1024U * 1024U)
 
 GuestList *guest_list_free(GuestList *l) {
-        for (size_t i = 0; l && i < l->n; i++)
-                free(l->devices[i].domain);
         for (size_t i = 0; l && i < l->n_guests; i++) {
                 free(l->guests[i].domain);
                 free(l->guests[i].uuid);
@@ -44,15 +42,13 @@ static int append(GuestList *l, const DomainStatus *status) {
         if (ARRAY_RESERVE(l->guests, l->n_guests) < 0)
                 return -ENOMEM;
         guest = &l->guests[l->n_guests++];
-        *guest = (Guest){ 0 };
+        *guest = (Guest){ .starting = status->starting };
         if (string_copy(&guest->domain, status->name) < 0 || string_copy(&guest->uuid, status->uuid) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < status->n_devices; i++) {
                 if (ARRAY_RESERVE(l->devices, l->n) < 0)
                         return -ENOMEM;
-                l->devices[l->n] = (GuestDevice){ .address = status->devices[i], .domain = strdup(status->name) };
-                if (!l->devices[l->n++].domain)
-                        return -ENOMEM;
+                l->devices[l->n++] = (GuestDevice){ .address = status->devices[i], .guest = l->n_guests - 1 };
         }
         return 0;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "host/numa-internal.h"
+#include "host/numa.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -15,9 +16,16 @@
 #define PROC_FILE_MAX (64U * 1024U)
 #define KIB           1024U
 
-/* "Node 0 MemTotal:  65843180 kB", of a node, or "MemTotal:  65843180 kB", of the machine. */
-static int parse_mem_total(const char *text, uint64_t *ret) {
-        static const char key[] = "MemTotal:";
+#define MEM_TOTAL "MemTotal:"
+#define MEM_FREE  "MemFree:"
+#define N_EXACT   2 /* these two; pages of the others can be reclaimed */
+
+const char *const numa_meminfo_keys[] = {
+        MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL
+};
+
+/* "Node 0 MemTotal:  65843180 kB", of a node, or "MemTotal:  65843180 kB", of the machine, into bytes. */
+static int parse_amount(const char *text, const char *key, uint64_t *ret) {
         const char *at = strstr(text, key);
         char number[32];
         uint64_t kib;
@@ -38,7 +46,27 @@ static int parse_mem_total(const char *text, uint64_t *ret) {
         return 0;
 }
 
-int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, uint64_t *ret) {
+/* What the kernel can give: free pages, and those of the page cache and of slabs, which it drops when it needs them.
+ * Not known where the text lacks MemFree, as in some recordings. */
+static void parse_available(const char *text, NumaNode *node) {
+        uint64_t amount;
+
+        node->available_known = parse_amount(text, MEM_FREE, &node->available) >= 0;
+        for (const char *const *key = numa_meminfo_keys + N_EXACT; *key; key++)
+                if (parse_amount(text, *key, &amount) >= 0 &&
+                    __builtin_add_overflow(node->available, amount, &node->available))
+                        node->available = UINT64_MAX;
+}
+
+static int parse_memory(const char *text, NumaNode *node) {
+        int r = parse_amount(text, MEM_TOTAL, &node->memory);
+
+        if (r >= 0)
+                parse_available(text, node);
+        return r;
+}
+
+int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node) {
         _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;
         int r = fd;
@@ -46,7 +74,7 @@ int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, uint64_t 
         if (r >= 0)
                 r = read_file_at(fd, "meminfo", PROC_FILE_MAX, &text, NULL);
         if (r >= 0)
-                r = parse_mem_total(text, ret);
+                r = parse_memory(text, node);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
@@ -128,7 +156,7 @@ void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node
 
         (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d", node->id);
         fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
-        if (fd < 0 || sysfs_read_at(fd, "meminfo", buf, sizeof(buf)) < 0 || parse_mem_total(buf, &node->memory) < 0)
+        if (fd < 0 || sysfs_read_at(fd, "meminfo", buf, sizeof(buf)) < 0 || parse_memory(buf, node) < 0)
                 node->memory = 0;
         for (size_t i = 0; i < before->n_pages; i++) {
                 PagePool *pool = &node->pages[node->n_pages++];

@@ -65,7 +65,7 @@ static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuS
         cpuset_subtract(&node->cpus, &offline);
 
         (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d", node->id);
-        r = numa_read_memory(fs, inv, path, &node->memory);
+        r = numa_read_memory(fs, inv, path, node);
         if (r < 0)
                 return r;
         (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d/hugepages", node->id);
@@ -88,7 +88,7 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
 
         node->cpus = *online;
         node->distance[0] = 10;
-        r = numa_read_memory(fs, inv, "proc", &node->memory);
+        r = numa_read_memory(fs, inv, "proc", node);
         if (r < 0)
                 return r;
         return numa_read_pools(fs, inv, "sys/kernel/mm/hugepages", node);

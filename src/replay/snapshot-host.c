@@ -8,6 +8,7 @@
 #include "core/cpuset.h"
 #include "host/critical.h"
 #include "host/modalias.h"
+#include "host/numa.h"
 #include "replay/cmdline.h"
 #include "replay/snapshot.h"
 #include "util/strings.h"
@@ -15,17 +16,20 @@
 #define CPUS  "sys/devices/system/cpu"
 #define NODES "sys/devices/system/node"
 
-/* Only the line that counts, "MemTotal". */
-static char *filter_meminfo(const Recorder *r, char *text) {
-        char *line = strstr(text, "MemTotal:"), *copy;
+static bool has_meminfo_key(const char *line) {
+        for (const char *const *key = numa_meminfo_keys; *key; key++)
+                if (strstr(line, *key))
+                        return true;
+        return false;
+}
 
-        if (!line)
-                return text;
-        while (line > text && line[-1] != '\n')
-                line--;
-        line[strcspn(line, "\n")] = '\0';
-        if (asprintf(&copy, "%s\n", line) < 0)
-                copy = NULL;
+/* Only the lines that are read when the node is scanned. */
+static char *filter_meminfo(const Recorder *r, char *text) {
+        char *line, *rest = text, *copy = calloc(1, strlen(text) + 2), *end = copy;
+
+        while (copy && (line = strsep(&rest, "\n")))
+                if (has_meminfo_key(line))
+                        end = stpcpy(stpcpy(end, line), "\n");
         free(text);
         return copy;
 }

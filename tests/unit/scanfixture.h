@@ -37,7 +37,7 @@ static inline int setup(void **state) {
         nodes_have(f, "online", "0");
         nodes_have(f, "node0/cpulist", "0-1");
         nodes_have(f, "node0/distance", "10");
-        nodes_have(f, "node0/meminfo", "Node 0 MemTotal:       16777216 kB\nNode 0 MemFree: 1 kB");
+        nodes_have(f, "node0/meminfo", "Node 0 MemTotal:       16777216 kB\nNode 0 MemFree: 15728640 kB");
         return 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/domain-status.h"
 #include "util/cleanup.h"
+#include "util/strings.h"
 
 /* As libvirt writes a running domain, with what is ours to find and what only looks like it. */
 static const char document[] =
@@ -42,9 +43,27 @@ static void test_sources(void **state) {
         assert_string_equal(status.name, "a&b");
         assert_string_equal(status.uuid, "6d6b0fd7-3b1d-4c0c-9d6f-2f3f7a5b0001");
         assert_int_equal(status.pid, 4242);
+        assert_false(status.starting);
         assert_int_equal(status.n_devices, ELEMENTSOF(expected));
         for (size_t i = 0; i < status.n_devices; i++)
                 assert_string_equal(PCI_ADDRESS_STR(status.devices[i]), expected[i]);
+}
+
+static void test_starting(void **state) {
+        static const char *const reasons[] = { "starting up", "user", "booted", "migration" };
+
+        for (size_t i = 0; i < ELEMENTSOF(reasons); i++) {
+                _cleanup_(domain_status_done) DomainStatus status = { 0 };
+                _cleanup_free_ char *xml = NULL;
+
+                assert_int_equal(string_replace(&xml,
+                                                "<domstatus state='paused' reason='%s' pid='1'><domain><name>a</name>"
+                                                "<devices/></domain></domstatus>",
+                                                reasons[i]),
+                                 0);
+                assert_int_equal(domain_status_parse(xml, &status), 0);
+                assert_int_equal(status.starting, i == 0);
+        }
 }
 
 static void test_no_domain(void **state) {
@@ -72,6 +91,7 @@ static void test_no_domain(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_sources),
+                cmocka_unit_test(test_starting),
                 cmocka_unit_test(test_no_domain),
         };
 

@@ -267,6 +267,59 @@ static void test_pages_in_use(void **state) {
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), 4 * GIB);
 }
 
+/* 4 pages of 1 GiB, 8 GiB of ordinary memory to give. What is promised is taken from what is free, once. */
+static void test_idle_guests(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        NumaNode *node = &t->inventory->nodes[0];
+        Allocation *a;
+
+        assert_int_equal(claim_cells(t, "2-3", GIB, GIB, GIB, NULL), VERDICT_NONE);
+        a = ledger_find(t->ledger, "vm");
+        assert_int_equal(ledger_memory_idle(t->ledger, 0, GIB), 2 * GIB);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 2 * GIB);
+        node->pages[0].free = 3; /* another process has one */
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), GIB);
+        node->pages[0].free = 2;
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 0);
+        node->pages[0].free = 1;
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 0);
+        ledger_set_running(t->ledger, a, true);
+        ledger_set_running(t->ledger, a, true);
+        assert_int_equal(ledger_memory_idle(t->ledger, 0, GIB), 0);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), GIB);
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        node_release(t, "vm");
+        assert_int_equal(ledger_memory_idle(t->ledger, 0, GIB), 0);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), GIB);
+}
+
+static void test_ordinary_memory_that_is_free(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        NumaNode *node = &t->inventory->nodes[0];
+
+        node->available_known = true;
+        node->available = 20 * GIB;
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 10 * GIB);
+        node->available = 5 * GIB;
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 5 * GIB);
+        assert_int_equal(claim_cells(t, "2-3", 0, 3 * GIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 2 * GIB);
+        ledger_set_running(t->ledger, ledger_find(t->ledger, "vm"), true);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 5 * GIB);
+        node->available_known = false;
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 7 * GIB);
+}
+
+/* Nobody can be given memory of a node that has no CPUs, so none of it is free. */
+static void test_node_without_cpus(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+        NumaNode *node = &t->inventory->nodes[0];
+
+        node->cpus = (CpuSet){ 0 };
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, 0), 0);
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), 0);
+}
+
 static void test_adopt_asks_no_capacity(void **state) {
         _cleanup_node_ TestNode *t = make_node(0);
         Allocation *gone = make_claim(t, "vm1", "0000:99:00.0"), *again = make_claim(t, "vm2", "0000:99:00.0");
@@ -448,6 +501,10 @@ static void test_random_claims_and_releases(void **state) {
                         node_release(t, t->ledger->allocations[below((unsigned) t->ledger->n_allocations)]->name);
                 else
                         try_random_claim(t, i, &claimed, &refused);
+                if (t->ledger->n_allocations > 0)
+                        ledger_set_running(t->ledger,
+                                           t->ledger->allocations[below((unsigned) t->ledger->n_allocations)],
+                                           below(2));
                 assert_invariants(t);
         }
         node_free(t);
@@ -471,6 +528,9 @@ int main(void) {
                 cmocka_unit_test(test_capacity),
                 cmocka_unit_test(test_memory_of_cells_does_not_wrap),
                 cmocka_unit_test(test_pages_in_use),
+                cmocka_unit_test(test_idle_guests),
+                cmocka_unit_test(test_ordinary_memory_that_is_free),
+                cmocka_unit_test(test_node_without_cpus),
                 cmocka_unit_test(test_adopt_asks_no_capacity),
                 cmocka_unit_test(test_verify_sees_a_shared_group),
                 cmocka_unit_test(test_verify_sees_damage),

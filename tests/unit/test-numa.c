@@ -50,6 +50,29 @@ static void test_nodes(void **state) {
         assert_int_equal(inventory_find_cpu(f->inv, 1)->node, 0);
 }
 
+static void test_available_memory(void **state) {
+        Fixture *f = *state;
+        const NumaNode *node;
+
+        scan(f);
+        node = inventory_find_node(f->inv, 0);
+        assert_true(node->available_known);
+        assert_int_equal(node->available, 15ULL << 30);
+        nodes_have(f, "node0/meminfo",
+                   "Node 0 MemTotal: 8388608 kB\nNode 0 MemFree: 1024 kB\nNode 0 Active(anon): 1 kB\n"
+                   "Node 0 Active(file): 2048 kB\nNode 0 Inactive(file): 4096 kB\nNode 0 SReclaimable: 512 kB\n"
+                   "Node 0 SUnreclaim: 1 kB");
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_int_equal(node->available, (1024 + 2048 + 4096 + 512) << 10);
+        nodes_have(f, "node0/meminfo", "Node 0 MemTotal: 8388608 kB\nNode 0 Active(file): 2048 kB");
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_false(node->available_known);
+        nodes_have(f, "node0/meminfo",
+                   "Node 0 MemTotal: 8 kB\nNode 0 MemFree: 18014398509481983 kB\nNode 0 Active(file): 2048 kB");
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_true(node->available == UINT64_MAX);
+}
+
 static void test_offline_sibling(void **state) {
         Fixture *f = *state;
 
@@ -165,13 +188,9 @@ static void test_refresh_other_nodes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nodes),
-                TEST(test_offline_sibling),
-                TEST(test_dies),
-                TEST(test_without_nodes),
-                TEST(test_damaged_nodes),
-                TEST(test_refresh),
-                TEST(test_refresh_other_nodes),
+                TEST(test_nodes),   TEST(test_available_memory),    TEST(test_offline_sibling),
+                TEST(test_dies),    TEST(test_without_nodes),       TEST(test_damaged_nodes),
+                TEST(test_refresh), TEST(test_refresh_other_nodes),
 #undef TEST
         };
 

@@ -572,7 +572,7 @@ static void test_refusals(void **state) {
         assert_refused(t, ASK(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), VERDICT_INSUFFICIENT_MEMORY,
                        "node 0 has 8 GiB, node 1 has 0 B");
         assert_refused(t, ASK(.cpus = 4, .cells = 3), VERDICT_NUMA,
-                       "3 guest cells are wanted, this node has 2 NUMA nodes.");
+                       "3 guest cells are wanted, this node has 2 NUMA nodes with CPUs.");
 }
 
 /* What is advised would be of use. */

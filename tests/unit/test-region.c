@@ -155,6 +155,32 @@ static int node_of(const TestNode *t, const char *region) {
 }
 
 /* The first node with room beside the guest's own memory, and the guest goes where that is. */
+/* Its pages are taken from what is free when it is made, which is so while a member is ready. */
+static void test_made_memory_is_not_idle(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        int node;
+
+        assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(share(t, "b", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        node = ledger_find_region(t->ledger, "mpi")->region.node;
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "a"), ALLOCATION_PREPARING);
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "b"), ALLOCATION_PREPARING);
+        assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 256 * MIB + 2 * GIB);
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "a"), ALLOCATION_READY);
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "b"), ALLOCATION_READY);
+        assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 2 * GIB);
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "a"), ALLOCATION_RELEASING);
+        assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 2 * GIB);
+        release(t, "a");
+        assert_int_equal(ledger_memory_idle(t->ledger, node, 0), GIB);
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "b"), ALLOCATION_RELEASING);
+        assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 256 * MIB + GIB);
+        ledger_set_state(t->ledger, ledger_find(t->ledger, "b"), ALLOCATION_READY);
+        release(t, "b");
+        assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 0);
+}
+
 static void test_where_there_is_room(void **state) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_refusal_ Refusal why = { 0 };
@@ -324,6 +350,7 @@ int main(void) {
                 cmocka_unit_test(test_what_may_be_asked_for),
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_one_owner),
+                cmocka_unit_test(test_made_memory_is_not_idle),
                 cmocka_unit_test(test_where_there_is_room),
                 cmocka_unit_test(test_required_is_beside_it),
                 cmocka_unit_test(test_all_find_their_place),
