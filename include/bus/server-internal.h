@@ -3,15 +3,20 @@
 
 /* Shared by the files of bus/; nobody else includes it. */
 
+#include "bus/caller.h"
 #include "bus/names.h"
 #include "bus/server.h"
+
+typedef struct WaitingCall WaitingCall;
 
 struct Server {
         sd_bus *bus;
         const ServerCallbacks *callbacks;
         void *userdata;
-        char last_caller[32]; /* unique name of who allocated last, "" nobody */
+        char last_caller[32]; /* the connection whose uid was asked for last, by its unique name; "" none */
         uint32_t last_uid;
+        WaitingCall *waiting[CALLERS_WAITING_MAX]; /* in the order in which they came */
+        size_t n_waiting;
 };
 
 static inline PlanContext server_context(const Server *s) {
@@ -38,13 +43,7 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 /* NULL when there is none; then *ret_reply is what came of telling the caller. */
 const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);
 
-/* manager-change.c */
-/* uid of the caller, as the bus vouches for it. */
-int bus_sender_uid(Server *s, sd_bus_message *call, uint32_t *ret);
-int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_release(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_accept(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_clear_quarantine(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_rescan(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* manager-change.c: the method of all members that change something, which are root's. */
+int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* Whether a member of the manager is one of them. */
+bool bus_is_change(const char *member);

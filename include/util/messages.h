@@ -14,6 +14,7 @@
 #define MESSAGE_OUT_OF_ORDER   "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation is not what it was promised to be */
 #define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device has gone from the node */
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created, a device not bound */
+#define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus closed the connection */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a service that a job stopped is not up again */
 
 /* What happens to a device, core/history.h. */

@@ -5,19 +5,17 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+#define PATH      "/org/freedesktop/LogControl1"
+#define INTERFACE "org.freedesktop.LogControl1"
+
 static int property_get_level(sd_bus *bus, const char *path, const char *interface, const char *property,
                               sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", log_level_to_string(log_max_level()));
 }
 
-static int property_set_level(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *value, void *userdata, sd_bus_error *error) {
-        const char *text;
-        int level, r = sd_bus_message_read(value, "s", &text);
+static int set_level(const char *text, sd_bus_error *error) {
+        int level = log_level_from_string(text);
 
-        if (r < 0)
-                return r;
-        level = log_level_from_string(text);
         if (level < 0)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                          "'%s' is not a log level; there are emerg, alert, crit, err, warning, "
@@ -33,15 +31,9 @@ static int property_get_target(sd_bus *bus, const char *path, const char *interf
         return sd_bus_message_append(reply, "s", log_target_to_string(log_target()));
 }
 
-static int property_set_target(sd_bus *bus, const char *path, const char *interface, const char *property,
-                               sd_bus_message *value, void *userdata, sd_bus_error *error) {
-        const char *text;
-        LogTarget target;
-        int r = sd_bus_message_read(value, "s", &text);
+static int set_target(const char *text, sd_bus_error *error) {
+        LogTarget target = log_target_from_string(text);
 
-        if (r < 0)
-                return r;
-        target = log_target_from_string(text);
         if (target == _LOG_TARGET_INVALID)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
                                          "'%s' is not a log target; there are auto, journal, console and null.",
@@ -56,15 +48,40 @@ static int property_get_identifier(sd_bus *bus, const char *path, const char *in
         return sd_bus_message_append(reply, "s", "passthroughd");
 }
 
+static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        const char *interface, *property, *text;
+        int r = caller_check_root(call, uid, error);
+
+        if (r >= 0)
+                r = sd_bus_message_read(call, "ss", &interface, &property);
+        if (r < 0)
+                return r;
+        if (!streq(interface, INTERFACE) || (!streq(property, "LogLevel") && !streq(property, "LogTarget")))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_PROPERTY, "There is no property '%s' to set.",
+                                         QUOTABLE(property));
+        r = sd_bus_message_read(call, "v", "s", &text);
+        if (r >= 0)
+                r = streq(property, "LogLevel") ? set_level(text, error) : set_target(text, error);
+        return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
+}
+
+/* Before the vtable is looked at: the function of a property that sets it has to reply at once. */
+static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        if (sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Set") <= 0)
+                return 0;
+        return caller_identify(userdata, call, set_property, error);
+}
+
 static const sd_bus_vtable log_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_WRITABLE_PROPERTY("LogLevel", "s", property_get_level, property_set_level, 0, 0),
-        SD_BUS_WRITABLE_PROPERTY("LogTarget", "s", property_get_target, property_set_target, 0, 0),
+        SD_BUS_WRITABLE_PROPERTY("LogLevel", "s", property_get_level, NULL, 0, 0),
+        SD_BUS_WRITABLE_PROPERTY("LogTarget", "s", property_get_target, NULL, 0, 0),
         SD_BUS_PROPERTY("SyslogIdentifier", "s", property_get_identifier, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_VTABLE_END,
 };
 
 int log_control_add(Server *s) {
-        return sd_bus_add_object_vtable(s->bus, NULL, "/org/freedesktop/LogControl1", "org.freedesktop.LogControl1",
-                                        log_vtable, s);
+        int r = sd_bus_add_object(s->bus, NULL, PATH, on_call, s);
+
+        return r < 0 ? r : sd_bus_add_object_vtable(s->bus, NULL, PATH, INTERFACE, log_vtable, s);
 }

@@ -1,35 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The methods of the manager that change something. */
 
-#include <unistd.h>
-
 #include "bus/error.h"
 #include "bus/request.h"
 #include "bus/server-internal.h"
-
-/* Who called last is known: a bus gives a unique name but once. */
-int bus_sender_uid(Server *s, sd_bus_message *call, uint32_t *ret) {
-        _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
-        const char *sender = sd_bus_message_get_sender(call);
-        uid_t uid;
-        int r;
-
-        if (sender && streq(sender, s->last_caller)) {
-                *ret = s->last_uid;
-                return 0;
-        }
-        r = sd_bus_query_sender_creds(call, SD_BUS_CREDS_EUID, &creds);
-        if (r >= 0)
-                r = sd_bus_creds_get_euid(creds, &uid);
-        if (r < 0)
-                return r;
-        if (sender && strlen(sender) < sizeof(s->last_caller)) {
-                strcpy(s->last_caller, sender);
-                s->last_uid = uid;
-        }
-        *ret = uid;
-        return 0;
-}
 
 static int reply_job(sd_bus_message *call, uint32_t job) {
         _cleanup_free_ char *path = NULL;
@@ -38,30 +12,23 @@ static int reply_job(sd_bus_message *call, uint32_t job) {
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
-int bus_method_allocate(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
+static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_free_ char *path = NULL, *job = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request request = { 0 };
-        uint32_t owner, id;
         const char *name;
+        uint32_t id;
         int r = sd_bus_message_read(call, "s", &name);
 
-        if (r >= 0)
-                r = bus_sender_uid(s, call, &owner);
         if (r < 0)
                 return r;
-        /* What sd-bus asks for the other methods, without asking the bus twice who is calling. */
-        if (owner != 0 && owner != getuid())
-                return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "Access to %s.Allocate() not permitted.",
-                                         BUS_MANAGER_INTERFACE);
         request_init(&request);
         if (bus_read_request(call, &request, &refusal) == VERDICT_NONE && request.repeat)
                 (void) refuse_request(&refusal, "Ask Plan.", "How often a request fits is not for an allocation.");
         if (refusal.verdict != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         if (!request.has_owner)
-                request.owner = owner;
+                request.owner = uid;
         request.has_owner = true;
         if (s->callbacks->allocate(s->userdata, name, &request, request.owner, &id, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
@@ -88,20 +55,15 @@ static int call_tenancy(sd_bus_message *call, Server *s,
         return reply_job(call, id);
 }
 
-int bus_method_release(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-
+static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         return call_tenancy(call, s, s->callbacks->release);
 }
 
-int bus_method_accept(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-
+static int accept(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         return call_tenancy(call, s, s->callbacks->accept);
 }
 
-int bus_method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
+static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         PlanContext c = server_context(s);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *pf;
@@ -120,8 +82,7 @@ int bus_method_set_virtual_functions(sd_bus_message *call, void *userdata, sd_bu
 }
 
 /* A device in quarantine need not be there any more. */
-int bus_method_clear_quarantine(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
+static int clear_quarantine(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         PciAddress device;
         const char *text;
@@ -136,8 +97,7 @@ int bus_method_clear_quarantine(sd_bus_message *call, void *userdata, sd_bus_err
         return reply_job(call, id);
 }
 
-int bus_method_rescan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
+static int rescan(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (s->callbacks->rescan(s->userdata, &refusal) != VERDICT_NONE)
@@ -145,11 +105,44 @@ int bus_method_rescan(sd_bus_message *call, void *userdata, sd_bus_error *error)
         return sd_bus_reply_method_return(call, NULL);
 }
 
-int bus_method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
+static int reload(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (s->callbacks->reload(s->userdata, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return sd_bus_reply_method_return(call, NULL);
+}
+
+static const struct {
+        const char *member;
+        CallerMethod method;
+} changes[] = {
+        { "Allocate", allocate },
+        { "Release", release },
+        { "Accept", accept },
+        { "SetVirtualFunctions", set_virtual_functions },
+        { "ClearQuarantine", clear_quarantine },
+        { "Rescan", rescan },
+        { "Reload", reload },
+};
+
+static CallerMethod find_change(const char *member) {
+        for (size_t i = 0; i < ELEMENTSOF(changes); i++)
+                if (streq(member, changes[i].member))
+                        return changes[i].method;
+        return NULL;
+}
+
+bool bus_is_change(const char *member) {
+        return find_change(member);
+}
+
+static int change(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        int r = caller_check_root(call, uid, error);
+
+        return r < 0 ? r : find_change(sd_bus_message_get_member(call))(s, call, uid, error);
+}
+
+int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        return caller_identify(userdata, call, change, error);
 }

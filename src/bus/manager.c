@@ -154,28 +154,45 @@ static int reply_repeat(sd_bus_message *call, const PlanContext *c, const Reques
         return reply_json(call, json_repeat(&repeat));
 }
 
-static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int reply_plan(const Server *s, sd_bus_message *call, const Request *request) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
+        PlanContext c = server_context(s);
+
+        if (request->repeat)
+                return reply_repeat(call, &c, request);
+        if (plan_make(&c, request, &plan, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_json(call, json_plan(&c, plan));
+}
+
+/* For the caller. The message was read once already, and found in order. */
+static int plan_as(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request request;
-        PlanContext c = server_context(userdata);
+        int r = sd_bus_message_rewind(call, true);
+
+        request_init(&request);
+        if (r < 0)
+                return r;
+        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        request.owner = uid;
+        request.has_owner = true;
+        return reply_plan(s, call, &request);
+}
+
+static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_request_ Request request;
 
         request_init(&request);
         if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        /* It makes a difference to nothing else. */
-        if (request.n_regions > 0 && !request.has_owner) {
-                int r = bus_sender_uid(userdata, call, &request.owner);
-
-                if (r < 0)
-                        return r;
-                request.has_owner = true;
-        }
-        if (request.repeat)
-                return reply_repeat(call, &c, &request);
-        if (plan_make(&c, &request, &plan, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return reply_json(call, json_plan(&c, plan));
+        /* The owner makes a difference to nothing but shared memory. */
+        if (request.n_regions > 0 && !request.has_owner)
+                return caller_identify(userdata, call, plan_as, error);
+        return reply_plan(userdata, call, &request);
 }
 
 /* The template of GetDomainXML and GetNcclTopology, borrowed from the message. */
@@ -282,40 +299,41 @@ static int property_get_read_only(sd_bus *bus, const char *path, const char *int
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS
-#define READ    SD_BUS_VTABLE_UNPRIVILEGED /* without it sd-bus wants root */
+/* Of all methods: for another one sd-bus asks the bus who calls, and reads all messages in while it waits. */
+#define OPEN    SD_BUS_VTABLE_UNPRIVILEGED
 
 static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD_WITH_ARGS("ListDevices", NO_ARGS, SD_BUS_RESULT("a(sssiisso)", devices), method_list_devices,
-                                READ),
+                                OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetDevice", SD_BUS_ARGS("s", address), SD_BUS_RESULT("o", device), method_get_device,
-                                READ),
+                                OPEN),
         SD_BUS_METHOD_WITH_ARGS("ListAllocations", NO_ARGS, SD_BUS_RESULT("a(sstuo)", allocations),
-                                method_list_allocations, READ),
+                                method_list_allocations, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation),
-                                method_get_allocation, READ),
-        SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, READ),
-        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("s", json), method_plan, READ),
+                                method_get_allocation, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("s", json), method_plan, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
-                                SD_BUS_RESULT("o", allocation, "o", job), bus_method_allocate, READ),
+                                SD_BUS_RESULT("o", allocation, "o", job), bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
-                                bus_method_release, 0),
+                                bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Accept", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
-                                bus_method_accept, 0),
+                                bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
-                                method_get_domain_xml, READ),
+                                method_get_domain_xml, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetNcclTopology", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
-                                method_get_nccl_topology, READ),
+                                method_get_nccl_topology, OPEN),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
-                                bus_method_set_virtual_functions, 0),
-        SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job),
-                                bus_method_clear_quarantine, 0),
-        SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, bus_method_rescan, 0),
-        SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, bus_method_reload, 0),
-        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, READ),
-        SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("s", json), method_describe_topology, READ),
+                                bus_method_change, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job), bus_method_change,
+                                OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("s", json), method_describe_topology, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetHistory", SD_BUS_ARGS("s", device, "u", max), SD_BUS_RESULT("s", json),
-                                method_get_history, READ),
+                                method_get_history, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),

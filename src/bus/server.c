@@ -7,6 +7,14 @@
 
 #include "bus/server-internal.h"
 #include "util/log.h"
+#include "util/messages.h"
+
+/* Where the bus is, D-Bus Specification, Well-known Message Bus Instances. */
+#define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
+
+/* What sd-bus tells itself. */
+#define LOCAL      "org.freedesktop.DBus.Local"
+#define LOCAL_PATH "/org/freedesktop/DBus/Local"
 
 void server_free_nodes(char ***nodes) {
         for (char **n = *nodes; n && *n; n++)
@@ -28,15 +36,52 @@ static int add_objects(Server *s) {
         return r < 0 ? r : log_control_add(s);
 }
 
-/* The objects on a connection, whose messages the loop takes in. Without its peer there is nobody to serve. */
+/* A call that changes nothing is for its reply: it is not served when the caller wants none, so that calls cost the
+ * caller a wait, and the bus has a limit for calls that wait. */
+static int drop_unanswered(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *member = sd_bus_message_get_member(m);
+
+        return sd_bus_message_is_method_call(m, NULL, NULL) > 0 && sd_bus_message_get_expect_reply(m) <= 0 &&
+               !bus_is_change(member) && !streq(member, "Set");
+}
+
+/* The objects on a connection, whose messages the loop takes in. The loop ends with the connection. */
 static int set_up(Server *s, sd_event *event) {
         int r = sd_bus_set_exit_on_disconnect(s->bus, true);
 
+        if (r >= 0)
+                r = sd_bus_add_filter(s->bus, NULL, drop_unanswered, s);
         if (r >= 0)
                 r = add_objects(s);
         if (r >= 0)
                 r = sd_bus_attach_event(s->bus, event, SD_EVENT_PRIORITY_NORMAL);
         return r < 0 ? log_error_errno(r, "Failed to set up the D-Bus objects: %m") : 0;
+}
+
+/* No message brings file descriptors: as many as callers like could come with calls, and the daemon has none to spare.
+ */
+static int connect_bus(sd_bus **ret) {
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        int r = sd_bus_new(&bus);
+
+        if (r >= 0)
+                r = sd_bus_set_address(bus, secure_getenv("DBUS_SYSTEM_BUS_ADDRESS") ?: SYSTEM_BUS);
+        if (r >= 0)
+                r = sd_bus_set_bus_client(bus, true);
+        if (r >= 0)
+                r = sd_bus_negotiate_fds(bus, false);
+        if (r >= 0)
+                r = sd_bus_start(bus);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(bus);
+        return 0;
+}
+
+static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_BUS_LOST }),
+                 "The connection to the system bus is lost. Nobody can be served without it: passthroughd ends.");
+        return 0;
 }
 
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
@@ -47,16 +92,18 @@ int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata
                 return -ENOMEM;
         s->callbacks = callbacks;
         s->userdata = userdata;
-        r = sd_bus_default_system(&s->bus);
+        r = connect_bus(&s->bus);
         if (r < 0)
                 return log_error_errno(r, "Failed to connect to the system bus: %m");
         /* Before any hardware is touched; the name itself is taken when there is something to serve. */
         if (sd_bus_get_name_creds(s->bus, BUS_NAME, 0, NULL) >= 0)
                 return log_error_errno(-EBUSY, "Another passthroughd serves on this bus.");
-        /* A daemon without its bus is of no use to anyone; systemd starts it again when the bus is back. */
         r = set_up(s, event);
         if (r < 0)
                 return r;
+        r = sd_bus_match_signal(s->bus, NULL, LOCAL, LOCAL_PATH, LOCAL, "Disconnected", on_disconnected, s);
+        if (r < 0)
+                return log_error_errno(r, "Failed to watch the connection to the system bus: %m");
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -107,6 +154,7 @@ int server_announce(Server *s) {
 Server *server_free(Server *s) {
         if (!s)
                 return NULL;
+        callers_done(s);
         sd_bus_flush_close_unref(s->bus);
         free(s);
         return NULL;
