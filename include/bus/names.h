@@ -11,6 +11,9 @@
 #define BUS_ALLOCATION_INTERFACE "org.passthroughd1.Allocation"
 #define BUS_JOB_INTERFACE        "org.passthroughd1.Job"
 
+/* Who may call besides root: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
+#define BUS_GROUP "passthrough"
+
 /* Object paths: prefix, slash, label encoded with sd_bus_path_encode(). */
 #define BUS_DEVICE_PREFIX     "/org/passthroughd1/device"
 #define BUS_ALLOCATION_PREFIX "/org/passthroughd1/allocation"

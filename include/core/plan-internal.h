@@ -6,7 +6,8 @@
 #include "core/plan.h"
 #include "core/search.h"
 
-/* Comparisons one request may cost, which is less than half a second: Plan is open to everybody and the daemon waits.
+/* Comparisons one request may cost, which is less than half a second: members of the group may call Plan, and the
+ * daemon waits.
  */
 #define PLAN_WORK_MAX 100000000U
 

@@ -2,6 +2,7 @@
 /* The connection to the daemon: calls that keep the whole error reply, and errors turned into sentences. */
 #include <errno.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -140,14 +141,29 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
+/* The bus lets only root and one group in. The user's name on another node is ssh's affair. */
+static int report_outsider(const Client *c, const sd_bus_error *error) {
+        const char *host = c->args->text[OPTION_HOST];
+        const struct passwd *user = host ? NULL : getpwuid(getuid());
+
+        return report_failure(c->args, error->name,
+                              "Only root and members of the group '%s' may talk to passthroughd on %s: "
+                              "sudo usermod -aG %s %s, then log in again.",
+                              BUS_GROUP, host ? "that node" : "this node", BUS_GROUP, user ? user->pw_name : "USER");
+}
+
 /* Errors of the bus rather than of the daemon, as sentences. */
-static int report_bus_error(const Client *c, const sd_bus_error *error) {
+static int report_bus_error(const Client *c, sd_bus_message *reply) {
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *host = c->args->text[OPTION_HOST];
 
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
                 return report_failure(c->args, error->name,
                                       "passthroughd is not running on %s: systemctl start passthroughd",
                                       host ? host : "this node");
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED) &&
+            streq_ptr(sd_bus_message_get_sender(reply), "org.freedesktop.DBus"))
+                return report_outsider(c, error);
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return report_failure(c->args, error->name, "Changing %s needs root.",
                                       host ? "that node" : "this node");
@@ -175,7 +191,7 @@ static int report_error_reply(const Client *c, sd_bus_message *reply) {
                 puts(refusal);
                 return EXIT_FAILURE;
         }
-        return report_bus_error(c, sd_bus_message_get_error(reply));
+        return report_bus_error(c, reply);
 }
 
 int client_call(Client *c, sd_bus_message *call, sd_bus_message **ret_reply) {

@@ -334,6 +334,18 @@ static int monitor_start(Monitor *m) {
         return r < 0 ? r : find_daemon(m);
 }
 
+/* Whom the bus lets send nothing to the daemon gets no signals of it either, and would wait in vain. */
+static int check_access(Monitor *m) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *ping = NULL;
+        int r;
+
+        if (!m->daemon)
+                return 0;
+        r = sd_bus_message_new_method_call(m->client->bus, &ping, m->daemon, BUS_PATH, "org.freedesktop.DBus.Peer",
+                                           "Ping");
+        return r < 0 ? report_errno(m->client->args, r, "Cannot make a call") : client_call(m->client, ping, NULL);
+}
+
 int verb_monitor(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(monitor_done) Monitor m = { 0 };
@@ -343,8 +355,13 @@ int verb_monitor(const Args *args) {
         if (r < 0)
                 return r;
         m.client = c;
-        r = monitor_start(&m);
         client_catch_interrupt();
+        r = monitor_start(&m);
+        if (r >= 0) {
+                r = check_access(&m);
+                if (r < 0)
+                        return r == -EINTR ? EXIT_INTERRUPTED : EXIT_FAILURE;
+        }
         while (r >= 0 && !m.failed)
                 r = client_turn(c);
         if (r == -EINTR)

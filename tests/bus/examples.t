@@ -71,6 +71,14 @@ case "\$*" in
 *) exec %journalctl% -D $ENV{NODE_TMP}/journal --no-pager "\$@" ;;
 esac
 END
+        # The group is made in what was installed, from what was installed.
+        'systemd-sysusers' => <<"END",
+mkdir -p $INSTALLED/etc
+%systemd-sysusers% --root=$INSTALLED "\$@" && grep -q '^passthrough:' $INSTALLED/etc/group
+END
+        usermod => <<'END',
+[ $# = 3 ] && [ "$1 $2" = '-aG passthrough' ] || { echo "usermod $*: the test does not know this" >&2; exit 64; }
+END
         apt => <<'END',
 [ "$1" = install ] || { echo "apt $*: the test does not know this" >&2; exit 64; }
 shift
@@ -109,7 +117,7 @@ END
 );
 
 for my $name (sort keys %shims) {
-        my $text = $shims{$name} =~ s/%(\w+)%/real($1)/gre;
+        my $text = $shims{$name} =~ s/%([\w-]+)%/real($1)/gre;
         spew("$SHIMS/$name", "#!/bin/sh\n$text\n");
         chmod 0755, "$SHIMS/$name" or die $!;
 }

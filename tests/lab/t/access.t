@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The policy of the system bus: everybody reads, only root changes.
+# The policy of the system bus: root and the group reach the daemon. The daemon: members of the group read, only root changes.
 use strict;
 use warnings;
 
@@ -15,9 +15,15 @@ use constant MANAGER => qw(org.passthroughd1 /org/passthroughd1 org.passthroughd
 
 my %reads = map { $_ => 1 } qw(ListDevices GetDevice ListAllocations GetAllocation Explain Plan GetDomainXML GetNcclTopology Describe DescribeTopology GetHistory);
 
-sub as_nobody { my (@command) = @_; return command(qw(setpriv --reuid=nobody --regid=nogroup --clear-groups), @command) }
+sub as_nobody   { my (@command) = @_; return command(qw(setpriv --reuid=nobody --regid=nogroup --groups=passthrough), @command) }
+sub as_outsider { my (@command) = @_; return command(qw(setpriv --reuid=nobody --regid=nogroup --clear-groups), @command) }
 
-my ($status, $out, $err) = as_nobody(qw(passthroughctl list --all));
+my ($status, $out, $err) = as_outsider(qw(passthroughctl list));
+is($status, 1, 'an outsider may not ask');
+like($err, qr/\bpassthrough nobody\b/, '... and is told which group to join');
+($status, $out, $err) = as_outsider(qw(busctl call org.passthroughd1 /org/passthroughd1 org.freedesktop.DBus.Peer Ping));
+isnt($status, 0, 'nor anything else');
+($status, $out, $err) = as_nobody(qw(passthroughctl list --all));
 is($status, 0, 'nobody lists the devices');
 is($out, (ctl(qw(list --all)))[1], '... and sees what root sees');
 for my $words (['topology'], ['allocations'], [qw(explain 0000:00:05.0)], [qw(plan gpu=1)]) {
@@ -28,9 +34,15 @@ my @methods = map { /^\.(\w+) +method\b/ ? $1 : () } split /\n/, output('busctl'
 ok(@methods > keys %reads, 'the daemon has methods that change something') or diag("@methods");
 is_deeply([grep { $reads{$_} } sort @methods], [sort keys %reads], 'and those that read are all there');
 
-# The bus looks at who calls what before anybody looks at the arguments: none are needed to be refused.
+# A call without the arguments of its method is refused too, with another error: what changes something is called as it has to be.
+my %arguments = (
+        Allocate            => [qw(sa{sv} mine 0)],
+        SetVirtualFunctions => [qw(su 0000:00:05.0 1)],
+        ClearQuarantine     => [qw(s 0000:00:05.0)],
+        map { $_ => [qw(st mine 1)] } qw(Release Accept),
+);
 for my $method (sort @methods) {
-        ($status, $out, $err) = as_nobody('busctl', 'call', MANAGER, $method);
+        ($status, $out, $err) = as_nobody('busctl', 'call', MANAGER, $method, @{ $arguments{$method} // [] });
         if ($reads{$method}) {
                 unlike($err, qr/Access denied/, "nobody may call $method");
         } else {
