@@ -5,6 +5,8 @@
 
 #include "core/json.h"
 
+/* Adds a member whose key is new to o and a string literal: json-c does not look for the key and does not copy it. */
+void json_put(json_object *o, const char *key, json_object *value);
 json_object *json_string_or_null(const char *s);
 /* Negative is unknown. */
 json_object *json_known_or_null(int n);

@@ -4,9 +4,12 @@
 
 #include "core/json.h"
 
-#include <stdio.h>
-
 #include "core/json-internal.h"
+#include "util/strings.h"
+
+void json_put(json_object *o, const char *key, json_object *value) {
+        (void) json_object_object_add_ex(o, key, value, JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_ADD_CONSTANT_KEY);
+}
 
 json_object *json_string_or_null(const char *s) {
         return s ? json_object_new_string(s) : NULL;
@@ -29,8 +32,7 @@ json_object *json_cpus(const CpuSet *set) {
 json_object *json_hex(unsigned value, int digits) {
         char text[16];
 
-        (void) snprintf(text, sizeof(text), "%0*x", digits, value);
-        return json_object_new_string(text);
+        return json_object_new_string_len(text, (int) (format_hex(text, value, (unsigned) digits) - text));
 }
 
 char *json_text(json_object *o, bool pretty) {
@@ -67,15 +69,15 @@ static json_object *json_words(const char *words) {
 }
 
 static void add_ids(json_object *o, const PciDevice *dev) {
-        json_object_object_add(o, "address", json_address(dev->address));
-        json_object_object_add(o, "vendor", json_hex(dev->vendor, 4));
-        json_object_object_add(o, "device", json_hex(dev->device, 4));
-        json_object_object_add(o, "subsystem_vendor", json_hex(dev->subsystem_vendor, 4));
-        json_object_object_add(o, "subsystem_device", json_hex(dev->subsystem_device, 4));
-        json_object_object_add(o, "class", json_hex(dev->class, 6));
-        json_object_object_add(o, "name", json_string_or_null(dev->name));
-        json_object_object_add(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
-        json_object_object_add(o, "path", json_string_or_null(dev->path));
+        json_put(o, "address", json_address(dev->address));
+        json_put(o, "vendor", json_hex(dev->vendor, 4));
+        json_put(o, "device", json_hex(dev->device, 4));
+        json_put(o, "subsystem_vendor", json_hex(dev->subsystem_vendor, 4));
+        json_put(o, "subsystem_device", json_hex(dev->subsystem_device, 4));
+        json_put(o, "class", json_hex(dev->class, 6));
+        json_put(o, "name", json_string_or_null(dev->name));
+        json_put(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
+        json_put(o, "path", json_string_or_null(dev->path));
 }
 
 static void add_standing(json_object *o, const PlanContext *c, const PciDevice *dev) {
@@ -84,12 +86,12 @@ static void add_standing(json_object *o, const PlanContext *c, const PciDevice *
         const Pool *pool = policy_pool(c->policy, dev);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
 
-        json_object_object_add(o, "pool", json_string_or_null(pool ? pool->name : NULL));
-        json_object_object_add(o, "state", json_string_or_null(device_state_to_string(state)));
-        json_object_object_add(o, "verdict", json_string_or_null(verdict_to_string(why.verdict)));
-        json_object_object_add(o, "reason", json_string_or_null(why.message));
-        json_object_object_add(o, "remedy", json_string_or_null(why.remedy));
-        json_object_object_add(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
+        json_put(o, "pool", json_string_or_null(pool ? pool->name : NULL));
+        json_put(o, "state", json_string_or_null(device_state_to_string(state)));
+        json_put(o, "verdict", json_string_or_null(verdict_to_string(why.verdict)));
+        json_put(o, "reason", json_string_or_null(why.message));
+        json_put(o, "remedy", json_string_or_null(why.remedy));
+        json_put(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
 }
 
 /* Index as the guest and lspci count them; the last one is the expansion ROM. */
@@ -102,8 +104,8 @@ static json_object *json_bars(const PciDevice *dev) {
                 if (dev->bar_size[i] == 0)
                         continue;
                 o = json_object_new_object();
-                json_object_object_add(o, "index", json_object_new_int((int) i));
-                json_object_object_add(o, "size", json_object_new_uint64(dev->bar_size[i]));
+                json_put(o, "index", json_object_new_int((int) i));
+                json_put(o, "size", json_object_new_uint64(dev->bar_size[i]));
                 (void) json_object_array_add(array, o);
         }
         return array;
@@ -116,23 +118,22 @@ static void add_facts(json_object *o, const PlanContext *c, const PciDevice *dev
 
         for (size_t i = 0; i < dev->n_vfs; i++)
                 (void) json_object_array_add(vfs, json_address(dev->vfs[i]));
-        json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
-        json_object_object_add(o, "iommu_group", json_known_or_null(dev->iommu_group));
-        json_object_object_add(o, "driver", json_string_or_null(dev->driver));
-        json_object_object_add(o, "driver_override", json_string_or_null(dev->driver_override));
-        json_object_object_add(o, "physical_function", dev->type == PCI_TYPE_VF ? json_address(dev->physfn) : NULL);
-        json_object_object_add(o, "virtual_functions", vfs);
-        json_object_object_add(o, "total_vfs", json_object_new_int64(dev->total_vfs));
-        json_object_object_add(o, "eswitch_mode", json_string_or_null(eswitch_mode_to_string(mode)));
-        json_object_object_add(o, "reset_methods", json_words(dev->reset_methods));
-        json_object_object_add(o, "power_state", json_string_or_null(dev->power_state));
-        json_object_object_add(o, "link", health ? json_link(&health->last.link) : NULL);
-        json_object_object_add(o, "aer", health ? json_errors(&health->last.errors) : NULL);
-        json_object_object_add(o, "bars", json_bars(dev));
-        json_object_object_add(o, "acs", json_string_or_null(pci_acs_to_string(dev->acs)));
-        json_object_object_add(o, "isolated",
-                               json_object_new_boolean(inventory_path_is_isolated(c->inventory, dev, NULL)));
-        json_object_object_add(o, "fault", json_string_or_null(dev->fault));
+        json_put(o, "numa_node", json_known_or_null(dev->numa_node));
+        json_put(o, "iommu_group", json_known_or_null(dev->iommu_group));
+        json_put(o, "driver", json_string_or_null(dev->driver));
+        json_put(o, "driver_override", json_string_or_null(dev->driver_override));
+        json_put(o, "physical_function", dev->type == PCI_TYPE_VF ? json_address(dev->physfn) : NULL);
+        json_put(o, "virtual_functions", vfs);
+        json_put(o, "total_vfs", json_object_new_int64(dev->total_vfs));
+        json_put(o, "eswitch_mode", json_string_or_null(eswitch_mode_to_string(mode)));
+        json_put(o, "reset_methods", json_words(dev->reset_methods));
+        json_put(o, "power_state", json_string_or_null(dev->power_state));
+        json_put(o, "link", health ? json_link(&health->last.link) : NULL);
+        json_put(o, "aer", health ? json_errors(&health->last.errors) : NULL);
+        json_put(o, "bars", json_bars(dev));
+        json_put(o, "acs", json_string_or_null(pci_acs_to_string(dev->acs)));
+        json_put(o, "isolated", json_object_new_boolean(inventory_path_is_isolated(c->inventory, dev, NULL)));
+        json_put(o, "fault", json_string_or_null(dev->fault));
 }
 
 json_object *json_device(const PlanContext *c, const PciDevice *dev) {

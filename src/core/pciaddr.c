@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/pciaddr.h"
@@ -52,7 +51,15 @@ int pci_address_parse(const char *s, PciAddress *ret) {
 }
 
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]) {
-        (void) snprintf(buf, PCI_ADDRESS_STRING_MAX, "%04x:%02x:%02x.%x", a.domain, a.bus, a.slot, a.function);
+        char *end = format_hex(buf, a.domain, 4);
+
+        *end++ = ':';
+        end = format_hex(end, a.bus, 2);
+        *end++ = ':';
+        end = format_hex(end, a.slot, 2);
+        *end++ = '.';
+        end = format_hex(end, a.function, 1);
+        *end = '\0';
         return buf;
 }
 

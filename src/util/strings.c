@@ -53,6 +53,16 @@ int parse_hex(const char *s, uint64_t max, uint64_t *ret) {
         return parse_digits(s, strlen(s), 16, max, ret);
 }
 
+char *format_hex(char *at, uint64_t value, unsigned digits) {
+        unsigned n = 16;
+
+        while (n > 1 && n > digits && value >> 4 * (n - 1) == 0)
+                n--;
+        while (n-- > 0)
+                *at++ = "0123456789abcdef"[value >> 4 * n & 0xf];
+        return at;
+}
+
 static const char size_units[] = { 'K', 'M', 'G', 'T' };
 
 /* "", "G", "GB", "GiB": how far to shift, or -EINVAL. */

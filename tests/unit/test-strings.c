@@ -27,6 +27,30 @@ static void test_parse_unsigned(void **state _unused_) {
         assert_int_equal(n, 7);
 }
 
+static void test_format_hex(void **state _unused_) {
+        static const struct {
+                uint64_t value;
+                unsigned digits;
+                const char *text;
+        } cases[] = {
+                { 0, 1, "0" },
+                { 0, 4, "0000" },
+                { 0x1a, 2, "1a" },
+                { 0x1a, 1, "1a" },
+                { 0x10000, 4, "10000" },
+                { 0x302, 6, "000302" },
+                { 0xf, 16, "000000000000000f" },
+                { UINT64_MAX, 1, "ffffffffffffffff" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char text[17];
+
+                *format_hex(text, cases[i].value, cases[i].digits) = '\0';
+                assert_string_equal(text, cases[i].text);
+        }
+}
+
 static void test_parse_hex(void **state _unused_) {
         uint64_t n = 7;
 
@@ -176,11 +200,11 @@ static void test_quotable(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_parse_unsigned),   cmocka_unit_test(test_parse_hex),
-                cmocka_unit_test(test_parse_size),       cmocka_unit_test(test_format_size),
-                cmocka_unit_test(test_replace_and_copy), cmocka_unit_test(test_next_word),
-                cmocka_unit_test(test_array_reserve),    cmocka_unit_test(test_text_is_clean),
-                cmocka_unit_test(test_quotable),
+                cmocka_unit_test(test_parse_unsigned), cmocka_unit_test(test_parse_hex),
+                cmocka_unit_test(test_format_hex),     cmocka_unit_test(test_parse_size),
+                cmocka_unit_test(test_format_size),    cmocka_unit_test(test_replace_and_copy),
+                cmocka_unit_test(test_next_word),      cmocka_unit_test(test_array_reserve),
+                cmocka_unit_test(test_text_is_clean),  cmocka_unit_test(test_quotable),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
