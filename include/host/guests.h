@@ -3,8 +3,8 @@
 
 /*
  * Which guests run, and which of them have which PCI functions. libvirt's QEMU driver keeps a status file of each
- * running domain, and the kernel says whether its process lives: both can be read at any time, whether libvirt runs or
- * not, and nothing hangs.
+ * running domain, and the kernel says whether the process of that pid is the QEMU of that domain, by its arguments.
+ * Both can be read at any time, whether libvirt runs or not, and nothing hangs.
  */
 
 #include "core/pciaddr.h"

@@ -26,14 +26,39 @@ GuestList *guest_list_free(GuestList *l) {
         return NULL;
 }
 
-/* The status file of a guest whose QEMU died while libvirt was away is still there. */
-static bool is_alive(const Sysfs *fs, int pid) {
-        char path[32];
-        _cleanup_close_ int fd = -1;
+/* cmdline: arguments, each with its NUL. libvirt gives every QEMU the UUID of its domain. */
+static bool has_uuid(const char *cmdline, size_t size, const char *uuid) {
+        const char *before = "";
 
-        (void) snprintf(path, sizeof(path), "proc/%d", pid);
-        fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY);
-        return fd != -ENOENT;
+        for (size_t i = 0; i < size; i += strlen(cmdline + i) + 1) {
+                if (streq(before, "-uuid") && strcasecmp(cmdline + i, uuid) == 0)
+                        return true;
+                before = cmdline + i;
+        }
+        return false;
+}
+
+/*
+ * When QEMU dies while libvirt does not run, its status file stays, and another program may get its pid. A process that
+ * has no arguments any more has unmapped its memory: what it still has open is for host/holders.h.
+ */
+static bool is_alive(const Sysfs *fs, const DomainStatus *status) {
+        _cleanup_close_ int fd = -1;
+        _cleanup_free_ char *cmdline = NULL;
+        char path[32];
+        size_t size;
+        int r;
+
+        (void) snprintf(path, sizeof(path), "proc/%d", status->pid);
+        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd != -ENOENT;
+        if (!status->uuid)
+                return true;
+        r = read_file_at(fd, "cmdline", FILE_MAX, &cmdline, &size);
+        if (r < 0)
+                return r != -ENOENT && r != -ESRCH;
+        return has_uuid(cmdline, size, status->uuid);
 }
 
 static int append(GuestList *l, const DomainStatus *status) {
@@ -64,7 +89,7 @@ static int read_guest(const Sysfs *fs, int dir_fd, const char *name, GuestList *
                 r = domain_status_parse(text, &status);
         if (r < 0)
                 return r;
-        return is_alive(fs, status.pid) ? append(l, &status) : 0;
+        return is_alive(fs, &status) ? append(l, &status) : 0;
 }
 
 int guests_read(const Sysfs *fs, GuestList **ret) {

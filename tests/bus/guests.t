@@ -79,6 +79,29 @@ ok(rescan(), 'it ends');
 is(device($bus, $vf)->{state}, 'available', 'and the VF is on the market again');
 is(release($bus, 'guest'), 'done', 'a release looks for itself whether the guest still runs');
 
+# The pid in the status file now belongs to another program, or to the QEMU of another domain.
+my $uuid = '4b20d080-1b54-4048-85b3-a6a62d165c01';
+is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30), 'done', 'another program: a GPU is allocated');
+fault('set run/libvirt/qemu/md-worker.xml ' . status($gpu) =~ s{(?=<devices>)}{<uuid>$uuid</uuid>}r);
+my %program = (
+        'its QEMU'          => ['qemu-system-x86_64', '-name', 'guest=md-worker', '-uuid', $uuid, '-no-user-config'],
+        'another QEMU'      => ['qemu-system-x86_64', '-uuid', $uuid =~ s/1$/2/r],
+        'a program with it' => ['less', "$uuid.log", $uuid],
+        'a kernel thread'   => [],
+);
+for my $what (sort keys %program) {
+        my $state = $what eq 'its QEMU' ? 'in-use' : 'ready';
+        fault('set proc/4242/comm program', 'set proc/4242/cmdline ' . join '', map { "$_\\x00" } @{ $program{$what} });
+        ok(rescan(), "$what has the pid");
+        is(allocation_state($bus, 'guest'), $state, "$what: the allocation is $state");
+}
+fault('set proc/4242/cmdline less\\x00');
+fault("link proc/4242/fd/7 /dev/vfio/$group");
+release_refused(qr/in use by process 4242/, 'another program: a release while the device is open');
+fault('remove proc/4242/fd');
+is(release($bus, 'guest'), 'done', 'another program: it is released');
+fault('remove proc/4242');
+
 # Asked for with the allocation: it goes with the domain.
 for my $away (0, 1) {
         my $what = $away ? 'with its domain, while the daemon is away' : 'with its domain';
