@@ -16,6 +16,13 @@ int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *r
 int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
 /*
+ * Calls take() for each line of a regular file that is open with O_NONBLOCK, without its newline, and closes fd. Takes
+ * one line into memory at a time: files below /proc have no size that the program could know, and other users may make
+ * them long. Ends with the first value of take() that is not 0, and returns it. -EINVAL when it is no regular file.
+ */
+int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdata);
+
+/*
  * Makes name hold data, durably and all at once: temporary ".NAME.tmp" in the same directory, fsync, rename, fsync of
  * the directory. On failure name is what it was before and the temporary is gone, except when the very last step fails,
  * the fsync of the directory (a dying disk): then name is new, but may not survive a crash. name has no slash

@@ -68,8 +68,7 @@ static int mark_node(const Critical *c, char *node, const char *use) {
         if (strncmp(node, "/dev/", strlen("/dev/")) != 0)
                 return 0;
         r = sysfs_realpath(c->fs, node, &real);
-        /* Who may mount by FUSE calls the source what he likes, also by a path of his own that leads nowhere. */
-        if (r < 0 && r != -EACCES && r != -ELOOP)
+        if (r < 0)
                 r = critical_unreadable(c, node, r);
         if (r == -ENOMEM)
                 return r;
@@ -92,20 +91,30 @@ char *critical_next_option_node(char **rest) {
         return NULL;
 }
 
-/* "- btrfs /dev/sda1 rw,logdev=/dev/sdb1": the source of a made-up number (btrfs), journals and the like, and bcachefs
- * names all its devices with colons between. */
+/* These file systems are on block devices, although mountinfo has a made-up number for them. Their source names the
+ * device; that of bcachefs names all its devices, with colons between. Any user may mount by FUSE and choose the
+ * source, so no other source counts. */
+static bool has_true_source(const char *type) {
+        return streq(type, "btrfs") || streq(type, "bcachefs");
+}
+
+/* "- btrfs /dev/sda1 rw" or "- xfs /dev/sda1 rw,logdev=/dev/sdb1": the devices that the number of the mount does not
+ * name. The options of other file systems with a made-up number do not count either. */
 static int mark_source(const Critical *c, char *rest, bool made_up, const char *use) {
-        char *word, *source, *node;
+        const char *type;
+        char *word, *source, *options, *node;
         int r = 0;
 
         while ((word = string_next_word(&rest)) && !streq(word, "-"))
                 ;
-        (void) string_next_word(&rest);
+        type = string_next_word(&rest);
         source = string_next_word(&rest);
-        while (source && made_up && r >= 0 && (node = strsep(&source, ":")))
+        options = string_next_word(&rest);
+        if (!source || (made_up && !has_true_source(type)))
+                return 0;
+        while (made_up && r >= 0 && (node = strsep(&source, ":")))
                 r = mark_node(c, node, use);
-        word = string_next_word(&rest);
-        while (word && r >= 0 && (node = critical_next_option_node(&word)))
+        while (options && r >= 0 && (node = critical_next_option_node(&options)))
                 r = mark_node(c, node, use);
         return r;
 }

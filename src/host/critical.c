@@ -9,8 +9,6 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define PROC_FILE_MAX (16U * 1024U * 1024U)
-
 static PciDevice *find_unmarked(Inventory *inv, PciAddress address) {
         const PciDevice *found = inventory_find(inv, address);
         PciDevice *dev = found ? inv->devices + inventory_device_index(inv, found) : NULL;
@@ -65,28 +63,27 @@ int critical_mark_function(const Critical *c, const char *path, PciAddress addre
         return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark(c->inv, dev->physfn, dev->critical) : MIN(r, 0);
 }
 
-int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
-        /* O_NONBLOCK: opening a FIFO would wait for a writer. */
-        _cleanup_close_ int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-        _cleanup_free_ char *text = NULL;
-        char *line, *rest;
-        int r;
+typedef struct Taker {
+        const Critical *c;
+        int (*take)(const Critical *c, char *line);
+} Taker;
 
-        r = fd < 0 ? fd : read_file_fd(fd, PROC_FILE_MAX, &text, NULL);
-        if (r == -ENOENT && optional)
-                return 0;
-        if (r == -ENOMEM)
-                return r;
+static int take_line(char *line, void *userdata) {
+        const Taker *taker = userdata;
+
+        return MIN(taker->take(taker->c, line), 0);
+}
+
+int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
+        Taker taker = { c, take };
+        /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+        int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        int r = fd < 0 ? fd : read_lines_fd(fd, take_line, &taker);
+
+        if (r >= 0 || r == -ENOMEM || (r == -ENOENT && optional))
+                return r == -ENOENT ? 0 : r;
         /* Even when it is not there. */
-        if (r < 0)
-                return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).", path, strerror(-r));
-        rest = text;
-        while ((line = strsep(&rest, "\n"))) {
-                r = take(c, line);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).", path, strerror(-r));
 }
 
 /* Not there, not any more, or under a name that nothing can have. */

@@ -11,16 +11,9 @@
 #include "util/strings.h"
 
 #define ENTRIES_MAX     65536U
-#define PROC_FILE_MAX   (16U * 1024U * 1024U)
 #define IFF_UP_BIT      0x1U
 #define IPV6_SCOPE_LINK "20"
 #define UPPER_PREFIX    "upper_"
-
-static int read_lines(const Sysfs *fs, const char *dir, const char *name, char **ret) {
-        _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
-
-        return fd < 0 ? fd : read_file_at(fd, name, PROC_FILE_MAX, ret, NULL);
-}
 
 /* A line of routes or addresses names the interface as word number at, and, with a scope, one more than link-local. */
 static bool line_names(char *line, const char *interface, size_t at, size_t scope) {
@@ -32,22 +25,27 @@ static bool line_names(char *line, const char *interface, size_t at, size_t scop
         return streq(words[at], interface) && (scope == 0 || !streq(words[scope], IPV6_SCOPE_LINK));
 }
 
+/* Where a list of proc/net names an interface, for line_names(). */
+typedef struct AddressList {
+        const char *path;
+        size_t name, scope;
+        const char *interface;
+} AddressList;
+
+static int take_address(char *line, void *userdata) {
+        const AddressList *list = userdata;
+
+        return line_names(line, list->interface, list->name, list->scope);
+}
+
 static bool has_address(const Sysfs *fs, const char *interface) {
-        static const struct {
-                const char *file;
-                size_t name, scope;
-        } lists[] = { { "route", 0, 0 }, { "if_inet6", 5, 3 } };
+        AddressList lists[] = { { "proc/net/route", 0, 0, interface }, { "proc/net/if_inet6", 5, 3, interface } };
 
         for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
-                _cleanup_free_ char *text = NULL;
-                char *line, *rest;
+                int fd = sysfs_open(fs, lists[i].path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 
-                if (read_lines(fs, "proc/net", lists[i].file, &text) < 0)
-                        continue;
-                rest = text;
-                while ((line = strsep(&rest, "\n")))
-                        if (line_names(line, interface, lists[i].name, lists[i].scope))
-                                return true;
+                if (fd >= 0 && read_lines_fd(fd, take_address, &lists[i]) > 0)
+                        return true;
         }
         return false;
 }

@@ -56,14 +56,49 @@ int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *r
         return fd < 0 ? -errno : read_file_fd(fd, max, ret, ret_size);
 }
 
-int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size) {
+static int check_regular(int fd) {
         struct stat st;
 
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        return read_all(fd, max, ret, ret_size);
+        return 0;
+}
+
+int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size) {
+        int r = check_regular(fd);
+
+        return r < 0 ? r : read_all(fd, max, ret, ret_size);
+}
+
+static void cleanup_file(FILE **f) {
+        if (*f)
+                (void) fclose(*f);
+}
+
+int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdata) {
+        _cleanup_close_ int owned = fd;
+        _cleanup_(cleanup_file) FILE *f = NULL;
+        _cleanup_free_ char *line = NULL;
+        size_t size = 0;
+        ssize_t n;
+        int r = check_regular(fd);
+
+        if (r < 0)
+                return r;
+        f = fdopen(fd, "r");
+        if (!f)
+                return -errno;
+        (void) TAKE_FD(owned);
+        while ((errno = 0, n = getline(&line, &size, f)) >= 0) {
+                if (n > 0 && line[n - 1] == '\n')
+                        line[n - 1] = '\0';
+                r = take(line, userdata);
+                if (r != 0)
+                        return r;
+        }
+        return feof(f) ? 0 : -errno;
 }
 
 static int write_all(int fd, const char *data, size_t size) {

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -97,6 +98,47 @@ static void test_bcachefs_names_all_its_devices(void **state) {
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /pool (mounted)");
 }
 
+/* A user mounts by FUSE, and says that it is a disk; a container may have a directory with the name of one. */
+static void test_source_of_a_user(void **state) {
+        Fixture *f = *state;
+        static const char *const lines[] = {
+                "22 1 0:40 / /home/eve/mnt rw - fuse /dev/sdb rw,user_id=1000,group_id=1000",
+                "22 1 0:40 / /home/eve/mnt rw - fuse.sshfs /dev/sdb rw,user_id=1000",
+                "22 1 0:40 / /home/eve/mnt rw - fuse.btrfs /dev/sda1:/dev/sdb rw,user_id=1000",
+                "22 1 0:40 / /merged rw - overlay /dev/sdb rw,lowerdir=/dev/sdb,upperdir=/dev/sda1",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(lines); i++) {
+                mounts(f, lines[i]);
+                assert_null(critical(f, "0000:03:00.0"));
+                assert_null(critical(f, "0000:00:1f.2"));
+                assert_null(f->inv->critical_unknown);
+        }
+}
+
+/* More mounts of users than would go into memory at once are no reason to offer nothing. */
+static void test_very_many_mounts(void **state) {
+        enum {
+                MOUNTS = 1000,
+                LINE = 25000
+        };
+        Fixture *f = *state;
+        char path[128];
+        FILE *file;
+
+        tree_link(f->root, "sys/dev/block/8:16", "../../../" SDB);
+        tree_file(f->root, "proc/1/mountinfo", "");
+        (void) snprintf(path, sizeof(path), "%s/proc/1/mountinfo", f->root);
+        file = fopen(path, "we");
+        assert_non_null(file);
+        for (int i = 0; i < MOUNTS; i++)
+                (void) fprintf(file, "%d 1 0:40 / /home/eve/%0*d rw - fuse x rw\n", 100 + i, LINE, i);
+        (void) fprintf(file, "22 1 8:16 / /srv rw - ext4 /dev/sdb rw"); /* without a newline */
+        assert_int_equal(fclose(file), 0);
+        assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /srv (mounted)");
+        assert_null(f->inv->critical_unknown);
+}
+
 /* The backing device and the cache. */
 static void test_bcache(void **state) {
         Fixture *f = *state;
@@ -187,6 +229,8 @@ int main(void) {
                 TEST(test_mounted_in_another_namespace),
                 TEST(test_journals_of_their_own),
                 TEST(test_bcachefs_names_all_its_devices),
+                TEST(test_source_of_a_user),
+                TEST(test_very_many_mounts),
                 TEST(test_bcache),
                 TEST(test_lvm_on_multipath),
                 TEST(test_name_that_no_terminal_should_see),

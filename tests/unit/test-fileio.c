@@ -48,6 +48,42 @@ static void test_write_replaces(void **state _unused_) {
         assert_int_equal(remove_file_at(dir_fd, "a"), 0); /* gone already is fine */
 }
 
+typedef struct Lines {
+        unsigned n, stop;
+        size_t length;
+} Lines;
+
+static int count_line(char *line, void *userdata) {
+        Lines *lines = userdata;
+
+        assert_null(strchr(line, '\n'));
+        lines->length += strlen(line);
+        return ++lines->n == lines->stop ? 7 : 0;
+}
+
+static int open_at(const char *name) {
+        return openat(dir_fd, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+static void test_lines(void **state _unused_) {
+        Lines lines = { 0 }, two = { .stop = 2 }, none = { 0 };
+
+        write_text("a", "one\n\nthree\nfour");
+        assert_int_equal(read_lines_fd(open_at("a"), count_line, &lines), 0);
+        assert_int_equal(lines.n, 4);
+        assert_int_equal(lines.length, 12);
+        assert_int_equal(read_lines_fd(open_at("a"), count_line, &two), 7);
+        assert_int_equal(two.n, 2);
+        write_text("a", "");
+        assert_int_equal(read_lines_fd(open_at("a"), count_line, &none), 0);
+        assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
+        assert_int_equal(read_lines_fd(open_at("fifo"), count_line, &none), -EINVAL);
+        assert_int_equal(read_lines_fd(open_at("."), count_line, &none), -EISDIR);
+        assert_int_equal(none.n, 0);
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0);
+        assert_int_equal(remove_file_at(dir_fd, "fifo"), 0);
+}
+
 /* A temporary that a crash, or someone malicious, left behind is neither kept nor written through. */
 static void test_write_stale_temporary(void **state _unused_) {
         write_text("victim", "mine");
@@ -136,6 +172,7 @@ static void test_list(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_lines),
                 cmocka_unit_test(test_write_replaces),
                 cmocka_unit_test(test_write_stale_temporary),
                 cmocka_unit_test(test_write_failure_leaves_nothing),
