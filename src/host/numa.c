@@ -14,7 +14,7 @@
 
 #define CPUS "sys/devices/system/cpu"
 
-/* Reads a CPU or node list. 0 also when it cannot be: then *ret is empty and there is a note. */
+/* Reads the CPUs of a node. 0 also when it cannot be: then *ret is empty and there is a note. */
 static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *ret) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r;
@@ -25,6 +25,22 @@ static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *
                 r = cpuset_parse(buf, ret);
         if (r < 0)
                 return inventory_add_note(inv, "%s cannot be used (%s).", path, strerror(-r));
+        return 0;
+}
+
+/* 0 also when it is not known which are online: then *ret is empty. what: "CPU" or "NUMA node". */
+static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*read)(const Sysfs *fs, CpuSet *ret),
+                       CpuSet *ret) {
+        int r;
+
+        *ret = (CpuSet){ 0 };
+        r = read(fs, ret);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return inventory_add_note(inv, "The list of online %ss cannot be used (%s).", what, strerror(-r));
+        if (r > 0)
+                return inventory_add_note(inv, "There is no list of online %ss: each that is present counts.", what);
         return 0;
 }
 
@@ -103,7 +119,7 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         *ret_single = fd == -ENOENT;
         if (*ret_single)
                 return add_node(inv, 0);
-        r = read_list(fs, inv, NUMA_NODES_DIR "/online", &nodes);
+        r = read_online(fs, inv, "NUMA node", numa_online_nodes, &nodes);
         if (r < 0)
                 return r;
         for (int id = cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
@@ -159,23 +175,45 @@ static int first_of(const CpuSet *set, const CpuSet *among) {
         return id;
 }
 
+/* CPUs whose siblings are not known: the first, why, and how many they are. */
+typedef struct Loners {
+        int first, error;
+        size_t n;
+} Loners;
+
+static void add_loner(Loners *l, int id, int error) {
+        if (l->n++ == 0) {
+                l->first = id;
+                l->error = error;
+        }
+}
+
+static int note_loners(Inventory *inv, const Loners *l) {
+        if (l->n == 0)
+                return 0;
+        if (l->n == 1)
+                return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): it counts as a core.",
+                                          l->first, strerror(-l->error));
+        return inventory_add_note(inv, "The siblings of CPU %d and %zu more are not known (%s): each counts as a core.",
+                                  l->first, l->n - 1, strerror(-l->error));
+}
+
 /* Each of a core's threads tells the same, so one of them is asked: the first of those that are left, which go. */
-static int read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
+static void read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left, Loners *loners) {
         int id = cpuset_next(left, 0), core, r;
         CpuSet threads;
 
-        r = read_threads(cpu_fd, (unsigned) id, &threads);
+        r = cpu_fd < 0 ? cpu_fd : read_threads(cpu_fd, (unsigned) id, &threads);
         if (r < 0) {
                 cpuset_remove(left, (unsigned) id);
-                return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): it counts as a core.", id,
-                                          strerror(-r));
+                add_loner(loners, id, r);
+                return;
         }
         core = first_of(&threads, online);
         for (int t = id; t >= 0; t = cpuset_next(&threads, (unsigned) t + 1))
                 if (cpuset_has(left, (unsigned) t))
                         find_cpu(inv, t)->core = (unsigned) core;
         cpuset_subtract(left, &threads);
-        return 0;
 }
 
 /* So does each CPU of a die. An error: it is not told, as by a Linux before 5.3. */
@@ -196,10 +234,13 @@ static int read_die(const Inventory *inv, int cpu_fd, const CpuSet *online, CpuS
 static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         _cleanup_close_ int cpu_fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
         CpuSet left = *online;
+        Loners loners = { 0 };
         int r = add_cpus(inv, online);
 
         while (r >= 0 && !cpuset_is_empty(&left))
-                r = read_core(inv, cpu_fd, online, &left);
+                read_core(inv, cpu_fd, online, &left, &loners);
+        if (r >= 0)
+                r = note_loners(inv, &loners);
         if (r < 0)
                 return r;
         left = *online;
@@ -248,7 +289,7 @@ int numa_scan(const Sysfs *fs, Inventory *inv) {
         bool single;
         int r;
 
-        r = read_list(fs, inv, CPUS "/online", &online);
+        r = read_online(fs, inv, "CPU", numa_online_cpus, &online);
         if (r >= 0)
                 r = read_cpus(fs, inv, &online);
         if (r >= 0)
@@ -316,7 +357,7 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
         if (r >= 0)
                 r = take_over_distances(inv, now);
         if (r >= 0)
-                r = read_list(fs, now, CPUS "/online", &online);
+                r = read_online(fs, now, "CPU", numa_online_cpus, &online);
         if (r < 0)
                 return r;
         if (!single && same_cpus(inv, &online)) {

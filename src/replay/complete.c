@@ -174,7 +174,19 @@ static bool has_devices(const char *path) {
         return strncmp(name, "pci", 3) == 0 || pci_address_parse(name, &address) >= 0;
 }
 
-/* Every real directory below path that has the name of a PCI function. depth is bounded by what was unpacked. */
+/* A recording may have something below a function, and nothing of the function itself. */
+static bool is_function(const Completion *c, int fd, const char *name) {
+        char link[TREE_NAME_MAX + sizeof(DEVICES) + 1];
+        _cleanup_close_ int listed = -1;
+
+        if (faccessat(fd, "vendor", F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+                return true;
+        (void) snprintf(link, sizeof(link), DEVICES "/%s", name);
+        listed = sysfs_open(c->fs, link, O_PATH);
+        return listed >= 0;
+}
+
+/* Every real directory below path that is a PCI function. The depth is bounded by what was unpacked. */
 static int complete_below(Completion *c, int fd, const char *path) {
         _cleanup_(cleanup_closedir) DIR *d = fdopendir(fd);
         const struct dirent *entry;
@@ -202,7 +214,8 @@ static int complete_below(Completion *c, int fd, const char *path) {
                         continue;
                 if (below_fd < 0)
                         return -errno;
-                if (pci_address_parse(entry->d_name, &address) >= 0 && has_devices(path))
+                if (pci_address_parse(entry->d_name, &address) >= 0 && has_devices(path) &&
+                    is_function(c, below_fd, entry->d_name))
                         r = complete_device(c, below_fd, entry->d_name, below);
                 if (r < 0) {
                         (void) close(below_fd);

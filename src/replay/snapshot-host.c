@@ -44,35 +44,36 @@ static int record_pool(Recorder *r, const Entry *entry) {
         return e < 0 ? e : record_file_at(r, fd, entry->path, "free_hugepages", NULL);
 }
 
-/* No limit of ours is at stake: what a list of numbers leaves out is not there. */
-static void read_list(const Recorder *r, const char *path, CpuSet *ret) {
-        char buf[SYSFS_ATTRIBUTE_MAX];
-
-        *ret = (CpuSet){ 0 };
-        if (sysfs_read(r->fs, path, buf, sizeof(buf)) > 0)
-                (void) cpuset_parse(buf, ret);
-}
-
-static int record_cpus(Recorder *r) {
+static int record_cpu(Recorder *r, int id, bool listed) {
         static const char *const files[] = { "core_cpus_list", "die_cpus_list", "physical_package_id",
                                              "thread_siblings_list" };
-        CpuSet online;
-        int e = record_file(r, CPUS "/online", NULL);
+        char path[64], topology[80];
+        _cleanup_close_ int fd = -1, topology_fd = -1;
+        int e = 0;
 
-        read_list(r, CPUS "/online", &online);
-        for (int id = cpuset_next(&online, 0); id >= 0 && e >= 0; id = cpuset_next(&online, (unsigned) id + 1)) {
-                char path[64];
-                _cleanup_close_ int fd = -1;
-
-                (void) snprintf(path, sizeof(path), CPUS "/cpu%d/topology", id);
-                fd = sysfs_open(r->fs, path, O_RDONLY | O_DIRECTORY);
-                for (size_t i = 0; i < ELEMENTSOF(files) && fd >= 0 && e >= 0; i++)
-                        e = record_file_at(r, fd, path, files[i], NULL);
-        }
+        (void) snprintf(path, sizeof(path), CPUS "/cpu%d", id);
+        (void) snprintf(topology, sizeof(topology), "%s/topology", path);
+        fd = sysfs_open(r->fs, path, O_PATH | O_DIRECTORY);
+        topology_fd = sysfs_open(r->fs, topology, O_RDONLY | O_DIRECTORY);
+        if (fd >= 0 && !listed)
+                e = record_directory(r, path);
+        for (size_t i = 0; i < ELEMENTSOF(files) && topology_fd >= 0 && e >= 0; i++)
+                e = record_file_at(r, topology_fd, topology, files[i], NULL);
         return e;
 }
 
-static int record_node(Recorder *r, int id) {
+/* Without the kernel's list it is the directories that tell which are online: here as in what is recorded. */
+static int record_cpus(Recorder *r) {
+        CpuSet online = { 0 };
+        int known = numa_online_cpus(r->fs, &online),
+            e = known == -ENOMEM ? known : record_file(r, CPUS "/online", NULL);
+
+        for (int id = cpuset_next(&online, 0); id >= 0 && e >= 0; id = cpuset_next(&online, (unsigned) id + 1))
+                e = record_cpu(r, id, known == 0);
+        return e;
+}
+
+static int record_node(Recorder *r, int id, bool listed) {
         char path[80], pools[96];
         _cleanup_close_ int fd = -1;
         int e;
@@ -82,7 +83,9 @@ static int record_node(Recorder *r, int id) {
         fd = sysfs_open(r->fs, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return 0;
-        e = record_file_at(r, fd, path, "cpulist", NULL);
+        e = listed ? 0 : record_directory(r, path);
+        if (e >= 0)
+                e = record_file_at(r, fd, path, "cpulist", NULL);
         if (e >= 0)
                 e = record_file_at(r, fd, path, "distance", NULL);
         if (e >= 0)
@@ -92,19 +95,19 @@ static int record_node(Recorder *r, int id) {
 
 static int record_nodes(Recorder *r) {
         _cleanup_close_ int fd = sysfs_open(r->fs, NODES, O_PATH | O_DIRECTORY);
-        CpuSet nodes;
-        int e;
+        CpuSet nodes = { 0 };
+        int known, e;
 
         if (fd < 0) {
                 e = record_file(r, "proc/meminfo", filter_meminfo);
                 return e < 0 ? e : record_entries(r, "sys/kernel/mm/hugepages", "", record_pool);
         }
-        e = record_directory(r, NODES);
+        known = numa_online_nodes(r->fs, &nodes);
+        e = known == -ENOMEM ? known : record_directory(r, NODES);
         if (e >= 0)
                 e = record_file(r, NODES "/online", NULL);
-        read_list(r, NODES "/online", &nodes);
         for (int id = cpuset_next(&nodes, 0); id >= 0 && e >= 0; id = cpuset_next(&nodes, (unsigned) id + 1))
-                e = record_node(r, id);
+                e = record_node(r, id, known == 0);
         return e;
 }
 

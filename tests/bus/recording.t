@@ -11,6 +11,7 @@ use lib $FindBin::Bin;
 use Cwd ();
 use File::Path qw(make_path remove_tree);
 use File::Temp qw(tempdir);
+use JSON::PP ();
 use Test::More;
 
 use Node qw(slurp spew ctl);
@@ -183,10 +184,42 @@ spew("$root/proc/net/route", join "\n", "Iface\tDestination\tGateway\tFlags\tRef
 same_decisions('a default route over a bridge', '', qr/\Q$gpu\E <- /, qr/enx[0-9a-f]{12}/);
 unlike(scalar(qx{passthroughctl snapshot --node $root}), qr/001b213a4f2c/, 'whose port is named by its address');
 
+# ---- recordings of other tools: what is recorded can be read, and says the same
+
+my $other = "$tmp/other";
+my $port  = "$other/sys/devices/pci0000:00/0000:00:01.0";
+my $nic   = "$port/0000:01:00.0";
+sub same_recording {
+        my ($name) = @_;
+        my $tree = "$tmp/other.tree";
+        my ($taken, $said, $problem) = ctl('snapshot', '--node', $other);
+        is($taken, 0, "$name: is recorded") or diag($problem);
+        spew($tree, $said);
+        for my $command (['list', '--all', '--json'], ['topology', '--json']) {
+                my ($status, $first) = ctl(@$command, '--node', $other);
+                is($status, 0, "$name: $command->[0]");
+                is_deeply([ctl(@$command, '--node', $tree)]->[1], $first, "$name: $command->[0] of the recording");
+        }
+        return;
+}
+make_path("$other/sys/bus");
+same_recording('a directory with nothing in it');
+make_path($nic, "$other/sys/bus/pci/devices", "$other/sys/class/net", map { "$other/sys/devices/system/$_" } 'node/node0', 'cpu/cpu0', 'cpu/cpu1');
+same_recording('a directory without proc/');
+make_path("$other/proc");
+same_recording('a directory with an empty proc/');
+spew("$nic/$_->[0]", "$_->[1]\n") for [vendor => '0x8086'], [device => '0x10c9'], [class => '0x020000'], [numa_node => 0];
+symlink '../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0', "$other/sys/bus/pci/devices/0000:01:00.0" or die $!;
+make_path("$port/0000:01:00.1/net/eth9");
+symlink '../../devices/pci0000:00/0000:00:01.0/0000:01:00.1/net/eth9', "$other/sys/class/net/eth9" or die $!;
+spew("$other/sys/devices/system/node/node0/cpulist", "0-1\n");
+same_recording('functions of which only paths were recorded');
+is_deeply([map { $_->{address} } @{ JSON::PP->new->decode([ctl('list', '--all', '--json', '--node', $other)]->[1])->{devices} }], ['0000:01:00.0'], 'are no functions');
+
 # ---- what cannot be recorded
 
 my ($status, $out, $err) = ctl('snapshot', '--node', '/proc');
-is($err, "passthroughctl: /proc is not a recorded node: there is no proc/ in it.\n", 'a directory of something else');
+is($err, "passthroughctl: /proc is not a recorded node: there is neither sys/devices nor sys/bus in it.\n", 'a directory of something else');
 is((ctl('list', '--all', '--node', '/proc'))[2], $err, 'is refused by list too');
 spew("$tmp/empty.tree", "a=1\n");
 ($status, $out, $err) = ctl('snapshot', '--node', "$tmp/empty.tree");

@@ -194,6 +194,11 @@ static void complete_drivers(Sim *sim) {
         node_default(directory(sim, "dev/vfio"), "vfio", "");
 }
 
+/* A recording may have something below a function, and nothing of the function itself. */
+static bool is_function(const Sim *sim, const Node *dev) {
+        return node_child(dev, "vendor") || device_find(sim, dev->name);
+}
+
 void devices_complete(Sim *sim) {
         Node *bus = directory(sim, "sys/bus/pci");
         _cleanup_devices_ DeviceList list = {};
@@ -209,7 +214,8 @@ void devices_complete(Sim *sim) {
         complete_drivers(sim);
         collect(directory(sim, "sys/devices"), &list);
         for (size_t i = 0; i < list.n; i++)
-                complete_device(sim, list.devices[i]);
+                if (is_function(sim, list.devices[i]))
+                        complete_device(sim, list.devices[i]);
 }
 
 /* remove and rescan */

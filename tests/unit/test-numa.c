@@ -140,6 +140,57 @@ static void test_damaged_nodes(void **state) {
         assert_int_equal(f->inv->cpus[0].node, -1);
 }
 
+/* As recorded by other tools: no list of the kernel's. */
+static void test_without_lists(void **state) {
+        Fixture *f = *state;
+
+        tree_unlink(f->root, "sys/devices/system/cpu/online");
+        tree_unlink(f->root, "sys/devices/system/node/online");
+        nodes_have(f, "node0/cpulist", "0-7");
+        nodes_have(f, "node2/meminfo", "Node 2 MemTotal: 1024 kB");
+        nodes_have(f, "node2/cpulist", "");
+        nodes_have(f, "node2/distance", "20 10");
+        tree_dir(f->root, "sys/devices/system/node/power");
+        cpus_have(f, "cpu2/topology/thread_siblings_list", "2");
+        cpus_have(f, "cpu3/topology/thread_siblings_list", "3");
+        cpus_have(f, "cpu4/online", "0");
+        cpus_have(f, "cpu5/online", "1");
+        tree_dir(f->root, "sys/devices/system/cpu/cpufreq");
+        cpus_have(f, "offline", "2,6-7");
+        scan(f);
+        assert_int_equal(f->inv->n_cpus, 4);
+        assert_int_equal(f->inv->cpus[2].id, 3);
+        assert_int_equal(f->inv->cpus[3].id, 5);
+        assert_int_equal(cpuset_count(&f->inv->nodes[0].cpus), 4);
+        assert_int_equal(f->inv->n_nodes, 2);
+        assert_int_equal(f->inv->nodes[1].id, 2);
+        assert_int_equal(f->inv->nodes[1].distance[0], 20);
+        assert_note(f->inv, "no list of online CPUs", true);
+        assert_note(f->inv, "no list of online NUMA nodes", true);
+        assert_int_equal(numa_refresh(f->fs, f->inv), 0);
+        assert_int_equal(f->inv->n_cpus, 4);
+}
+
+/* Nothing of any CPU: the nodes list those that are online. */
+static void test_cpus_of_nodes(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *path = tree_path(f->root, "sys/devices/system/cpu"),
+                            *away = tree_path(f->root, "sys/away");
+
+        assert_int_equal(rename(path, away), 0);
+        nodes_have(f, "node0/cpulist", "0-2,9");
+        scan(f);
+        assert_int_equal(f->inv->n_cpus, 4);
+        assert_int_equal(f->inv->cpus[3].id, 9);
+        assert_int_equal(f->inv->cpus[3].core, 9);
+        assert_int_equal(f->inv->cpus[3].node, 0);
+        assert_note(f->inv, "CPU 0 and 3 more", true);
+        tree_unlink(f->root, "sys/devices/system/node/node0/cpulist");
+        scan(f);
+        assert_int_equal(f->inv->n_cpus, 0);
+        assert_note(f->inv, "online CPUs cannot be used", true);
+}
+
 static void test_refresh(void **state) {
         Fixture *f = *state;
         const NumaNode *node;
@@ -188,9 +239,11 @@ static void test_refresh_other_nodes(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_nodes),   TEST(test_available_memory),    TEST(test_offline_sibling),
-                TEST(test_dies),    TEST(test_without_nodes),       TEST(test_damaged_nodes),
-                TEST(test_refresh), TEST(test_refresh_other_nodes),
+                TEST(test_nodes),           TEST(test_available_memory),
+                TEST(test_offline_sibling), TEST(test_dies),
+                TEST(test_without_nodes),   TEST(test_damaged_nodes),
+                TEST(test_without_lists),   TEST(test_cpus_of_nodes),
+                TEST(test_refresh),         TEST(test_refresh_other_nodes),
 #undef TEST
         };
 

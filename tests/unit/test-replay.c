@@ -185,7 +185,7 @@ static void test_problems(void **state) {
         assert_problem("/nonexistent/node", NULL, "There is no recorded node /nonexistent/node: No such file");
         assert_problem(below, NULL, "there is no sys/ in it");
         assert_problem("/dev/null", NULL, "is not a recorded node");
-        assert_problem("/proc", NULL, "there is no proc/ in it");
+        assert_problem("/proc", NULL, "there is neither sys/devices nor sys/bus in it");
         assert_problem(f->root, "/nonexistent.conf", "/nonexistent.conf");
         /* A PF and its own VF. */
         tree_attribute(f->root, "0000:01:00.0", "sriov_totalvfs", "2");
