@@ -157,6 +157,25 @@ static void test_policy_of_a_pool(void **state) {
         }
 }
 
+/* Firmware that leaves out the distance of two nodes does not make them the nearest. */
+static void test_untold_distance_is_the_largest(void **state) {
+        for (unsigned far = 20; far <= 254; far += 117) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                for (int i = 0; i < 3; i++)
+                        node_numa(t, i, 4 * (unsigned) i, 4, 1, 8 * GIB);
+                t->inventory->nodes[0].distance[1] = t->inventory->nodes[1].distance[0] = 0;
+                t->inventory->nodes[1].distance[2] = t->inventory->nodes[2].distance[1] = (uint8_t) far;
+                t->inventory->nodes[0].distance[2] = t->inventory->nodes[2].distance[0] = (uint8_t) far;
+                node_ready(t, "");
+                assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = 2 * GIB, .cells = 2), &plan, NULL),
+                                 VERDICT_NONE);
+                assert_int_equal(plan->allocation->cells[0].node, 0);
+                assert_int_equal(plan->allocation->cells[1].node, 2);
+        }
+}
+
 /* It holds for the pool alone: the GPU has to be beside the CPUs, the disk need not. */
 static void test_policy_of_one_pool_of_two(void **state) {
         for (int strict = 0; strict < 2; strict++) {
@@ -682,6 +701,7 @@ int main(void) {
                 cmocka_unit_test(test_A16_the_other_colour_is_no_substitute),
                 cmocka_unit_test(test_policy_of_a_pool),
                 cmocka_unit_test(test_policy_of_one_pool_of_two),
+                cmocka_unit_test(test_untold_distance_is_the_largest),
                 cmocka_unit_test(test_vfs_are_spread_or_packed),
                 cmocka_unit_test(test_packing_counts_all_vfs_of_a_pf),
                 cmocka_unit_test(test_limits_between_pools),

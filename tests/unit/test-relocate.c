@@ -241,12 +241,47 @@ static void test_vfs(void **state) {
         node_free(before);
 }
 
+/* Each fact alone tells another card from the one that was allocated. */
+static void test_another_card(void **state) {
+        enum {
+                VENDOR,
+                DEVICE,
+                SUBSYSTEM_VENDOR,
+                SUBSYSTEM_DEVICE,
+                TYPE,
+                SERIAL,
+                _CHANGE_MAX
+        };
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("a");
+        AllocationDevice *d = allocation_add_device(a, address_of("0000:01:00.0"), DEVICE_ROLE_ASSIGNED);
+        PciDevice *dev = gpu(t, LEFT, 7), before;
+
+        dev->subsystem_vendor = 0x10de;
+        dev->subsystem_device = 0x1234;
+        assert_non_null(d);
+        assert_int_equal(allocation_device_identify(d, dev), 0);
+        assert_true(allocation_device_is(d, dev));
+        before = *dev;
+        for (int change = 0; change < _CHANGE_MAX; change++) {
+                dev->vendor += change == VENDOR;
+                dev->device += change == DEVICE;
+                dev->subsystem_vendor += change == SUBSYSTEM_VENDOR;
+                dev->subsystem_device += change == SUBSYSTEM_DEVICE;
+                dev->type = change == TYPE ? PCI_TYPE_VF : dev->type;
+                dev->serial += change == SERIAL;
+                if (allocation_device_is(d, dev))
+                        fail_msg("change %d is not noticed", change);
+                *dev = before;
+        }
+        d->lost = true;
+        assert_false(allocation_device_is(d, dev));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_slots),
-                cmocka_unit_test(test_two_cards),
-                cmocka_unit_test(test_what_is_known),
-                cmocka_unit_test(test_vfs),
+                cmocka_unit_test(test_slots), cmocka_unit_test(test_two_cards),    cmocka_unit_test(test_what_is_known),
+                cmocka_unit_test(test_vfs),   cmocka_unit_test(test_another_card),
         };
 
         return cmocka_run_group_tests_name("relocate", tests, NULL, NULL);
