@@ -6,8 +6,15 @@
 
 #include "core/allocation.h"
 
-/* Version of the ledger file format. A file of another version is not ours to touch. */
-#define LEDGER_FILE_VERSION 1
+/*
+ * Version of the ledger file format. A daemon that does not know the version of a file is read-only. The version goes
+ * up with every member that an older daemon must not ignore: it would release the allocation wrongly, or give away what
+ * the allocation has. A member that only informs needs no new version.
+ *
+ * 1: devices, CPUs, memory. 2: attributes and baseline of VFs, variant drivers, identities, shared memory, topology;
+ * early daemons wrote them in files of version 1 too, so version 1 is read like version 2.
+ */
+#define LEDGER_FILE_VERSION 2
 #define LEDGER_FILE_MAX     (256U * 1024U)
 
 /* The text of its file. Caller frees; NULL when out of memory. */

@@ -326,8 +326,8 @@ void manager_check_vfs(Manager *m, const Inventory *old);
 void manager_write_options(Manager *m, bool told);
 
 /* manager-services.c */
-/* Those that an earlier run stopped and did not start again. */
-int manager_load_services(Manager *m);
+/* Those that an earlier run stopped and did not start again: text of store_load(), which is changed. */
+int manager_load_services(Manager *m, char *text);
 /* Those that are noted, on disk. */
 int manager_save_services(Manager *m);
 /* It is active and about to be stopped: noted, not yet on disk. */

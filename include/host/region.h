@@ -16,7 +16,8 @@
 /*
  * The whole of it is there, on its node, for members of the group (its name or number) to read and write. What is there
  * of it already, after a crash or for another member, is kept. 1: it was made; 0: it was there. On failure nothing is
- * left of what was made. -EEXIST: a file of the name is not ours, or of another size. -EXDEV: memory is on another
+ * left of what was made. -EEXIST: a file of the name is not a region, or of another
+ * size; one of another user is renamed. -EXDEV: memory is on another
  * node; -EBUSY: it cannot be told on which. -ENOSPC, -ENOMEM: there is not enough. -ENOTSUP: dev/shm is no tmpfs.
  * -ENODEV: no hugetlbfs with such pages. -ESRCH: no such group.
  */
@@ -26,8 +27,8 @@ int region_make(const Sysfs *fs, const Region *r, const char *group);
  * it elsewhere, reads zeros. A file that is not ours is left alone. */
 int region_remove(const Sysfs *fs, const Region *r);
 
-/* Names of the regions that files in dev/shm are called after, whoever has these; free with free_names(). None where
- * there is no such directory. */
+/* Names of the regions that files of this user in dev/shm are called after: other users' files are no regions. None
+ * without such a directory. Free with free_names(). */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 
 /* 1: it is there, whole, or no more as it was made, which region_make() cannot mend. 0: it is not. -EEXIST: something

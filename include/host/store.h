@@ -12,17 +12,19 @@
 
 typedef struct Store Store;
 
-/* Opens (and makes) the directories below path, and locks them: -EBUSY when another process has them. */
+/* Opens (and makes) the directories below path, locks them, and removes temporaries of interrupted writes. -EBUSY:
+ * another process has the lock. */
 int store_open(const char *path, Store **ret);
 Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)
 
 /*
- * Enters every allocation file into l. A file that is broken, newer than this program, misnamed or at odds with
- * another, or a broken generation, makes the whole ledger read-only (l->read_only says which file and why), for it may
- * promise what we would give away; nothing on disk is changed.
+ * Enters every allocation file into l. *ret_services: the text that store_save_services() was given; the caller frees
+ * it. The whole ledger becomes read-only when a file cannot be read, is broken, newer than this program, misnamed or at
+ * odds with another, or when other users can write to a directory: l->read_only says which and why. An unreadable file
+ * may promise a device that would be given away. Nothing on disk is changed.
  */
-int store_load(Store *s, Ledger *l);
+int store_load(Store *s, Ledger *l, char **ret_services);
 
 /* Durable when it returns 0. */
 int store_save(Store *s, const Allocation *a);
@@ -33,7 +35,6 @@ int store_save_quarantined(Store *s, const Allocation *a);
 int store_remove_quarantined(Store *s, PciAddress device);
 
 /* Services that are to be started again, each a line; NULL none. */
-int store_load_services(Store *s, char **ret);
 int store_save_services(Store *s, const char *text);
 
 /* A generation never handed out before. Writes once in GENERATION_BLOCK calls: a restart skips the rest of a block. */

@@ -32,6 +32,9 @@ int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t 
 /* The same; name never has another mode than that, whatever the umask. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
+/* Removes the temporaries of such writes that a crash interrupted. Every other name stays. */
+int remove_temporaries_at(int dir_fd);
+
 /* Removes name and syncs the directory. A missing file is not an error. */
 int remove_file_at(int dir_fd, const char *name);
 

@@ -339,9 +339,9 @@ LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **r
                 (void) string_replace(ret_message, "it is not a whole JSON object with a version, perhaps truncated");
                 return LEDGER_FILE_BROKEN;
         }
-        if (version != LEDGER_FILE_VERSION) {
-                (void) string_replace(ret_message, "it has version %d, this program knows version %d", (int) version,
-                                      LEDGER_FILE_VERSION);
+        if (version < 1 || version > LEDGER_FILE_VERSION) {
+                (void) string_replace(ret_message, "it has version %d, this program knows version 1 to %d",
+                                      (int) version, LEDGER_FILE_VERSION);
                 return LEDGER_FILE_UNKNOWN_VERSION;
         }
         if (!a || parse_allocation(o, a) < 0) {

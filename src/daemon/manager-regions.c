@@ -66,18 +66,23 @@ bool manager_has_regions(const Manager *m, const Allocation *a) {
         return true;
 }
 
+/* Members of the group can make any number, as links to a region. */
+#define REPORTED_MAX 10
+
 void manager_report_unknown_regions(const Manager *m) {
         char **names = NULL;
-        size_t n = 0;
+        size_t n = 0, unknown = 0;
         int r = regions_list(m->fs, &names, &n);
 
         if (r < 0)
                 log_warning_errno(r, "Failed to look in /dev/shm for shared memory that is left over, ignoring: %m");
         for (size_t i = 0; i < n; i++)
-                if (!ledger_find_region(m->node.ledger, names[i]))
+                if (!ledger_find_region(m->node.ledger, names[i]) && unknown++ < REPORTED_MAX)
                         log_warning("/dev/shm/" REGION_FILE_PREFIX "%s takes memory, and no allocation has it. Look "
                                     "whose it is, then remove it.",
                                     QUOTABLE(names[i]));
+        if (unknown > REPORTED_MAX)
+                log_warning("No allocation has %zu more files of that kind in /dev/shm.", unknown - REPORTED_MAX);
         (void) free_names(names, n);
 }
 

@@ -22,17 +22,14 @@ static bool is_noted(const Manager *m, const char *name) {
         return false;
 }
 
-int manager_load_services(Manager *m) {
-        _cleanup_free_ char *text = NULL;
-        char *rest, *name;
-        int r = store_load_services(m->store, &text);
+int manager_load_services(Manager *m, char *text) {
+        char *name;
+        int r = 0;
 
-        if (r < 0)
-                return log_error_errno(r, "Failed to read which services are stopped: %m");
-        for (rest = text; r >= 0 && rest && (name = strsep(&rest, "\n"));)
+        while (r >= 0 && text && (name = strsep(&text, "\n")))
                 if (service_name_is_valid(name))
                         r = manager_service_active(m, name);
-        return MIN(r, 0);
+        return r;
 }
 
 int manager_save_services(Manager *m) {

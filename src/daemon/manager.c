@@ -12,6 +12,7 @@
 int manager_new(const char *sysroot, const char *config_path, const char *state_dir, const char *modprobe_dir,
                 Manager **ret) {
         _cleanup_(cleanup_manager_free) Manager *m = calloc(1, sizeof(*m));
+        _cleanup_free_ char *services = NULL;
         int r;
 
         if (!m)
@@ -29,10 +30,10 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
                 return -ENOMEM;
         r = store_open(state_dir, &m->store);
         if (r >= 0)
-                r = store_load(m->store, m->node.ledger);
+                r = store_load(m->store, m->node.ledger, &services);
         if (r < 0)
                 return r;
-        r = manager_load_services(m);
+        r = manager_load_services(m, services);
         if (r < 0)
                 return r;
         manager_open_history(m, state_dir);

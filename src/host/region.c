@@ -6,14 +6,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "host/region-memory.h"
 #include "util/fileio.h"
+#include "util/log.h"
 #include "util/strings.h"
 
 #define SHM_DIR         "dev/shm"
@@ -144,6 +147,26 @@ static int find_group(const char *group, gid_t *ret) {
         return 0;
 }
 
+/*
+ * The ledger has promised the name to the region. In a directory that all can write to, another user may take it while
+ * there is no file, as after a boot: such a file gets another name, and its owner loses nothing.
+ */
+static int move_aside(int dir, const char *name) {
+        char aside[REGION_FILE_MAX + 32];
+        uint64_t random;
+        struct stat s;
+
+        if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || s.st_uid == geteuid())
+                return 0;
+        if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+                return -EIO;
+        (void) snprintf(aside, sizeof(aside), "moved-%s-%016" PRIx64, name, random);
+        if (renameat2(dir, name, dir, aside, RENAME_NOREPLACE) < 0)
+                return -errno;
+        log_warning("A file of uid %u had the name of the shared memory %s. It is %s now.", s.st_uid, name, aside);
+        return 0;
+}
+
 /* For QEMU to find it where libvirt says. */
 static int link_memory(const Place *p, const char *name) {
         char target[sizeof(p->path) + 1 + REGION_FILE_MAX], there[sizeof(target)];
@@ -171,6 +194,8 @@ static int fill(const Place *p, int fd, const Region *r, gid_t gid) {
         if (ftruncate(fd, (off_t) r->size) < 0)
                 return -errno;
         k = region_populate(fd, r);
+        if (k >= 0 && p->memory != p->shm)
+                k = move_aside(p->shm, region_file(r, name));
         if (k >= 0)
                 k = link_memory(p, region_file(r, name));
         /* Last: from here on it counts as whole. */
@@ -195,9 +220,11 @@ static int remove_file(const Place *p, const Region *r) {
 
 static int create_or_open(int dir, const Region *r, bool *ret_made) {
         char name[REGION_FILE_MAX];
-        int fd = -ENOENT;
+        int fd = -ENOENT, k = move_aside(dir, region_file(r, name));
 
         *ret_made = false;
+        if (k < 0)
+                return k;
         for (int i = 0; fd == -ENOENT && i < OPEN_ATTEMPTS; i++) {
                 fd = openat(dir, region_file(r, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
                 *ret_made = fd >= 0;
@@ -271,6 +298,13 @@ int region_look(const Sysfs *fs, const Region *r) {
         return link_memory(&p, name) < 0 ? -EEXIST : found.whole || found.altered;
 }
 
+static bool is_left_over(int dir, const char *name) {
+        struct stat s;
+
+        return strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0 &&
+               fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) >= 0 && s.st_uid == geteuid();
+}
+
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {
         const size_t prefix = strlen(REGION_FILE_PREFIX);
         _cleanup_close_ int fd = sysfs_open(fs, SHM_DIR, O_RDONLY | O_DIRECTORY);
@@ -281,7 +315,7 @@ int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
-                if (strncmp(names[i], REGION_FILE_PREFIX, prefix) == 0) {
+                if (is_left_over(fd, names[i])) {
                         memmove(names[i], names[i] + prefix, strlen(names[i] + prefix) + 1);
                         names[kept++] = names[i];
                 } else

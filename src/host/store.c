@@ -18,6 +18,7 @@
 #include "util/strings.h"
 
 struct Store {
+        char *path;
         int state_fd;
         int allocations_fd;
         int quarantine_fd;
@@ -73,13 +74,27 @@ static int read_generation(Store *s) {
         return r;
 }
 
+/* A crash leaves one at most; a daemon that cannot finish a write may leave many. */
+static void remove_temporaries(const Store *s) {
+        const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
+
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
+                int r = remove_temporaries_at(fds[i]);
+
+                if (r < 0)
+                        log_warning_errno(r, "Failed to remove temporary files in %s, ignoring: %m", s->path);
+        }
+}
+
 int store_open(const char *path, Store **ret) {
         _cleanup_(cleanup_store_close) Store *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
                 return -ENOMEM;
-        s->allocations_fd = s->quarantine_fd = -1;
+        s->state_fd = s->allocations_fd = s->quarantine_fd = -1;
+        if (string_copy(&s->path, path) < 0)
+                return -ENOMEM;
         s->state_fd = open_dir(AT_FDCWD, path);
         if (s->state_fd < 0)
                 return log_error_errno(s->state_fd, "Failed to open the state directory %s: %m", path);
@@ -92,6 +107,7 @@ int store_open(const char *path, Store **ret) {
         s->quarantine_fd = open_dir(s->state_fd, "quarantine");
         if (s->quarantine_fd < 0)
                 return log_error_errno(s->quarantine_fd, "Failed to open %s/quarantine: %m", path);
+        remove_temporaries(s);
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -102,18 +118,45 @@ Store *store_close(Store *s) {
         cleanup_close(&s->state_fd);
         cleanup_close(&s->allocations_fd);
         cleanup_close(&s->quarantine_fd);
+        free(s->path);
         free(s);
         return NULL;
 }
+
+#define UNTIL "Nothing can be allocated or released until it is repaired "
 
 static int set_read_only(Ledger *l, const char *file, const char *why) {
         if (l->read_only)
                 return 0;
         return string_replace(&l->read_only,
-                              "The ledger file %s cannot be used: %s. Nothing can be allocated or released until it is "
-                              "repaired or moved away "
-                              "and the daemon restarted.",
+                              "The ledger file %s cannot be used: %s. " UNTIL "or moved away and the daemon restarted.",
                               file, why);
+}
+
+static const char *why_unreadable(int error) {
+        switch (error) {
+        case -E2BIG:
+                return "it is too large";
+        case -EINVAL:
+                return "it is not a regular file";
+        default:
+                return strerror(-error);
+        }
+}
+
+/* Another user could plant promises there, and take them away. */
+static int check_directory(const Store *s, int fd, const char *name, Ledger *l) {
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (l->read_only || (st.st_uid == geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0))
+                return 0;
+        return string_replace(
+                &l->read_only,
+                "The ledger cannot be trusted: the directory %s%s%s belongs to uid %u and has mode %04o, so "
+                "that other users can write to it. " UNTIL "with chown and chmod 0700 and the daemon restarted.",
+                s->path, *name ? "/" : "", name, st.st_uid, st.st_mode & 07777U);
 }
 
 /* "it is held by 'b'." as part of a longer sentence. */
@@ -136,10 +179,7 @@ static int read_allocation(int dir_fd, const char *dir, const char *file, Ledger
                 return r;
         r = read_file_at(dir_fd, file, LEDGER_FILE_MAX, &text, &size);
         if (r < 0)
-                return set_read_only(l, path,
-                                     r == -E2BIG    ? "it is too large"
-                                     : r == -EINVAL ? "it is not a regular file"
-                                                    : strerror(-r));
+                return set_read_only(l, path, why_unreadable(r));
         if (ledger_file_parse(text, size, ret, &message) != LEDGER_FILE_OK)
                 return set_read_only(l, path, message ?: "out of memory");
         return 0;
@@ -195,31 +235,53 @@ static int load_quarantined(Store *s, Ledger *l, const char *file) {
         return r;
 }
 
-static int load_directory(Store *s, Ledger *l, int dir_fd, int (*load)(Store *s, Ledger *l, const char *file)) {
+static int load_directory(Store *s, Ledger *l, const char *name, int dir_fd,
+                          int (*load)(Store *s, Ledger *l, const char *file)) {
         char **names = NULL;
         size_t n = 0;
-        int r = list_dir_at(dir_fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
+        int r = check_directory(s, dir_fd, name, l);
 
+        if (r >= 0)
+                r = list_dir_at(dir_fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
         if (r < 0)
-                return log_error_errno(r, "Failed to list the ledger: %m");
+                return r == -ENOMEM ? r : set_read_only(l, name, r == -E2BIG ? "it has too many files" : strerror(-r));
         for (size_t i = 0; r >= 0 && i < n; i++)
-                /* Dot files are temporaries of a write that never became true. */
+                /* Dot files are temporaries of interrupted writes. */
                 if (names[i][0] != '.')
                         r = load(s, l, names[i]);
         (void) free_names(names, n);
         return r;
 }
 
-int store_load(Store *s, Ledger *l) {
-        int r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
+#define SERVICES_FILE     "stopped-services"
+#define SERVICES_FILE_MAX (1024U * 1024U)
+
+static int load_services(const Store *s, Ledger *l, char **ret) {
+        int r = read_file_at(s->state_fd, SERVICES_FILE, SERVICES_FILE_MAX, ret, NULL);
+
+        if (r >= 0 || r == -ENOENT)
+                return 0;
+        return r == -ENOMEM ? r : set_read_only(l, SERVICES_FILE, why_unreadable(r));
+}
+
+int store_load(Store *s, Ledger *l, char **ret_services) {
+        _cleanup_free_ char *services = NULL;
+        int r = check_directory(s, s->state_fd, "", l);
 
         if (r >= 0)
-                r = load_directory(s, l, s->allocations_fd, load_file);
+                r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
         if (r >= 0)
-                r = load_directory(s, l, s->quarantine_fd, load_quarantined);
+                r = load_directory(s, l, "allocations", s->allocations_fd, load_file);
+        if (r >= 0)
+                r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
+        if (r >= 0)
+                r = load_services(s, l, &services);
+        if (r < 0)
+                return log_error_errno(r, "Failed to load the ledger: %m");
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
-        return r;
+        *ret_services = TAKE_PTR(services);
+        return 0;
 }
 
 static int save(int dir_fd, const char *file, const Allocation *a) {
@@ -262,17 +324,6 @@ int store_remove(Store *s, const char *name) {
         if (string_replace(&file, "%s.json", name) < 0)
                 return -ENOMEM;
         return remove_file_at(s->allocations_fd, file);
-}
-
-#define SERVICES_FILE     "stopped-services"
-#define SERVICES_FILE_MAX (1024U * 1024U)
-
-int store_load_services(Store *s, char **ret) {
-        int r = read_file_at(s->state_fd, SERVICES_FILE, SERVICES_FILE_MAX, ret, NULL);
-
-        if (r == -ENOENT)
-                *ret = NULL;
-        return r == -ENOENT ? 0 : r;
 }
 
 int store_save_services(Store *s, const char *text) {

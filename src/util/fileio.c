@@ -15,6 +15,8 @@ static void cleanup_dir(DIR **d) {
                 (void) closedir(*d);
 }
 
+#define TEMPORARY_SUFFIX ".tmp"
+
 /* A buffer for at most max bytes is grown as they come: files in proc say that their size is 0. */
 static int read_all(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *buf = NULL;
@@ -147,7 +149,7 @@ static int write_atomic(int dir_fd, const char *name, const mode_t *mode, const 
 
         if (!*name || strchr(name, '/'))
                 return -EINVAL;
-        if (asprintf(&temporary, ".%s.tmp", name) < 0) {
+        if (asprintf(&temporary, ".%s" TEMPORARY_SUFFIX, name) < 0) {
                 temporary = NULL;
                 return -ENOMEM;
         }
@@ -185,6 +187,34 @@ int remove_file_at(int dir_fd, const char *name) {
         return fsync(dir) < 0 ? -errno : 0;
 }
 
+static DIR *open_stream(int dir_fd, const char *path) {
+        int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+        if (!d && fd >= 0)
+                (void) close(fd);
+        return d;
+}
+
+static bool is_temporary(const char *name) {
+        size_t n = strlen(name), suffix = strlen(TEMPORARY_SUFFIX);
+
+        return name[0] == '.' && n > suffix && streq(name + n - suffix, TEMPORARY_SUFFIX);
+}
+
+int remove_temporaries_at(int dir_fd) {
+        _cleanup_(cleanup_dir) DIR *d = open_stream(dir_fd, ".");
+        const struct dirent *entry;
+        int r = 0;
+
+        if (!d)
+                return -errno;
+        while (errno = 0, (entry = readdir(d)))
+                if (is_temporary(entry->d_name) && unlinkat(dir_fd, entry->d_name, 0) < 0)
+                        r = -errno;
+        return errno != 0 ? -errno : r;
+}
+
 char **free_names(char **names, size_t n) {
         for (size_t i = 0; i < n; i++)
                 free(names[i]);
@@ -219,20 +249,13 @@ static int collect_names(DIR *d, size_t max, char ***names, size_t *n) {
 }
 
 int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *ret_n) {
-        _cleanup_(cleanup_dir) DIR *d = NULL;
+        _cleanup_(cleanup_dir) DIR *d = open_stream(dir_fd, path);
         char **names = NULL;
         size_t n = 0;
-        int fd, r;
+        int r;
 
-        fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
+        if (!d)
                 return -errno;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                (void) close(fd);
-                return r;
-        }
 
         r = collect_names(d, max, &names, &n);
         if (r < 0) {

@@ -328,9 +328,19 @@ daemon('stop');
 boot_shm();
 spew(file('mpi'), "\0" x MIB);
 chown 1000, -1, file('mpi');
+my $foreign = (stat file('mpi'))[1];
 daemon('start');
 $bus = Bus->new->listen;
-is(allocation_state($bus, 'vm1'), 'failed', "where somebody else's file is in the way after a boot, it is out of order");
+is(allocation_state($bus, 'vm1'), 'ready', "where another user's file has the name after a boot, it is ready");
+is(sprintf('%u %u', (stat file('mpi'))[4], blocks('mpi')), sprintf('%u %u', $>, 4 * MIB), '... with memory of its own');
+is_deeply([map { (stat)[1, 4, 7] } glob "$shm/moved-passthroughd-mpi-*"], [$foreign, 1000, MIB], '... and that file has another name');
+unlink glob "$shm/moved-*";
+daemon('stop');
+boot_shm();
+spew(file('mpi'), "\0" x MIB);
+daemon('start');
+$bus = Bus->new->listen;
+is(allocation_state($bus, 'vm1'), 'failed', 'where another file of root has the name, it is out of order');
 like(allocation($bus, 'vm1')->{reason}, qr{there is a file of that name in /dev/shm that is not its own}, '... with the reason');
 is((release($bus, 'vm1'))[0], 'done', '... and can be released');
 ok(-e file('mpi'), "... that file is still there");
@@ -344,6 +354,21 @@ $bus = Bus->new->listen;
 like(log_since($offset), qr{^/dev/shm/passthroughd-stray takes memory, and no allocation has it\.}m, 'a file that nobody knows is in the journal');
 ok(-e file('stray'), '... and still there');
 unlink file('stray');
+
+# However many there are, a few lines tell of them; what other users plant there is no left-over region.
+spew(file("stray$_"), '') for 1 .. 1000;
+$offset = log_since();
+restart();
+$bus = Bus->new->listen;
+my @lines = grep { m{/dev/shm} } split /\n/, log_since($offset);
+is(scalar @lines, 11, '... a thousand in 11 lines');
+like($lines[-1], qr/\b990 more\b/, '... which say how many there are');
+chown 1000, -1, map { file("stray$_") } 1 .. 1000;
+$offset = log_since();
+restart();
+$bus = Bus->new->listen;
+unlike(log_since($offset), qr{/dev/shm}, "... other users' in none");
+unlink map { file("stray$_") } 1 .. 1000;
 
 # What a crash left half made is made whole; what it left half removed is removed.
 is((allocate($bus, 'vm1', mpi()))[0], 'done', 'one more');

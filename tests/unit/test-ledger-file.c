@@ -287,13 +287,16 @@ static LedgerFileResult parse_changed(const char *what, const char *by) {
 }
 
 static void test_versions(void **state) {
-        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 2"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
-        assert_int_equal(parse_changed("\"version\": 1", "\"version\": \"1\""), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 1", "\"version\": 1.0"), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 1", "\"version\": -1"), LEDGER_FILE_BROKEN);
-        assert_int_equal(parse_changed("\"version\": 1", "\"other\": 1"), LEDGER_FILE_BROKEN);
+        /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
+        assert_int_equal(LEDGER_FILE_VERSION, 2);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 1"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 3"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 0"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 2147483647"), LEDGER_FILE_UNKNOWN_VERSION);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": \"2\""), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": 2.0"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 2", "\"version\": -1"), LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"version\": 2", "\"other\": 2"), LEDGER_FILE_BROKEN);
         /* A newer version may have any members. */
         assert_int_equal(parse_text("{ \"version\": 7 }"), LEDGER_FILE_UNKNOWN_VERSION);
 }

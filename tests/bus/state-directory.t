@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A state directory that is not as the daemon left it: the daemon starts, and gives nothing away that it may have promised.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use POSIX qw(mkfifo);
+use Test::More;
+
+use Node;
+
+use constant MANY => 40_000;
+
+node('paper-testbed');
+
+my $bus   = Bus->new->listen;
+my $state = $ENV{STATE_DIRECTORY};
+my @vf    = request('ib-vf' => 1);
+
+sub started {
+        my ($what) = @_;
+        is(daemon('start'), 0, "$what: the daemon starts");
+        $bus->forget_signals();
+        return;
+}
+
+# Read-only until the function has repaired it; that says why.
+sub read_only {
+        my ($what, $why, $repair) = @_;
+        started($what);
+        like($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, $why, "$what: the ledger is read-only");
+        is_error($bus->call('Allocate', 'sa{sv}', 'new', $vf[1]), 'ReadOnly', $why, "$what: nothing can be allocated");
+        is(allocation_state($bus, 'guest'), 'ready', "$what: what is allocated is shown");
+        daemon('stop');
+        $repair->();
+        started("$what, repaired");
+        is($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, '', "$what, repaired: the ledger is not read-only");
+        daemon('stop');
+        return;
+}
+
+is(allocate($bus, 'guest', 'ib-vf' => 1), 'done', 'there is an allocation');
+daemon('stop');
+
+my $services = "$state/stopped-services";
+mkfifo($services, 0600) or die "$services: $!";
+read_only('a FIFO in place of stopped-services', qr/^The ledger file stopped-services cannot be used: it is not a regular file\./, sub { unlink $services });
+
+for my $directory ($state, "$state/allocations", "$state/quarantine") {
+        my $name = $directory =~ s{.*/}{}r;
+        for my $mode (0770, 0707) {
+                chmod $mode, $directory or die "$directory: $!";
+                read_only(sprintf('%s of mode %o', $name, $mode), qr{^The ledger cannot be trusted: the directory \Q$directory\E belongs to uid $> and has mode \Q@{[sprintf '%04o', $mode]}\E,}, sub { chmod 0700, $directory });
+        }
+}
+
+SKIP: {
+        skip 'only root has several users', 1 if $> != 0;
+        chown 1000, -1, "$state/allocations" or die $!;
+        read_only("another user's directory", qr/belongs to uid 1000/, sub { chown 0, -1, "$state/allocations" });
+}
+
+# One entry more than the daemon reads.
+spew("$state/quarantine/$_", '') for 1 .. MANY;
+read_only('too many files', qr/^The ledger file quarantine cannot be used: it has too many files\./, sub { unlink map { "$state/quarantine/$_" } 1 .. MANY });
+
+# ---- temporaries of interrupted writes
+
+for my $directory ($state, "$state/allocations", "$state/quarantine") {
+        spew("$directory/.$_.json.tmp", '') for 1 .. MANY / 3 + 1;
+        spew("$directory/.other", '');
+}
+started('with many temporaries');
+is($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, '', '... the ledger is not read-only');
+is(scalar(() = glob "$state/.*.tmp $state/*/.*.tmp"), 0, '... and all are removed');
+is(scalar(() = glob "$state/.other $state/*/.other"), 3, '... and no other file is');
+is(release($bus, 'guest'), 'done', '... and what was allocated is released');
+
+done_testing();
