@@ -14,9 +14,11 @@ unsigned cores_threads(const Inventory *inv);
  */
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
 
+/* The threads of the whole cores in free_cpus. */
+unsigned cores_count(const Inventory *inv, const CpuSet *free_cpus);
+
 /*
  * Takes the lowest cores of free_cpus (whole cores only) until share threads are found: those go to pins (room for
- * share), their cores whole to *claimed (may be NULL with pins NULL to ask only). Returns how many threads were found,
- * at most share.
+ * share), their cores whole to *claimed. Returns how many threads were found, at most share.
  */
 unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins);

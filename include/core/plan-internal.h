@@ -47,8 +47,8 @@ typedef struct NodeChoice {
 int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
- * As though that had been asked, which has the same pools: what is free stays as it was found. p may be a copy, but the
- * search is that of the original, which is for this request from now on.
+ * As though that had been asked, which has the same pools and wants no more of any: what is free stays as it was found.
+ * p may be a copy, but the search is that of the original, which is for this request from now on.
  */
 void planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);

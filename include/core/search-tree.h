@@ -25,10 +25,14 @@ typedef struct Leaf {
         uint32_t group_free;    /* free devices of its group */
         unsigned load;          /* VFs in use on its PF */
         unsigned spare;         /* free VFs of its PF */
+        unsigned more;          /* VFs of its PF like this one that are no leaves: the wanted number is without them */
         uint8_t node;           /* search_node() */
         bool is_vf;
 } Leaf;
 
-/* Sorted, such that each place is a range. */
+/*
+ * Sorted, such that each place is a range. Of VFs of one PF that are alike but for the address no more are leaves than
+ * are wanted, those with the lowest addresses.
+ */
 int leaves_make(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
                 size_t *ret_n);

@@ -48,7 +48,7 @@ typedef struct Search Search;
 /* is_free by inventory index, borrowed only for the call. 0 or -ENOMEM. */
 int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
 Search *search_free(Search *s);
-/* The same pools, other numbers of devices wanted. */
+/* The same pools, of each as many devices as at first or fewer. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
 
 /* RequestLimit, by index of the pools. */

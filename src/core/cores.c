@@ -36,15 +36,19 @@ static unsigned take_core(const Inventory *inv, unsigned core, unsigned share, C
         for (size_t i = 0; i < inv->n_cpus; i++) {
                 if (inv->cpus[i].core != core)
                         continue;
-                if (claimed)
-                        cpuset_add(claimed, inv->cpus[i].id);
-                if (taken >= share)
-                        continue;
-                if (pins)
-                        pins[taken].cpu = inv->cpus[i].id;
-                taken++;
+                cpuset_add(claimed, inv->cpus[i].id);
+                if (taken < share)
+                        pins[taken++].cpu = inv->cpus[i].id;
         }
         return taken;
+}
+
+unsigned cores_count(const Inventory *inv, const CpuSet *free_cpus) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                n += cpuset_has(free_cpus, inv->cpus[i].core);
+        return n;
 }
 
 unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins) {
@@ -54,7 +58,7 @@ unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned shar
                 const Cpu *cpu = &inv->cpus[i];
 
                 if (cpu->core == cpu->id && cpuset_has(free_cpus, cpu->id))
-                        taken += take_core(inv, cpu->core, share - taken, claimed, pins ? &pins[taken] : NULL);
+                        taken += take_core(inv, cpu->core, share - taken, claimed, &pins[taken]);
         }
         return taken;
 }

@@ -83,7 +83,7 @@ int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *w
                         (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 ledger_cpus_free(c->ledger, inv, c->config, &inv->nodes[i], &p->free_cpus[i]);
-                p->n_free_cpus[i] = cores_pick(inv, &p->free_cpus[i], CPUSET_MAX, NULL, NULL);
+                p->n_free_cpus[i] = cores_count(inv, &p->free_cpus[i]);
         }
         find_memory(p, r->page_size);
         find_candidates(p);

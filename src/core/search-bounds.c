@@ -45,7 +45,7 @@ int stocks_make(const Leaf *leaves, size_t n, Stock **ret, size_t *ret_n) {
                         memcpy(last->at, leaf->at + LEVEL_SWITCH, sizeof(last->at));
                         last->node = leaf->node;
                 }
-                last->n[leaf->pool]++;
+                last->n[leaf->pool] += 1 + leaf->more;
         }
         *ret = stocks;
         return 0;

@@ -8,6 +8,13 @@
 #define NONE    UINT32_MAX
 #define SEVERAL (UINT32_MAX - 1)
 
+/* A VF and how many like it, of the same family, are leaves. */
+typedef struct Kin {
+        Leaf *first;
+        const Place *home;
+        unsigned n;
+} Kin;
+
 /* What is known of the free devices while the leaves are made; all by inventory index but groups, by index of group. */
 typedef struct Kinship {
         const PlanContext *context;
@@ -17,6 +24,7 @@ typedef struct Kinship {
         uint32_t *group;        /* index of the group, or NONE */
         uint32_t *group_free;   /* free devices of it */
         uint32_t *vfs_free;     /* free VFs of a family */
+        Kin *kin;               /* the first VF of a family that a pool wants */
         Level *group_level;
 } Kinship;
 
@@ -26,14 +34,20 @@ static void kinship_done(Kinship *k) {
         free(k->group);
         free(k->group_free);
         free(k->vfs_free);
+        free(k->kin);
         free(k->group_level);
 }
 
-/* A PF that is not in the inventory is stood for by the VF itself. */
-static uint32_t find_family(const Inventory *inv, uint32_t device) {
-        const PciDevice *dev = &inv->devices[device];
-        const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
+/* A PF that is not in the inventory is stood for by the VF itself. last: a device found before. */
+static uint32_t find_family(const Kinship *k, uint32_t device, uint32_t last) {
+        const Inventory *inv = k->context->inventory;
+        const PciDevice *dev = &inv->devices[device], *other = &inv->devices[last], *pf;
 
+        if (dev->type != PCI_TYPE_VF)
+                return device;
+        if (other->type == PCI_TYPE_VF && k->family[last] != last && pci_address_equal(dev->physfn, other->physfn))
+                return k->family[last];
+        pf = inventory_find(inv, dev->physfn);
         return pf ? (uint32_t) inventory_device_index(inv, pf) : device;
 }
 
@@ -71,20 +85,22 @@ static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
         k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
         k->group_free = calloc(inv->n_groups + 1, sizeof(*k->group_free));
         k->vfs_free = calloc(inv->n_devices + 1, sizeof(*k->vfs_free));
+        k->kin = calloc(inv->n_devices + 1, sizeof(*k->kin));
         k->group_level = calloc(inv->n_groups + 1, sizeof(*k->group_level));
-        if (!k->family || !k->family_group || !k->group || !k->group_free || !k->vfs_free || !k->group_level)
+        if (!k->family || !k->family_group || !k->group || !k->group_free || !k->vfs_free || !k->kin || !k->group_level)
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++)
                 k->group[i] = k->family_group[i] = NONE;
         for (uint32_t g = 0; g < inv->n_groups; g++)
                 for (size_t i = 0; i < inv->groups[g].n_members; i++)
                         k->group[inv->groups[g].members[i]] = g;
-        for (uint32_t i = 0; i < inv->n_devices; i++) {
+        for (uint32_t i = 0, last = 0; i < inv->n_devices; i++) {
                 uint32_t *whole;
 
                 if (!is_free[i])
                         continue;
-                k->family[i] = find_family(inv, i);
+                k->family[i] = find_family(k, i, last);
+                last = i;
                 k->vfs_free[k->family[i]] += inv->devices[i].type == PCI_TYPE_VF;
                 whole = &k->family_group[k->family[i]];
                 *whole = *whole == NONE || *whole == k->group[i] ? k->group[i] : SEVERAL;
@@ -100,15 +116,15 @@ static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
  * Whose place the device has. VFs on a root bus have slots of their own, but one PF: they are a family there too. That
  * changes no distance to other cards; GPUs, whose distance from each other counts, are left where they are.
  */
-static uint32_t home_of(const Kinship *k, uint32_t device) {
+static const Place *find_home(const Kinship *k, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device],
                         *pf = &k->context->inventory->devices[k->family[device]];
-        const Place *places = k->context->locality->places;
+        const Place *places = k->context->locality->places, *own = &places[device],
+                    *family = &places[k->family[device]];
 
-        if (dev->parent >= 0 || pf->parent >= 0 || pci_device_is_gpu(dev) ||
-            place_distance(&places[device], &places[k->family[device]]) > DISTANCE_PHB)
-                return device;
-        return k->family[device];
+        if (dev->parent >= 0 || pf->parent >= 0 || pci_device_is_gpu(dev) || place_distance(own, family) > DISTANCE_PHB)
+                return own;
+        return family;
 }
 
 static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
@@ -130,8 +146,7 @@ static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
                 if (leaf->group_level != LEVEL_ALL && leaf->group_free > 1)
                         leaf->at[leaf->group_level] = group * 2 + 1;
         }
-        for (Distance d = DISTANCE_PIX; d < DISTANCE_SYS; d++)
-                leaf->at[LEVEL_SWITCH + d] = c->locality->places[home_of(k, device)].level[d];
+        memcpy(leaf->at + LEVEL_SWITCH, find_home(k, device)->level, sizeof(Place));
 }
 
 static int leaf_compare(const void *a, const void *b) {
@@ -143,15 +158,46 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
+static uint32_t group_free_of(const Kinship *k, uint32_t device) {
+        return k->group[device] != NONE ? k->group_free[k->group[device]] : 0;
+}
+
+/* Both are VFs of one family and share a group with no other free device, so that only their addresses differ. */
+static bool is_like(const Kinship *k, const Kin *kin, size_t pool, uint32_t device) {
+        const PciDevice *devices = k->context->inventory->devices;
+        uint32_t first = kin->first->device, n_free = group_free_of(k, device);
+
+        return kin->first->pool == pool && devices[first].numa_node == devices[device].numa_node && n_free <= 1 &&
+               n_free == group_free_of(k, first) && memcmp(kin->home, find_home(k, device), sizeof(Place)) == 0;
+}
+
+/* As many VFs like it as are wanted have been made leaves. leaf: what it would be. */
+static bool is_spare(Kinship *k, size_t pool, unsigned wanted, uint32_t device, Leaf *leaf) {
+        Kin *kin = &k->kin[k->family[device]];
+
+        if (!kin->first) {
+                *kin = (Kin){ leaf, find_home(k, device), 1 };
+                return false;
+        }
+        if (!is_like(k, kin, pool, device))
+                return false;
+        if (kin->n < wanted) {
+                kin->n++;
+                return false;
+        }
+        kin->first->more++;
+        return true;
+}
+
 /* Devices of no pool of the request count where they are left behind, VFs do not count there. */
-static bool make_leaf(Leaf *leaf, const Kinship *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
+static bool make_leaf(Leaf *leaf, Kinship *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);
         size_t p = 0;
 
         while (p < n_pools && pools[p].pool != pool)
                 p++;
-        if (p == n_pools && dev->type == PCI_TYPE_VF)
+        if (dev->type == PCI_TYPE_VF && (p == n_pools || is_spare(k, p, pools[p].wanted, device, leaf)))
                 return false;
         leaf_init(leaf, k, device);
         if (p < n_pools) {

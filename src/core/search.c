@@ -216,6 +216,11 @@ static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         return r == 0 && sum->n == 0 ? -ENOENT : r;
 }
 
+/* The walk is past this candidate, and past those that it stands for. */
+static void pass_leaf(Search *s, const Leaf *leaf) {
+        s->others[leaf->pool] -= 1 + leaf->more;
+}
+
 /* Alike devices that are parts of their own one after the other: how many before this one. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
@@ -244,7 +249,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                                 continue;
                         /* Below a switch only: farther apart, places differ. */
                         if (level <= LEVEL_SWITCH && alike >= leaf->wanted) {
-                                s->others[leaf->pool]--;
+                                pass_leaf(s, leaf);
                                 continue;
                         }
                 } else
@@ -254,7 +259,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                         return -ENOMEM;
                 if (level == LEVEL_GROUP) {
                         r = solve_leaf(s, leaf, part);
-                        s->others[leaf->pool]--;
+                        pass_leaf(s, leaf);
                 } else
                         r = solve_place(s, level - 1, leaf, end - first, &part);
                 if (r < 0)
