@@ -27,6 +27,9 @@ typedef struct ServerCallbacks {
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+        /* VERDICT_NONE when the document of the allocation may be printed: a guest can run with it as promised, or
+         * does, or it is not ready. The context is another one afterwards. */
+        Verdict (*check_runnable)(void *userdata, const char *name, Refusal *ret);
         Verdict (*accept)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
                                          Refusal *ret);

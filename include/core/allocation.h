@@ -76,7 +76,8 @@ typedef struct Allocation {
         AllocationState state;    /* as on disk: never in-use. In the ledger changed by ledger_set_state() */
         char *domain;             /* running one that has one of its devices, NULL none known; not on disk */
         bool running; /* its guest is known to have got all its memory; not on disk. Changed by ledger_set_running() */
-        char *reason; /* why it is in that state, a sentence; NULL in the usual ones */
+        char *reason; /* why it is in that state, or why it is ready and yet no guest can run as promised, a sentence;
+                         NULL usually */
         char *vfio_driver; /* its devices are bound to, whatever VfioDriver= says later */
         AllocationDevice
                 *devices; /* assigned ones first, in slot order, each followed by its companions; then held ones */
@@ -99,7 +100,7 @@ static inline const char *allocation_driver(const Allocation *a, const Allocatio
         return d->vfio_driver ?: a->vfio_driver;
 }
 
-/* What it is called: ready, with a domain, is in-use. */
+/* What it is called: ready with a domain is in-use, and ready with a reason (core/promise.h) is failed. */
 AllocationState allocation_shown_state(const Allocation *a);
 
 Allocation *allocation_new(const char *name);

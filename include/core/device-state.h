@@ -14,8 +14,8 @@ typedef enum DeviceState {
         DEVICE_STATE_STUCK,            /* a job never came back from it, its PF or a member of its group */
         DEVICE_STATE_QUARANTINED,      /* it, its PF or a member of its group was not handed back in order */
         DEVICE_STATE_UNHEALTHY,        /* it, its PF or a member of its group does not answer, or had errors */
-        DEVICE_STATE_CONTESTED, /* somebody else's guest has it, or somebody took it off the driver that its allocation
-                                   wants; or a PF whose number of VFs somebody else changed */
+        DEVICE_STATE_CONTESTED, /* a guest has it without an allocation; or its allocation cannot use it, for its driver
+                                   or its group (core/promise.h); or a PF whose number of VFs was changed by hand */
         _DEVICE_STATE_MAX,
 } DeviceState;
 const char *device_state_to_string(DeviceState s);

@@ -32,6 +32,8 @@ typedef enum HistoryEvent {
         HISTORY_CLEARED,
         HISTORY_UNHEALTHY,
         HISTORY_HEALTHY,
+        HISTORY_PROMISE_BROKEN,
+        HISTORY_PROMISE_KEPT,
         _HISTORY_EVENT_MAX,
         _HISTORY_EVENT_INVALID = -22,
 } HistoryEvent;

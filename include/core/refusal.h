@@ -83,3 +83,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         _printf_(5, 6);
 #define refuse_request(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)
 Verdict refuse_no_memory(Refusal *ret);
+/* Message, remedy and nearest request in one text, sentence after sentence. Caller frees; NULL when out of memory. */
+char *refusal_text(const Refusal *r);
+/* Hands from over to *ret (NULL: the caller does not want to know); from is empty then. */
+void refusal_move(Refusal *ret, Refusal *from);

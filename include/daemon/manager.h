@@ -106,7 +106,8 @@ typedef struct Manager {
         Mlx4 options;                           /* of mlx4_core, as last written, with what was against it */
         char **stopped;                         /* services that jobs stop, or did: manager-services.c */
         size_t n_stopped;
-        bool stopping; /* SIGTERM came: no new work, the rest is brought to its end */
+        bool promises_in_doubt; /* facts changed since they were checked: manager-promise.c */
+        bool stopping;          /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
 /*
@@ -282,12 +283,22 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 /* manager-resume.c */
 /* Whether a stop, crash or boot left work to do for it. */
 bool manager_needs_resume(const Manager *m, const Allocation *a);
-/* One of its devices came or went: its reason says which is missing. */
-void manager_check_presence(Manager *m, Allocation *a);
 /* Does it: true when a job was started. An allocation that cannot be brought in order is failed, with the reason. */
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
 /* All its devices are there, themselves, not needed by the host, and used by nobody else. */
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
+
+/* manager-promise.c */
+/*
+ * When a is ready, compares what it was promised with the facts as they are known: its reason says why no guest can run
+ * with it as promised. Tells journal, history and bus when that changed.
+ */
+void manager_check_promise(Manager *m, Allocation *a);
+/* The same of all allocations, when facts changed since the last time, except those about to be resumed. */
+void manager_check_promises(Manager *m);
+/* VERDICT_NONE unless the allocation of that name is ready, no guest runs with it, and none could run as promised.
+ * Reads what the kernel does not notify of: hugepages. Pointers into the inventory may be stale afterwards. */
+Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* manager-identity.c */
 /* Serial numbers of what the ledger has, where old (NULL the first time), which was just replaced, does not know them.
@@ -350,14 +361,19 @@ void manager_record(Manager *m, HistoryEvent event, PciAddress device, const All
 void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
 /* A job did not come to its end: for the devices of its allocation, or those that it kept for itself. */
 void manager_record_failure(Manager *m, const ManagerJob *mj);
-/* An allocation cannot be brought in order. Before its state says so. */
-void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why);
+/* An allocation cannot be brought in order. stands: it is ready all the same. Before its state says so. */
+void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands);
+/* The node can no longer keep what it promised to a, or (why NULL) it can again. Before its state says so. */
+void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why);
 /* The newest max entries about the device, a JSON array, which the caller frees. */
 Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
 
 /* manager-start.c */
-/* Goes on with start; called also whenever a job ended. Announces the daemon once nothing is left to wait for. */
+/* Goes on with start, then checks promises; called also whenever facts changed or a job ended. Announces the daemon
+ * once nothing is left to wait for. */
 void manager_go_on_starting(Manager *m);
+/* A device of a is new, and what start would have done for a is not done yet. */
+bool manager_is_arriving(const Manager *m, const Allocation *a);
 /* The device is new, or was out and in again: it gets what start would have given it, at manager_go_on_starting(). */
 void manager_arrived(Manager *m, PciAddress address);
 

@@ -38,3 +38,5 @@
 #define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* it does not answer, or had errors */
 #define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* it does again, and has no more */
 #define MESSAGE_LINK_BELOW         "13d84f74815d44e096e00c5d64c88b47" /* its link is slower or narrower than it can be */
+#define MESSAGE_PROMISE_BROKEN     "9a69305e07014bc0a2eac7cbdc7a3ac2" /* no guest can run with it as promised */
+#define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* one can again */

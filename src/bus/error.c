@@ -40,12 +40,10 @@ int bus_reply_refusal(sd_bus_message *call, const Refusal *r) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_json_ json_object *o = json_refusal(r);
-        _cleanup_free_ char *json = json_text(o, false), *message = NULL;
+        _cleanup_free_ char *json = json_text(o, false), *message = refusal_text(r);
         int k;
 
-        k = string_replace(&message, "%s%s%s%s%s", r->message ?: "Refused.", r->remedy ? " " : "", r->remedy ?: "",
-                           r->nearest ? " " : "", r->nearest ?: "");
-        if (k < 0 || !json)
+        if (!message || !json)
                 return -ENOMEM;
         sd_bus_error_set(&error, bus_error_name(r->verdict), message);
         k = sd_bus_message_new_method_error(call, &reply, &error);

@@ -222,17 +222,20 @@ typedef Verdict (*DocumentMaker)(const Inventory *inv, const Config *config, con
                                  char **ret, Refusal *ret_refusal);
 
 static int reply_document(sd_bus_message *call, void *userdata, DocumentMaker make) {
-        PlanContext c = server_context(userdata);
+        Server *s = userdata;
         _cleanup_refusal_ Refusal refusal = { 0 };
         const char *name, *template = NULL;
         _cleanup_free_ char *xml = NULL;
         const Allocation *a;
+        PlanContext c;
         int r = sd_bus_message_read(call, "s", &name);
 
         if (r < 0)
                 return r;
-        if (read_options(call, &template, &refusal) != VERDICT_NONE)
+        if (read_options(call, &template, &refusal) != VERDICT_NONE ||
+            s->callbacks->check_runnable(s->userdata, name, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
+        c = server_context(s);
         a = find_allocation(call, &c, name, &r);
         if (!a)
                 return r;

@@ -22,7 +22,11 @@ static const char *const device_role_table[_DEVICE_ROLE_MAX] = {
 DEFINE_STRING_TABLE(device_role, DeviceRole, _DEVICE_ROLE_MAX)
 
 AllocationState allocation_shown_state(const Allocation *a) {
-        return a->state == ALLOCATION_READY && a->domain ? ALLOCATION_IN_USE : a->state;
+        if (a->state != ALLOCATION_READY)
+                return a->state;
+        if (a->domain)
+                return ALLOCATION_IN_USE;
+        return a->reason ? ALLOCATION_FAILED : ALLOCATION_READY;
 }
 
 Allocation *allocation_new(const char *name) {

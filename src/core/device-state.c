@@ -32,32 +32,23 @@ static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *re
         return true;
 }
 
-static bool is_stranger(const Allocation *holder, const PciDevice *dev, Refusal *ret) {
-        _cleanup_free_ char *remedy = NULL;
-
-        if (allocation_device_is(allocation_find_device(holder, dev->address), dev))
-                return false;
-        (void) string_replace(&remedy,
-                              "'passthroughctl accept %s' lets it take the place of the one before; or release '%s'.",
-                              holder->name, holder->name);
-        (void) refuse(ret, VERDICT_HARDWARE_CHANGED, &dev->address, remedy,
-                      "%s is not the card that '%s' was given at this address.", PCI_ADDRESS_STR(dev->address),
-                      holder->name);
-        return true;
-}
-
-/* Somebody else took it off the VFIO driver that it was promised on. It is told, not fought. */
-static bool was_taken(const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+/* What keeps a guest from a device of an allocation, as a state of the device. */
+static DeviceState held_state(const PlanContext *c, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+        _cleanup_refusal_ Refusal why = { 0 };
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
-        const char *driver = allocation_driver(holder, d);
 
-        if (holder->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
-                return false;
-        (void) refuse(ret, VERDICT_CONTESTED, &dev->address,
-                      "Find out who did; a restart of the daemon binds it again, a release leaves it where it is.",
-                      "%s is held by '%s', but somebody else took it off %s; it %s%s.", PCI_ADDRESS_STR(dev->address),
-                      holder->name, driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
-        return true;
+        switch (promise_check_device(c, holder, d, ret ? &why : NULL)) {
+        case VERDICT_NONE:
+        case VERDICT_MISSING:
+        case VERDICT_STUCK:
+                return DEVICE_STATE_ALLOCATED;
+        case VERDICT_HARDWARE_CHANGED:
+                refusal_move(ret, &why);
+                return DEVICE_STATE_HARDWARE_CHANGED;
+        default:
+                refusal_move(ret, &why);
+                return DEVICE_STATE_CONTESTED;
+        }
 }
 
 /* Its allocation keeps it, but a guest had better not. */
@@ -72,6 +63,7 @@ static bool is_unhealthy(const PlanContext *c, const PciDevice *dev, Refusal *re
 DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
+        DeviceState promised;
         Verdict held;
 
         /* First: an allocation that has it does not get it moving. */
@@ -85,10 +77,8 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                               "%s is held by '%s' and %s: it goes back to the host when '%s' is released.",
                               PCI_ADDRESS_STR(dev->address), holder->name,
                               policy_pool(c->policy, dev) ? "excluded now" : "in no pool any more", holder->name);
-        if (holder && is_stranger(holder, dev, ret))
-                return DEVICE_STATE_HARDWARE_CHANGED;
-        if (holder && !withheld && was_taken(holder, dev, ret))
-                return DEVICE_STATE_CONTESTED;
+        if (holder && (promised = held_state(c, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
+                return promised;
         if (holder && is_unhealthy(c, dev, ret))
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)

@@ -36,6 +36,8 @@ static const char *const history_event_table[_HISTORY_EVENT_MAX] = {
         [HISTORY_CLEARED] = "cleared",
         [HISTORY_UNHEALTHY] = "unhealthy",
         [HISTORY_HEALTHY] = "healthy",
+        [HISTORY_PROMISE_BROKEN] = "promise-broken",
+        [HISTORY_PROMISE_KEPT] = "promise-kept",
 };
 
 DEFINE_STRING_TABLE(history_event, HistoryEvent, _HISTORY_EVENT_MAX)

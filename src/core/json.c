@@ -158,25 +158,36 @@ static const char *group_role_text(GroupRole role) {
         }
 }
 
+/* What an allocation of dev does, or did, with another member of its group. */
+static const char *member_role(const PlanContext *c, const PciDevice *dev, const PciDevice *member) {
+        const Allocation *holder = ledger_holder(c->ledger, dev->address),
+                         *other = ledger_holder(c->ledger, member->address);
+
+        if (other && other != holder)
+                return group_role_text(GROUP_ROLE_BLOCK);
+        if (other && allocation_find_device(holder, member->address)->role == DEVICE_ROLE_HELD)
+                return group_role_text(GROUP_ROLE_HOLD);
+        if (holder && !other)
+                return group_role_text(pci_device_driver_is_harmless(member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK);
+        /* What would become of it is a question only where the device itself may be given away. */
+        return policy_pool(c->policy, dev) ? group_role_text(policy_group_role(c->policy, dev, member)) : NULL;
+}
+
 json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
         json_object *o = json_device(c, dev), *group = json_object_new_array();
         const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
-        bool in_pool = policy_pool(c->policy, dev);
         const PciDevice *port = NULL;
 
         for (size_t i = 0; g && i < g->n_members; i++) {
                 const PciDevice *m = &c->inventory->devices[g->members[i]];
                 json_object *member;
-                const char *role;
 
                 if (m == dev)
                         continue;
                 member = json_object_new_object();
                 json_object_object_add(member, "address", json_address(m->address));
                 json_object_object_add(member, "driver", json_string_or_null(m->driver));
-                /* What would become of it is a question only where the device itself may be given away. */
-                role = in_pool ? group_role_text(policy_group_role(c->policy, dev, m)) : NULL;
-                json_object_object_add(member, "role", json_string_or_null(role));
+                json_object_object_add(member, "role", json_string_or_null(member_role(c, dev, m)));
                 (void) json_object_array_add(group, member);
         }
         json_object_object_add(o, "group", group);

@@ -84,3 +84,16 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
 Verdict refuse_no_memory(Refusal *ret) {
         return refuse(ret, VERDICT_LIMIT, NULL, NULL, "Out of memory.");
 }
+
+char *refusal_text(const Refusal *r) {
+        return string_format("%s%s%s%s%s", r->message ?: "Refused.", r->remedy ? " " : "", r->remedy ?: "",
+                             r->nearest ? " " : "", r->nearest ?: "");
+}
+
+void refusal_move(Refusal *ret, Refusal *from) {
+        if (!ret)
+                return;
+        refusal_done(ret);
+        *ret = *from;
+        *from = (Refusal){ 0 };
+}

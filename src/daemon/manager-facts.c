@@ -77,10 +77,8 @@ static void check_claims(Manager *m, const Inventory *old) {
                 const Claim *claim = &m->node.ledger->claims[i];
                 bool there = inventory_find(m->node.inventory, claim->address);
 
-                if (there == !!inventory_find(old, claim->address))
-                        continue;
-                tell_presence(m, claim, there);
-                manager_check_presence(m, ledger_find(m->node.ledger, claim->allocation->name));
+                if (there != !!inventory_find(old, claim->address))
+                        tell_presence(m, claim, there);
         }
 }
 
@@ -105,6 +103,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
 
         if (r < 0)
                 return r;
+        m->promises_in_doubt = true;
         manager_read_serials(m, old);
         twice = &m->node.policy->conflict;
         if (!old)
@@ -172,6 +171,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override))
                 return 0;
         policy_recheck(m->node.policy, dev);
+        m->promises_in_doubt = true;
         return 1;
 }
 
@@ -199,11 +199,30 @@ static uint64_t critical_digest(const Inventory *inv) {
         return digest;
 }
 
+/* What promises of CPUs and memory stand on, as one number. */
+static uint64_t capacity_digest(const Inventory *inv) {
+        uint64_t digest = DIGEST_START;
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                digest = digest_number(digest, inv->cpus[i].id);
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const NumaNode *node = &inv->nodes[i];
+
+                digest = digest_number(digest, (int64_t) node->memory);
+                for (size_t j = 0; j < node->n_pages; j++)
+                        digest = digest_number(digest, (int64_t) node->pages[j].total);
+        }
+        return digest;
+}
+
 int manager_refresh_nodes(Manager *m) {
+        uint64_t before = capacity_digest(m->node.inventory);
         int r = numa_refresh(m->fs, m->node.inventory);
 
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
+        if (r == 0 && capacity_digest(m->node.inventory) != before)
+                m->promises_in_doubt = true;
         return r;
 }
 

@@ -32,8 +32,10 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
         else
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "No domain runs with '%s' any more.",
                          a->name);
-        if (m->announced)
+        if (m->announced) {
                 server_allocation_changed(m->server, a->name);
+                manager_check_promise(m, a);
+        }
         /* On disk, so that it counts also when both end at the same time. */
         if (domain && a->release_with_domain && !a->had_domain) {
                 a->had_domain = true;

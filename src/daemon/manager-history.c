@@ -37,6 +37,8 @@ static const struct {
         [HISTORY_CLEARED] = { LOG_NOTICE, MESSAGE_DEVICE_CLEARED },
         [HISTORY_UNHEALTHY] = { LOG_ERR, MESSAGE_DEVICE_UNHEALTHY },
         [HISTORY_HEALTHY] = { LOG_NOTICE, MESSAGE_DEVICE_HEALTHY },
+        [HISTORY_PROMISE_BROKEN] = { LOG_ERR, MESSAGE_PROMISE_BROKEN },
+        [HISTORY_PROMISE_KEPT] = { LOG_NOTICE, MESSAGE_PROMISE_KEPT },
 };
 
 void manager_open_history(Manager *m, const char *state_dir) {
@@ -53,7 +55,7 @@ static uint64_t now_usec(void) {
         return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
-static void tell(HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
+static void tell(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
         char owner[16], generation[24];
 
         if (a) {
@@ -62,7 +64,7 @@ static void tell(HistoryEvent event, PciAddress device, const Allocation *a, con
         }
         log_full(kinds[event].level, 0,
                  (&(LogFields){ .id = kinds[event].id,
-                                .device = PCI_ADDRESS_STR(device),
+                                .device = device ? PCI_ADDRESS_STR(*device) : NULL,
                                 .allocation = a ? a->name : NULL,
                                 .owner = a ? owner : NULL,
                                 .generation = a ? generation : NULL }),
@@ -81,8 +83,15 @@ static void keep(Manager *m, const char *lines, size_t size) {
         m->history_unwritten = r < 0;
 }
 
+static void keep_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
+        _cleanup_free_ char *line = history_format(&(HistoryEntry){ now_usec(), event, device, a, message });
+
+        if (line)
+                keep(m, line, strlen(line));
+}
+
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
-        _cleanup_free_ char *message = NULL, *line = NULL;
+        _cleanup_free_ char *message = NULL;
         va_list ap;
 
         va_start(ap, format);
@@ -90,10 +99,8 @@ void manager_record(Manager *m, HistoryEvent event, PciAddress device, const All
         va_end(ap);
         if (!message)
                 return;
-        tell(event, device, a, message);
-        line = history_format(&(HistoryEntry){ now_usec(), event, device, a, message });
-        if (line)
-                keep(m, line, strlen(line));
+        tell(event, &device, a, message);
+        keep_event(m, event, device, a, message);
 }
 
 static int sentence(char **ret, HistoryEvent event, PciAddress device, const Allocation *a, const char *why) {
@@ -126,7 +133,7 @@ void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation 
 
                 if (sentence(&message, event, device, a, why) < 0)
                         continue;
-                tell(event, device, a, message);
+                tell(event, &device, a, message);
                 line = history_format(&(HistoryEntry){ now, event, device, a, message });
                 if (line)
                         (void) fputs(line, f);
@@ -145,9 +152,29 @@ void manager_record_failure(Manager *m, const ManagerJob *mj) {
                                job_message(mj->job));
 }
 
-void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why) {
+/* One journal entry for the allocation; the history of the device it is about, or of all its devices. */
+void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why) {
+        HistoryEvent event = why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT;
+        _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
+
+        /* Told of the device when it went, and when it was found to be another card. */
+        if (why && (why->verdict == VERDICT_MISSING || why->verdict == VERDICT_HARDWARE_CHANGED))
+                return;
+        if (!why)
+                message = string_format("'%s' can run as it was promised again.", a->name);
+        if (!message)
+                return;
+        tell(event, why && why->has_device ? &why->device : NULL, a, message);
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (!why || !why->has_device || pci_address_equal(why->device, a->devices[i].address))
+                        keep_event(m, event, a->devices[i].address, a, message);
+}
+
+void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
+        _cleanup_free_ char *text = refusal_text(why);
+
         /* The start before this one has said it. */
-        if (streq_ptr(a->reason, why->message))
+        if (streq_ptr(a->reason, why->message) || streq_ptr(a->reason, text))
                 return;
         for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)
                 if (!inventory_find(m->node.inventory, a->devices[i].address))
@@ -156,7 +183,7 @@ void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
         if (why->verdict == VERDICT_HARDWARE_CHANGED)
                 manager_record(m, HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
-        if (why->verdict != VERDICT_MISSING || a->state != ALLOCATION_READY)
+        if (!stands)
                 manager_record_allocation(m, HISTORY_FAILED, a, why->message);
 }
 

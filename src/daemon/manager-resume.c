@@ -1,39 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Promises after a stop, a crash, a boot or a hot-plug: what is left to do for them, and whether it can be done. */
 
+#include "core/promise.h"
 #include "daemon/manager.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
-
-#define GONE(d) ((d)->lost ? "The card that was %s is not on this node any more." : "%s is not on this node any more.")
-
-/* The first device that is gone, or whose address has another card now. NULL when all are there. */
-static const AllocationDevice *find_stranger(const Manager *m, const Allocation *a, bool *ret_gone) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const AllocationDevice *d = &a->devices[i];
-                const PciDevice *dev = d->lost ? NULL : inventory_find(m->node.inventory, d->address);
-
-                *ret_gone = !dev;
-                if (!dev || !allocation_device_is(d, dev))
-                        return d;
-        }
-        return NULL;
-}
-
-void manager_check_presence(Manager *m, Allocation *a) {
-        _cleanup_free_ char *reason = NULL;
-        const AllocationDevice *d;
-        bool gone;
-
-        if (a->state != ALLOCATION_READY)
-                return;
-        d = find_stranger(m, a, &gone);
-        if (d && gone && string_replace(&reason, GONE(d), PCI_ADDRESS_STR(d->address)) < 0)
-                return;
-        if (!streq_ptr(reason, a->reason))
-                manager_set_state(m, a, ALLOCATION_READY, reason);
-}
 
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
@@ -57,20 +29,12 @@ static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *
 }
 
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
-        bool gone;
-        const AllocationDevice *d = find_stranger(m, a, &gone);
+        PlanContext c = node_context(&m->node);
+        Verdict v = promise_check_hardware(&c, a, ret);
 
-        if (!d) {
-                Verdict v = check_host_needs(m, a, ret);
-
-                return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
-        }
-        return gone ? refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.", GONE(d),
-                             PCI_ADDRESS_STR(d->address))
-                    : refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address,
-                             "'passthroughctl accept' lets it take the place of the old one; or release the "
-                             "allocation.",
-                             "%s is not the card that was allocated.", PCI_ADDRESS_STR(d->address));
+        if (v == VERDICT_NONE)
+                v = check_host_needs(m, a, ret);
+        return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
 }
 
 /* What a process of an earlier daemon may still write to is left as it is, until that is gone. */
@@ -85,10 +49,16 @@ static bool has_to_wait(Manager *m, Allocation *a) {
         return true;
 }
 
+/* A device may come back and a group may lose a member again: the promise stands. */
+static bool can_pass(Verdict v) {
+        return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU;
+}
+
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         AllocationState state = a->state;
         Verdict v = VERDICT_NONE;
+        bool stands;
 
         if (has_to_wait(m, a))
                 return false;
@@ -117,9 +87,11 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
                  "'%s' cannot be brought in order: %s", a->name, refusal.message);
-        manager_record_disorder(m, a, &refusal);
-        /* A device that is gone may come back, and the promise stands. */
-        manager_set_state(m, a, v == VERDICT_MISSING && state == ALLOCATION_READY ? state : ALLOCATION_FAILED,
-                          refusal.message);
+        stands = state == ALLOCATION_READY && can_pass(v);
+        manager_record_disorder(m, a, &refusal, stands);
+        if (stands)
+                manager_check_promise(m, a);
+        else
+                manager_set_state(m, a, ALLOCATION_FAILED, refusal.message);
         return false;
 }

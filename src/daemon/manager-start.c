@@ -225,7 +225,17 @@ static bool begin_round(Manager *m) {
         return true;
 }
 
-void manager_go_on_starting(Manager *m) {
+bool manager_is_arriving(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < m->n_arrived; i++)
+                if (allocation_find_device(a, m->arrived[i]))
+                        return true;
+        for (size_t i = 0; m->phase != START_DONE && i < a->n_devices; i++)
+                if (is_new(m, a->devices[i].address))
+                        return true;
+        return false;
+}
+
+static void continue_start(Manager *m) {
         /* While the numbers of GPUs are unknown more may seem to be in use than is. */
         if (m->stopping || (!m->announced && survey_is_asking(m->gpu_survey)))
                 return;
@@ -250,4 +260,9 @@ void manager_go_on_starting(Manager *m) {
                 if (!m->node.ledger->read_only)
                         phases[m->phase].find(m);
         }
+}
+
+void manager_go_on_starting(Manager *m) {
+        continue_start(m);
+        manager_check_promises(m);
 }

@@ -116,6 +116,10 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return v;
 }
 
+static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
+        return manager_check_runnable(userdata, name, ret);
+}
+
 static Verdict on_accept(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         Verdict v = manager_accept(userdata, name, generation, ret_job, ret);
 
@@ -187,6 +191,7 @@ static const ServerCallbacks server_callbacks = {
         .context = on_context,
         .allocate = on_allocate,
         .release = on_release,
+        .check_runnable = on_check_runnable,
         .accept = on_accept,
         .set_virtual_functions = on_set_virtual_functions,
         .clear_quarantine = on_clear_quarantine,

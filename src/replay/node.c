@@ -174,6 +174,11 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return refuse_change(ret);
 }
 
+/* Devices are still on the drivers they were recorded with. */
+static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
+        return VERDICT_NONE;
+}
+
 static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
                                         Refusal *ret) {
         return refuse_change(ret);
@@ -208,6 +213,7 @@ const ServerCallbacks replay_node_callbacks = {
         .context = on_context,
         .allocate = on_allocate,
         .release = on_release,
+        .check_runnable = on_check_runnable,
         .accept = on_release,
         .set_virtual_functions = on_set_virtual_functions,
         .clear_quarantine = on_clear_quarantine,

@@ -51,7 +51,7 @@ is_deeply([map { "$_->{address} $_->{guest_address}" } @{ describe($bus)->{alloc
 restart();
 $daemon = pid();
 $bus->forget_signals();
-is($bus->call('ListAllocations')->{body}[0][0][1], 'ready', 'vanished: also by the next daemon');
+is($bus->call('ListAllocations')->{body}[0][0][1], 'failed', 'vanished: also by the next daemon');
 nothing_written('vanished: nothing is written');
 my $offset = log_since();
 is(release($bus, 'guest'), 'done', 'vanished: it can be released');

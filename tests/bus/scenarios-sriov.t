@@ -93,7 +93,7 @@ my $offset = log_since();
 set_vfs($pfs[0], 0);
 ok(!$bus->call('Rescan')->{error}, 'C1: the VFs vanish, and a rescan');
 like(log_since($offset), qr/^\Q$vf\E is not on this node any more; 'vm1', which has it, is kept until it is released/m, 'C1: a warning');
-is(allocation_state($bus, 'vm1'), 'ready', 'C1: the allocation is kept');
+is(allocation_state($bus, 'vm1'), 'failed', 'C1: the allocation is kept');
 is_deeply(known(), { $vf => 'missing' }, 'C1: with its VF, which is missing; the other one is gone');
 ok(!$bus->call('Rescan')->{error}, 'C1: another rescan');
 is_deeply(known(), { $vf => 'missing' }, 'C1: does not forget it');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a configuration means for what was promised under an earlier one. */
+/* What a configuration means for what was promised under an earlier one, and whether the node can keep it. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,6 +163,120 @@ static void test_reason(void **state) {
         assert_non_null(strstr(why.message, "and excluded now: it goes back"));
 }
 
+/* A GPU, CPUs and hugepages, ready for a guest. */
+static Allocation *make_ready(TestNode *t) {
+        Allocation *a;
+
+        node_hugepages(&t->inventory->nodes[0], GIB, 4, 4);
+        node_ready(t, "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02\n");
+        assert_int_equal(
+                node_allocate(t, "vm1", ASK(.pools = "gpu=1", .cpus = 2, .memory = 2 * GIB, .page_size = GIB), NULL),
+                VERDICT_NONE);
+        a = ledger_find(t->ledger, "vm1");
+        ledger_set_state(t->ledger, a, ALLOCATION_READY);
+        assert_int_equal(string_copy(&a->vfio_driver, "vfio-pci"), 0);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(t->inventory, a->devices[i].address);
+
+                assert_int_equal(string_copy(&((PciDevice *) dev)->driver, "vfio-pci"), 0);
+        }
+        assert_int_equal(promise_check_kept(&t->context, a, NULL), VERDICT_NONE);
+        return a;
+}
+
+/* A broken promise has a sentence and a remedy, and the same verdict without either. */
+static void assert_kept(const TestNode *t, const Allocation *a, Verdict expected, const char *device) {
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(promise_check_kept(&t->context, a, &why), expected);
+        assert_int_equal(promise_check_kept(&t->context, a, NULL), expected);
+        if (expected == VERDICT_NONE)
+                return;
+        assert_int_equal(why.verdict, expected);
+        assert_non_null(why.message);
+        assert_non_null(why.remedy);
+        assert_int_equal(why.has_device, device != NULL);
+        if (device)
+                assert_string_equal(PCI_ADDRESS_STR(why.device), device);
+}
+
+static void test_driver(void **state) {
+        _cleanup_node_ TestNode *t = make_node(false);
+        Allocation *a = make_ready(t);
+        PciDevice *gpu = (PciDevice *) node_find(t, GPU);
+
+        assert_int_equal(string_copy(&gpu->driver, NULL), 0);
+        assert_kept(t, a, VERDICT_CONTESTED, GPU);
+        assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_NONE);
+        assert_int_equal(device_state(&t->context, gpu, NULL), DEVICE_STATE_CONTESTED);
+        /* A job binds it. */
+        ledger_set_state(t->ledger, a, ALLOCATION_PREPARING);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        ledger_set_state(t->ledger, a, ALLOCATION_READY);
+        a->devices[0].device ^= 1;
+        assert_kept(t, a, VERDICT_HARDWARE_CHANGED, GPU);
+        assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_HARDWARE_CHANGED);
+        a->devices[0].lost = true;
+        assert_kept(t, a, VERDICT_MISSING, GPU);
+        assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_MISSING);
+}
+
+static void test_group(void **state) {
+        _cleanup_node_ TestNode *t = make_node(true);
+        Allocation *a = make_ready(t), *b;
+        PciDevice *pf = (PciDevice *) node_find(t, PF), *vf = (PciDevice *) node_find(t, VF);
+
+        /* A device without a driver keeps nobody from the group, one on a driver of the host does. */
+        vf->iommu_group = 1;
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        pf->iommu_group = 1;
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_kept(t, a, VERDICT_GROUP_NOT_VIABLE, GPU);
+        assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_GROUP_NOT_VIABLE);
+        assert_int_equal(device_state(&t->context, node_find(t, GPU), NULL), DEVICE_STATE_CONTESTED);
+        assert_int_equal(string_copy(&pf->driver, "pci-stub"), 0);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        /* Nor does another allocation's, whatever its driver is: both are affected. */
+        b = promise(t, "vm2", PF, "nic");
+        assert_kept(t, a, VERDICT_GROUP_NOT_VIABLE, GPU);
+        assert_int_equal(promise_check_hardware(&t->context, b, NULL), VERDICT_GROUP_NOT_VIABLE);
+        pf->iommu_group = 3;
+        assert_int_equal(inventory_finish(t->inventory), 0);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        assert_int_equal(promise_check_hardware(&t->context, b, NULL), VERDICT_NONE);
+        /* The IOMMU is off. */
+        ((PciDevice *) node_find(t, GPU))->iommu_group = -1;
+        assert_kept(t, a, VERDICT_NO_IOMMU, GPU);
+}
+
+static void test_cpus_and_memory(void **state) {
+        _cleanup_node_ TestNode *t = make_node(false);
+        Allocation *a = make_ready(t);
+        NumaNode *node = &t->inventory->nodes[0];
+        size_t n_cpus = t->inventory->n_cpus;
+
+        node->pages[0].total = 2;
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        node->pages[0].total = 1;
+        assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
+        node->n_pages = 0;
+        assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
+        /* A guest that runs has its pages. */
+        assert_int_equal(string_copy(&a->domain, "vm1"), 0);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        node->id = 7;
+        assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
+        node->id = 0;
+        /* Fewer CPUs than before, and none: they could not be read. */
+        t->inventory->n_cpus = 1;
+        assert_kept(t, a, VERDICT_INSUFFICIENT_CPUS, NULL);
+        t->inventory->n_cpus = 0;
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        t->inventory->n_cpus = n_cpus;
+        assert_kept(t, a, VERDICT_NONE, NULL);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_vfs_of_an_allocated_pf),
@@ -170,6 +284,9 @@ int main(void) {
                 cmocka_unit_test(test_dropped),
                 cmocka_unit_test(test_not_asked_for),
                 cmocka_unit_test(test_reason),
+                cmocka_unit_test(test_driver),
+                cmocka_unit_test(test_group),
+                cmocka_unit_test(test_cpus_and_memory),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
