@@ -7,6 +7,8 @@
 #include "core/guestpci.h"
 #include "core/xmlnode.h"
 
+#define DOMXML_QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
+
 typedef struct Domain {
         const Inventory *inv;
         const Config *config;
@@ -35,7 +37,13 @@ xmlNode *domain_take(Domain *d, const char *name);
 /* domxml-template.c: text (NULL: the skeleton) to d->doc with everything that is ours removed, or the reason why it
  * cannot serve. */
 Verdict domain_load(Domain *d, const char *text, Refusal *ret);
-Verdict refuse_template(Refusal *ret, const char *remedy, const char *message);
+/* at: what the sentence is about, whose line is added to it; NULL: the template as a whole. device, remedy: or NULL. */
+Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
+                        const char *format, ...) _printf_(5, 6);
+
+/* domxml-schema.c: refuses what no schema of libvirt's permits. */
+Verdict domain_check_schema(const Domain *d, Refusal *ret);
+long node_line(const xmlNode *node);
 
 /* domxml-check.c: refuses devices that cannot stay, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);

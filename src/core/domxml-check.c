@@ -53,18 +53,19 @@ static Verdict check_device(const xmlNode *node, Refusal *ret) {
         PciAddress address;
 
         if (node_is(node, "memory"))
-                return refuse_template(ret, "Remove it and ask for the memory in the allocation.",
+                return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
                                        "The template has a memory device, which is memory outside of the allocation.");
         if (is_our_region(node))
-                return refuse_template(ret, "Remove it and ask for the shared memory in the allocation.",
+                return refuse_template(ret, node, NULL, "Remove it and ask for the shared memory in the allocation.",
                                        "The template has shared memory of allocations itself.");
         if (!is_host_pci(node))
                 return VERDICT_NONE;
         if (!find_host_address(node, &address))
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy,
-                              "The template has a host PCI device of its own, in an <%s>.", (const char *) node->name);
-        return refuse(ret, VERDICT_INVALID_TEMPLATE, &address, remedy, "The template hands out %s itself, in an <%s>.",
-                      PCI_ADDRESS_STR(address), (const char *) node->name);
+                return refuse_template(ret, node, NULL, remedy,
+                                       "The template has a host PCI device of its own, in an <%s>.",
+                                       (const char *) node->name);
+        return refuse_template(ret, node, &address, remedy, "The template hands out %s itself, in an <%s>.",
+                               PCI_ADDRESS_STR(address), (const char *) node->name);
 }
 
 /* A vfio-pci device on QEMU's own command line is a hostdev by another name. Its properties (-set, -global) are fine.
@@ -77,10 +78,10 @@ static Verdict check_commandline(const Domain *d, Refusal *ret) {
                         _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
 
                         if (value && strstr(value, "vfio-pci") && (strstr(value, "host") || strstr(value, "sysfsdev")))
-                                return refuse_template(ret, "Remove it and allocate the device.",
+                                return refuse_template(ret, arg, NULL, "Remove it and allocate the device.",
                                                        "The template has a vfio-pci device on QEMU's command line.");
                         if (value && strstr(value, "/" REGION_FILE_PREFIX))
-                                return refuse_template(ret,
+                                return refuse_template(ret, arg, NULL,
                                                        "Remove it and ask for the shared memory in the allocation.",
                                                        "The template has shared memory of allocations on QEMU's "
                                                        "command line.");
@@ -104,24 +105,26 @@ static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *re
 
         if (node_has(node, "model", "pci-root"))
                 return refuse_template(
-                        ret, "Remove its PCI controllers and use machine='q35'.",
+                        ret, node, NULL, "Remove its PCI controllers and use machine='q35'.",
                         "The template's PCI root is 'pci-root': it describes a machine without PCI Express.");
         if (text && parse_unsigned(text, PCI_INDEX_MAX, &index) < 0)
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy,
-                              "The template has a PCI controller with the index '%s', which is no decimal number up "
-                              "to %u.",
-                              QUOTABLE(text), PCI_INDEX_MAX);
+                return refuse_template(
+                        ret, node, NULL, remedy,
+                        "The template has a PCI controller with the index '%s', which is no decimal number up "
+                        "to %u.",
+                        QUOTABLE(text), PCI_INDEX_MAX);
         if (!text && !is_root) {
                 c->unnumbered++;
                 return VERDICT_NONE;
         }
         if (is_root != (index == 0))
-                return refuse_template(ret, NULL, "The template's PCI controller 0 is not its pcie-root.");
+                return refuse_template(ret, node, NULL, NULL, "The template's PCI controller 0 is not its pcie-root.");
         if (is_root && cpuset_has(&c->indices, 0))
-                return refuse_template(ret, NULL, "The template has more than one pcie-root.");
+                return refuse_template(ret, node, NULL, NULL, "The template has more than one pcie-root.");
         if (cpuset_has(&c->indices, (unsigned) index))
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy,
-                              "The template has more than one PCI controller with the index %u.", (unsigned) index);
+                return refuse_template(ret, node, NULL, remedy,
+                                       "The template has more than one PCI controller with the index %u.",
+                                       (unsigned) index);
         cpuset_add(&c->indices, (unsigned) index);
         if (is_root)
                 node_set(d, node, "index", "0");
@@ -139,7 +142,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
                 return v;
         r = target ? node_get_number(target, "busNr", GUEST_BUSES_MAX - 1, &bus_nr) : -ENOENT;
         if (r < 0 && r != -ENOENT)
-                return refuse_template(ret, NULL,
+                return refuse_template(ret, node, NULL, NULL,
                                        "The template has a PCI controller whose busNr is not a number up to 255.");
         if (r == -ENOENT && node_has(node, "model", "pcie-expander-bus"))
                 c->unplaced++;
@@ -151,8 +154,8 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
         if (!domain_needs_iommu(d->a) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;
-        return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Remove it, or use model='intel'.",
-                      "The template's <iommu> cannot serve more than %u vCPUs.", DOMXML_PLAIN_VCPUS_MAX);
+        return refuse_template(ret, node, NULL, "Remove it, or use model='intel'.",
+                               "The template's <iommu> cannot serve more than %u vCPUs.", DOMXML_PLAIN_VCPUS_MAX);
 }
 
 /* Two devices of one name make libvirt refuse the domain. */
@@ -165,9 +168,9 @@ static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
 
                 if (!guest_pci_shows(dev) || !dev->slot || strncmp(name, "ua-", 3) != 0 || !streq(name + 3, dev->slot))
                         continue;
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, &dev->address, "Give the template's device another alias.",
-                              "A device of the template has the alias '%s', which is that of %s.", QUOTABLE(name),
-                              PCI_ADDRESS_STR(dev->address));
+                return refuse_template(ret, node, &dev->address, "Give the template's device another alias.",
+                                       "A device of the template has the alias '%s', which is that of %s.",
+                                       QUOTABLE(name), PCI_ADDRESS_STR(dev->address));
         }
         return VERDICT_NONE;
 }

@@ -11,8 +11,7 @@
 #define UNIT_GIB  (1ULL << 30)
 #define UNIT_MIB  (1ULL << 20)
 
-#define QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
-#define FIRMWARE_HINT  "opt/ovmf/X-PciMmio64Mb"
+#define FIRMWARE_HINT "opt/ovmf/X-PciMmio64Mb"
 
 static void write_address(Domain *d, xmlNode *parent, const char *type, PciAddress a, bool multifunction) {
         xmlNode *address = node_add(d, parent, "address");
@@ -189,15 +188,16 @@ static void write_firmware_hint(Domain *d) {
         xmlNs *ns;
 
         for (xmlNode *n = d->root->children; n && !commandline; n = n->next)
-                if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, QEMU_NAMESPACE) &&
+                if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_QEMU_NAMESPACE) &&
                     streq((const char *) n->name, "commandline"))
                         commandline = n;
         if (has_hint(commandline))
                 return;
         if (!commandline) {
                 commandline = node_add(d, d->root, "commandline");
-                ns = commandline ? xmlNewNs(commandline, (const xmlChar *) QEMU_NAMESPACE, (const xmlChar *) "qemu")
-                                 : NULL;
+                ns = commandline
+                             ? xmlNewNs(commandline, (const xmlChar *) DOMXML_QEMU_NAMESPACE, (const xmlChar *) "qemu")
+                             : NULL;
                 if (!ns) {
                         d->failed = true;
                         return;

@@ -29,13 +29,27 @@ static const char skeleton[] =
         "</devices>"
         "</domain>";
 
-Verdict refuse_template(Refusal *ret, const char *remedy, const char *message) {
-        return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, remedy, "%s", message);
+Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
+                        const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (!ret)
+                return VERDICT_INVALID_TEMPLATE;
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "Out of memory.");
+        if (!at)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s", text);
+        return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s See line %ld.", text, node_line(at));
 }
 
 /* Entities are never expanded, nothing is ever loaded. */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
-        const int options = XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING;
+        const int options =
+                XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES;
         xmlParserCtxt *ctxt = xmlNewParserCtxt();
         const xmlError *error;
         Verdict v = VERDICT_NONE;
@@ -47,8 +61,8 @@ static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_r
         if (!*ret && error && error->code == XML_ERR_NO_MEMORY)
                 v = refuse_no_memory(ret_refusal);
         else if (!*ret)
-                v = refuse(ret_refusal, VERDICT_INVALID_TEMPLATE, NULL, "Try it with virt-xml-validate.",
-                           "The template is not well-formed XML: see line %d.", error ? error->line : 0);
+                v = refuse_template(ret_refusal, NULL, NULL, "Try it with virt-xml-validate.",
+                                    "The template is not well-formed XML: see line %d.", error ? error->line : 0);
         xmlFreeParserCtxt(ctxt);
         return v;
 }
@@ -69,32 +83,21 @@ static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
         Verdict v;
 
         if (size > DOMXML_TEMPLATE_MAX)
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, NULL, "The template is larger than %s.",
-                              FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
+                return refuse_template(ret, NULL, NULL, NULL, "The template is larger than %s.",
+                                       FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
         v = parse(text, size, &d->doc, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (d->doc->intSubset || d->doc->extSubset)
-                return refuse_template(ret, "Remove it.", "The template has a DOCTYPE.");
+                return refuse_template(ret, NULL, NULL, "Remove it.", "The template has a DOCTYPE.");
 
         d->root = xmlDocGetRootElement(d->doc);
         if (!d->root || !node_is(d->root, "domain"))
-                return refuse_template(ret, "Take the output of virsh dumpxml --inactive.",
+                return refuse_template(ret, d->root, NULL, "Take the output of virsh dumpxml --inactive.",
                                        "The template is not a <domain>.");
         if (!namespaces_can_be_written(d->root))
-                return refuse_template(ret, "Use another URI.",
+                return refuse_template(ret, NULL, NULL, "Use another URI.",
                                        "The template has a namespace with '<' or '&' in its URI.");
-        return VERDICT_NONE;
-}
-
-/* libvirt reads every <devices> there is; so that nothing hides in a second one, there is only one. */
-static Verdict check_once(const Domain *d, Refusal *ret) {
-        static const char *const names[] = { "devices", "metadata", "memoryBacking", "memtune", "os" };
-
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (node_count(d->root, names[i]) > 1)
-                        return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, NULL, "The template has more than one <%s>.",
-                                      names[i]);
         return VERDICT_NONE;
 }
 
@@ -103,9 +106,10 @@ static Verdict check_type(Domain *d, Refusal *ret) {
 
         d->emulated = type && streq(type, "qemu");
         if (!d->emulated && (!type || !streq(type, "kvm")))
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Use type='kvm'.",
-                              "The template's domain type is '%s'; devices can be passed to 'kvm' and 'qemu' only.",
-                              type ? QUOTABLE(type) : "");
+                return refuse_template(
+                        ret, d->root, NULL, "Use type='kvm'.",
+                        "The template's domain type is '%s'; devices can be passed to 'kvm' and 'qemu' only.",
+                        type ? QUOTABLE(type) : "");
         return VERDICT_NONE;
 }
 
@@ -120,7 +124,7 @@ static bool machine_is_i440fx(const char *machine) {
 /* The PCI layout needs PCI Express: the old PC becomes its successor, other machines are somebody else's. */
 static Verdict set_machine(Domain *d, Refusal *ret) {
         xmlNode *os = node_find(d->root, "os"), *type = node_find(os, "type");
-        _cleanup_free_ char *machine = NULL, *arch = NULL;
+        _cleanup_free_ char *machine = NULL, *arch = NULL, *text = NULL;
 
         if (!os)
                 os = node_add(d, d->root, "os");
@@ -130,20 +134,28 @@ static Verdict set_machine(Domain *d, Refusal *ret) {
         }
         if (!type)
                 return VERDICT_NONE;
+        text = node_get_text(type);
+        if (text && !*text)
+                node_set_text(d, type, "hvm");
+        else if (text && !streq(text, "hvm"))
+                return refuse_template(ret, type, NULL, "Use <type>hvm</type>.",
+                                       "The template's operating system type is '%s': devices can be passed to 'hvm' "
+                                       "only.",
+                                       QUOTABLE(text));
 
         arch = node_get(type, "arch");
         if (!arch)
                 node_set(d, type, "arch", "x86_64");
         else if (!streq(arch, "x86_64"))
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, NULL,
-                              "The template is for '%s'; this node makes x86_64 domains.", QUOTABLE(arch));
+                return refuse_template(ret, type, NULL, NULL,
+                                       "The template is for '%s'; this node makes x86_64 domains.", QUOTABLE(arch));
 
         machine = node_get(type, "machine");
         if (machine && machine_is_q35(machine))
                 return VERDICT_NONE;
         if (machine && !machine_is_i440fx(machine))
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Use machine='q35'.",
-                              "The template's machine '%s' is not q35.", QUOTABLE(machine));
+                return refuse_template(ret, type, NULL, "Use machine='q35'.", "The template's machine '%s' is not q35.",
+                                       QUOTABLE(machine));
         node_set(d, type, "machine", "q35");
         return VERDICT_NONE;
 }
@@ -170,7 +182,6 @@ static void remove_ours(Domain *d) {
                 if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_NAMESPACE))
                         node_remove(n);
         }
-        d->anchor = xmlFirstElementChild(d->root);
 }
 
 static void name_disk(Domain *d) {
@@ -183,7 +194,9 @@ Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
 
         if (v != VERDICT_NONE)
                 return v;
-        v = check_once(d, ret);
+        remove_ours(d);
+        d->devices = node_find(d->root, "devices");
+        v = domain_check_schema(d, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = check_type(d, ret);
@@ -193,7 +206,6 @@ Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
         if (v != VERDICT_NONE)
                 return v;
 
-        d->devices = node_find(d->root, "devices");
         if (!d->devices)
                 d->devices = node_add(d, d->root, "devices");
         if (!d->devices)
@@ -204,7 +216,7 @@ Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
 
         if (!text)
                 name_disk(d);
-        remove_ours(d);
+        d->anchor = xmlFirstElementChild(d->root);
         set_sysinfo_uuid(d);
         return VERDICT_NONE;
 }
