@@ -66,12 +66,11 @@ is($replies->{$_}{error}, undef, "nobody may ask: $_") for 'listen', 'managed', 
 is($replies->{'properties of Manager'}{body}[0]{Version}, $root->properties(Bus::PATH, Bus::MANAGER)->{Version}, 'and is told what root is');
 like($replies->{'properties of Device'}{body}[0]{Address} // '', qr/^0000:82:00\.0$/, 'about devices too');
 
-is($replies->{$_}{error} // 'done', 'org.freedesktop.DBus.Error.AccessDenied', "nobody may not call $_") for 'set', sort keys %changing;
+is($replies->{$_}{error} // 'done', 'org.freedesktop.DBus.Error.AccessDenied', "nobody may not call $_") for sort keys %changing;
+is($replies->{set}{error}, 'org.freedesktop.DBus.Error.PropertyReadOnly', 'nor set a property');
 
-# The command line says it in a sentence. The build may be where only root can run programs.
-system('cp', "$ENV{BUILD}/passthroughctl", $ENV{NODE_TMP}) == 0 or die 'cp';
+# The command line says it in a sentence.
 my ($commands) = as_nobody(sub {
-        local $ENV{PATH} = "$ENV{NODE_TMP}:$ENV{PATH}";
         my %out = map { $_ => scalar qx(passthroughctl $_ 2>&1) } 'list', 'allocate mine ib-vf=1', 'release guest', 'rescan', 'reload';
         return \%out;
 });
