@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The ledger on disk: what was saved is loaded, what was removed is not, and an unreadable file makes it read-only. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "core/ledger-file.h"
+#include "host/store.h"
+#include "nodefixture.h"
+#include "tmptree.h"
+
+typedef struct Disk {
+        char *path;
+        Store *store;
+        Ledger *ledger;
+        char *services;
+} Disk;
+
+/* As a new daemon finds it. */
+static void load(Disk *d) {
+        ledger_free(d->ledger);
+        store_close(d->store);
+        free(d->services);
+        d->services = NULL;
+        d->ledger = ledger_new();
+        assert_non_null(d->ledger);
+        assert_int_equal(store_open(d->path, &d->store), 0);
+        assert_int_equal(store_load(d->store, d->ledger, &d->services), 0);
+}
+
+static int setup(void **state) {
+        Disk *d = calloc(1, sizeof(*d));
+
+        assert_non_null(d);
+        d->path = tree_new();
+        load(d);
+        *state = d;
+        return 0;
+}
+
+static int teardown(void **state) {
+        Disk *d = *state;
+
+        ledger_free(d->ledger);
+        store_close(d->store);
+        free(d->services);
+        tree_done(d->path);
+        free(d);
+        return 0;
+}
+
+static Allocation *make(const char *name, const char *device, uint64_t generation) {
+        Allocation *a = allocation_new(name);
+        AllocationDevice *d;
+
+        assert_non_null(a);
+        d = allocation_add_device(a, address_of(device), DEVICE_ROLE_ASSIGNED);
+        assert_non_null(d);
+        memcpy(a->id, "01234567-89ab-cdef-0123-456789abcdef", sizeof(a->id));
+        assert_int_equal(string_copy(&a->vfio_driver, "vfio-pci"), 0);
+        assert_int_equal(string_copy(&d->slot, "gpu0"), 0);
+        assert_int_equal(string_copy(&d->path, device), 0);
+        a->generation = generation;
+        a->state = ALLOCATION_READY;
+        return a;
+}
+
+static void save(const Disk *d, const char *name, const char *device, uint64_t generation) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make(name, device, generation);
+
+        assert_int_equal(store_save(d->store, a), 0);
+}
+
+static void quarantine(const Disk *d, const char *device, const char *reason) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make("gone", device, 1);
+
+        assert_int_equal(string_copy(&a->reason, reason), 0);
+        assert_int_equal(store_save_quarantined(d->store, a), 0);
+}
+
+static void write_file(const Disk *d, const char *name, const char *text) {
+        tree_bytes(d->path, name, text, strlen(text));
+}
+
+static bool exists(const Disk *d, const char *name) {
+        _cleanup_free_ char *path = tree_path(d->path, name);
+
+        return access(path, F_OK) == 0;
+}
+
+static void assert_read_only(Disk *d, const char *sentence) {
+        load(d);
+        assert_non_null(d->ledger->read_only);
+        if (!strstr(d->ledger->read_only, sentence))
+                fail_msg("no '%s' in '%s'", sentence, d->ledger->read_only);
+}
+
+static void assert_usable(Disk *d) {
+        load(d);
+        if (d->ledger->read_only)
+                fail_msg("%s", d->ledger->read_only);
+}
+
+static void test_saved_is_loaded(void **state) {
+        Disk *d = *state;
+
+        assert_usable(d);
+        assert_int_equal(d->ledger->n_allocations, 0);
+        save(d, "a", "0000:01:00.0", 7);
+        save(d, "b", "0000:02:00.0", 8);
+        save(d, "b", "0000:02:00.0", 9);
+        quarantine(d, "0000:03:00.0", "It was not reset.");
+        assert_usable(d);
+        assert_int_equal(d->ledger->n_allocations, 2);
+        assert_int_equal(ledger_find(d->ledger, "a")->generation, 7);
+        assert_int_equal(ledger_find(d->ledger, "b")->generation, 9);
+        assert_int_equal(d->ledger->n_quarantined, 1);
+        assert_string_equal(d->ledger->quarantined[0]->reason, "It was not reset.");
+        assert_int_equal(store_remove(d->store, "a"), 0);
+        assert_int_equal(store_remove(d->store, "a"), 0);
+        assert_int_equal(store_remove_quarantined(d->store, address_of("0000:03:00.0")), 0);
+        assert_usable(d);
+        assert_int_equal(d->ledger->n_allocations, 1);
+        assert_null(ledger_find(d->ledger, "a"));
+        assert_int_equal(d->ledger->n_quarantined, 0);
+}
+
+/* Generations go up, over restarts too, whether they are noted in the file or in an allocation. */
+static void test_generations(void **state) {
+        Disk *d = *state;
+        uint64_t last = 0, next;
+
+        for (unsigned i = 0; i < 3 * GENERATION_BLOCK; i++) {
+                assert_int_equal(store_next_generation(d->store, &next), 0);
+                assert_true(next > last);
+                last = next;
+        }
+        load(d);
+        assert_int_equal(store_next_generation(d->store, &next), 0);
+        assert_true(next > last && next <= last + GENERATION_BLOCK + 1);
+        save(d, "a", "0000:01:00.0", next + 10 * GENERATION_BLOCK);
+        load(d);
+        last = next;
+        assert_int_equal(store_next_generation(d->store, &next), 0);
+        assert_int_equal(next, last + 10 * GENERATION_BLOCK + 1);
+        load(d);
+        last = next;
+        assert_int_equal(store_next_generation(d->store, &next), 0);
+        assert_true(next > last);
+}
+
+static void test_services(void **state) {
+        Disk *d = *state;
+
+        load(d);
+        assert_null(d->services);
+        assert_int_equal(store_save_services(d->store, "a.service\nb.service\n"), 0);
+        load(d);
+        assert_string_equal(d->services, "a.service\nb.service\n");
+        assert_int_equal(store_save_services(d->store, NULL), 0);
+        load(d);
+        assert_null(d->services);
+        assert_false(exists(d, "stopped-services"));
+}
+
+static void test_one_daemon(void **state) {
+        Disk *d = *state;
+        Store *second = NULL;
+
+        assert_int_equal(store_open(d->path, &second), -EBUSY);
+        assert_null(second);
+        d->store = store_close(d->store);
+        assert_int_equal(store_open(d->path, &d->store), 0);
+}
+
+/* What cannot be believed is believed in nothing, and a repair is enough. */
+static void test_read_only(void **state) {
+        static const struct {
+                const char *file, *text, *sentence;
+        } cases[] = {
+                { "allocations/a.json", "{", "file allocations/a.json cannot be used: it is not a whole JSON object" },
+                { "allocations/a.json", "", "allocations/a.json" },
+                { "allocations/b.json", NULL,
+                  "allocations/b.json cannot be used: it is about an allocation of another" },
+                { "quarantine/0000:03:00.0.json", "{", "quarantine/0000:03:00.0.json" },
+                { "quarantine/0000:04:00.0.json", NULL, "it is not about that device" },
+                { "generation", "", "file generation cannot be used: it does not hold a number" },
+                { "generation", "12", "generation" },
+                { "generation", "many\n", "generation" },
+                { "generation", "-1\n", "generation" },
+        };
+        Disk *d = *state;
+        _cleanup_(cleanup_allocation_free) Allocation *a = make("a", "0000:01:00.0", 1);
+        _cleanup_free_ char *good = ledger_file_format(a);
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *path = tree_path(d->path, cases[i].file);
+
+                write_file(d, cases[i].file, cases[i].text ?: good);
+                assert_read_only(d, cases[i].sentence);
+                assert_int_equal(remove(path), 0);
+                assert_usable(d);
+        }
+        /* Two that have the same device. */
+        save(d, "a", "0000:01:00.0", 1);
+        save(d, "b", "0000:01:00.0", 2);
+        assert_read_only(d, "allocations/b.json");
+        assert_int_equal(store_remove(d->store, "b"), 0);
+        assert_usable(d);
+}
+
+static void test_quarantine_is_of_one_device(void **state) {
+        Disk *d = *state;
+
+        quarantine(d, "0000:03:00.0", NULL);
+        assert_read_only(d, "it is not about that device");
+        quarantine(d, "0000:03:00.0", "It was not reset.");
+        assert_usable(d);
+}
+
+static void test_not_a_file(void **state) {
+        static const char *const files[] = { "stopped-services", "generation", "allocations/a.json" };
+        Disk *d = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                _cleanup_free_ char *path = tree_path(d->path, files[i]);
+
+                assert_int_equal(mkfifo(path, 0600), 0);
+                assert_read_only(d, files[i]);
+                assert_int_equal(unlink(path), 0);
+                assert_usable(d);
+        }
+}
+
+static void test_others_can_write(void **state) {
+        static const char *const directories[] = { ".", "allocations", "quarantine" };
+        static const mode_t modes[] = { 0720, 0702, 01777 };
+        Disk *d = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(directories); i++) {
+                _cleanup_free_ char *path = tree_path(d->path, directories[i]);
+
+                for (size_t k = 0; k < ELEMENTSOF(modes); k++) {
+                        assert_int_equal(chmod(path, modes[k]), 0);
+                        assert_read_only(d, "so that other users can write to it");
+                        assert_int_equal(chmod(path, 0755), 0);
+                        assert_usable(d);
+                }
+        }
+}
+
+static void test_temporaries_go(void **state) {
+        static const char *const temporaries[] = { ".generation.tmp", "allocations/.a.json.tmp",
+                                                   "quarantine/.0000:03:00.0.json.tmp" };
+        static const char *const others[] = { "tmp", ".tmp", "allocations/.tmpa", "quarantine/.a.tmp2" };
+        Disk *d = *state;
+
+        save(d, "a", "0000:01:00.0", 1);
+        for (size_t i = 0; i < ELEMENTSOF(temporaries); i++)
+                write_file(d, temporaries[i], "{");
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                write_file(d, others[i], "{");
+        assert_usable(d);
+        for (size_t i = 0; i < ELEMENTSOF(temporaries); i++)
+                assert_false(exists(d, temporaries[i]));
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                assert_true(exists(d, others[i]));
+        assert_int_equal(d->ledger->n_allocations, 1);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_saved_is_loaded, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_generations, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_services, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_one_daemon, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_read_only, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_quarantine_is_of_one_device, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_not_a_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_others_can_write, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_temporaries_go, setup, teardown),
+        };
+
+        return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+}
