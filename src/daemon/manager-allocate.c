@@ -25,76 +25,51 @@ static const JobKind prepare_kind = {
         .finished = prepare_finished,
 };
 
-/* A plan on facts that were true a moment ago: what it takes is read again, and if that differs it is made again. */
-static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+/* The host may use one of the devices. On a VFIO driver, or on none, a device carries neither disk nor network of the
+ * host's; a GPU without a driver may show the firmware's console. */
+static bool takes_from_host(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
+
+                if (dev && (!pci_device_driver_is_harmless(dev) || (!dev->driver && pci_device_is_gpu(dev))))
+                        return true;
+        }
+        return false;
+}
+
+/* Reads again what the outcome of a plan depends on: what it takes, or, where it is refused (NULL), what the host uses.
+ * 1: a fact is another one. */
+static int refresh_planned(Manager *m, const Allocation *a) {
+        int host = !a || takes_from_host(m, a) ? manager_refresh_host(m) : 0;
+        int groups = host >= 0 && a ? manager_refresh_groups(m, a) : host;
+
+        if (groups > 0 && a)
+                manager_publish_allocation(m, a);
+        return groups < 0 ? groups : host | groups;
+}
+
+/* Plans on facts that were read before, reads again what the plan depends on, and plans anew when that differs. */
+static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        if (request->cpus > 0 && manager_refresh_nodes(m) < 0)
+                return refuse_no_memory(ret_refusal);
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
+                _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 PlanContext c = node_context(&m->node);
-                Verdict v = plan_make(&c, request, &plan, ret_refusal);
-                int r;
+                Verdict v = plan_make(&c, request, &plan, &why);
+                int r = refresh_planned(m, plan ? plan->allocation : NULL);
 
-                if (v != VERDICT_NONE)
-                        return v;
-                r = manager_refresh_groups(m, plan->allocation);
                 if (r < 0)
                         return refuse_no_memory(ret_refusal);
-                if (r > 0)
-                        manager_publish_allocation(m, plan->allocation);
                 if (r == 0) {
                         *ret = TAKE_PTR(plan);
-                        return VERDICT_NONE;
+                        *ret_refusal = why;
+                        why = (Refusal){ 0 };
+                        return v;
                 }
         }
         return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
                       "Drivers change faster than a plan can be made.");
-}
-
-/* Its memory counts as idle, which a process that has its devices open would disprove. */
-static bool may_run(const Allocation *a) {
-        return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
-}
-
-/*
- * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
- * the one before the other. Whether there are such guests costs a look at all processes for each allocation, so it is
- * asked only where the request depends on the answer. The next look for guests forgets it.
- */
-static bool find_untold_guests(Manager *m, const Request *request) {
-        _cleanup_free_ Allocation **idle = calloc(m->node.ledger->n_allocations + 1, sizeof(*idle));
-        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        PlanContext c = node_context(&m->node);
-        bool helps = false, found = false;
-        size_t n = 0;
-
-        for (size_t i = 0; idle && i < m->node.ledger->n_allocations; i++)
-                if (may_run(m->node.ledger->allocations[i]))
-                        idle[n++] = m->node.ledger->allocations[i];
-        for (size_t i = 0; i < n; i++)
-                ledger_set_running(m->node.ledger, idle[i], true);
-        helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
-        for (size_t i = 0; i < n; i++) {
-                bool running = helps && manager_is_open(m, idle[i]);
-
-                ledger_set_running(m->node.ledger, idle[i], running);
-                found = found || running;
-        }
-        return found;
-}
-
-/* The same for CPUs, memory, guests and what the host uses, which are read first. */
-static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
-        Verdict v;
-
-        if ((request->cpus > 0 && manager_refresh_nodes(m) < 0) || manager_refresh_host(m) < 0)
-                return refuse_no_memory(ret_refusal);
-        /* After the memory: what a guest gives back in between is not counted as free, nor that guest as running. */
-        if (request->cpus > 0)
-                manager_look_for_guests(m);
-        v = plan_on_fresh_devices(m, request, ret, ret_refusal);
-        if (v == VERDICT_NONE || request->cpus == 0 || !find_untold_guests(m, request))
-                return v;
-        refusal_done(ret_refusal);
-        return plan_on_fresh_devices(m, request, ret, ret_refusal);
 }
 
 /* What somebody uses is left out, as long as there is another one; else who that is says more than a lack of devices.
