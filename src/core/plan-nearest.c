@@ -92,18 +92,16 @@ static unsigned cpu_unit(const Nearest *n) {
         return n->base.cpus % threads == 0 ? threads : 1;
 }
 
-static NumaPolicy looser_policy(NumaPolicy p, uint64_t steps) {
-        static const NumaPolicy looser[_NUMA_POLICY_MAX] = {
-                [NUMA_POLICY_REQUIRED] = NUMA_POLICY_SOCKET,
-                [NUMA_POLICY_SOCKET] = NUMA_POLICY_PREFERRED,
-                [NUMA_POLICY_LEGACY] = NUMA_POLICY_PREFERRED,
-                [NUMA_POLICY_PREFERRED] = NUMA_POLICY_PREFERRED,
-        };
-
-        while (steps-- > 0)
-                p = looser[p];
-        return p;
-}
+/* Policies that allow more, in the order in which they are tried. Neither of 'legacy' and 'socket' allows all that the
+ * other does. */
+static const struct {
+        uint64_t n;
+        NumaPolicy policies[3];
+} looser_policies[_NUMA_POLICY_MAX] = {
+        [NUMA_POLICY_REQUIRED] = { 3, { NUMA_POLICY_LEGACY, NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED } },
+        [NUMA_POLICY_SOCKET] = { 1, { NUMA_POLICY_PREFERRED } },
+        [NUMA_POLICY_LEGACY] = { 1, { NUMA_POLICY_PREFERRED } },
+};
 
 /* How often the size can be halved. */
 static uint64_t region_halvings(const Region *r) {
@@ -124,7 +122,7 @@ static uint64_t last_value(const Nearest *n, Dimension d) {
 
         switch (d.wish) {
         case WISH_NUMA:
-                return r->numa == NUMA_POLICY_PREFERRED ? 0 : r->numa == NUMA_POLICY_REQUIRED ? 2 : 1;
+                return looser_policies[r->numa].n;
         case WISH_PROXIMITY:
                 return PROXIMITY_ANY - r->proximity;
         case WISH_LIMIT:
@@ -155,7 +153,7 @@ static void set_value(Nearest *n, Dimension d, uint64_t value) {
 
         switch (d.wish) {
         case WISH_NUMA:
-                r->numa = looser_policy(base->numa, value);
+                r->numa = value > 0 ? looser_policies[base->numa].policies[value - 1] : base->numa;
                 return;
         case WISH_PROXIMITY:
                 r->proximity = base->proximity + (Proximity) value;
@@ -191,10 +189,11 @@ static void set_value(Nearest *n, Dimension d, uint64_t value) {
         }
 }
 
-/* The first value from low on that does, where high is known to; more may be given up without harm. */
+/* The first value from low on that does, where high is known to. A higher value does too, except of NUMA policies: they
+ * are tried one by one. */
 static int bisect(Nearest *n, Dimension d, uint64_t low, uint64_t high) {
         while (low < high) {
-                uint64_t middle = low + (high - low) / 2;
+                uint64_t middle = d.wish == WISH_NUMA ? low : low + (high - low) / 2;
                 int r;
 
                 set_value(n, d, middle);

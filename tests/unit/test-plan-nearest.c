@@ -121,6 +121,37 @@ static void test_nearest(void **state) {
                 check_row(i, &rows[i]);
 }
 
+/* Of the NUMA policies between 'required' and 'preferred' the one that is enough. */
+static void test_nearest_policy(void **state) {
+        static const struct {
+                int numa; /* of the GPU */
+                int package;
+                NumaPolicy asked;
+                const char *nearest;
+        } rows[] = {
+                { -1, 1, NUMA_POLICY_REQUIRED, "It would fit with the NUMA policy 'legacy'." },
+                { 1, 0, NUMA_POLICY_REQUIRED, "It would fit with the NUMA policy 'socket'." },
+                { 1, 1, NUMA_POLICY_REQUIRED, "It would fit with the NUMA policy 'preferred'." },
+                { -1, 1, NUMA_POLICY_SOCKET, "It would fit with the NUMA policy 'preferred'." },
+                { 1, 0, NUMA_POLICY_LEGACY, "It would fit with the NUMA policy 'preferred'." },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                node_numa(t, 0, 0, 4, 2, 8 * GIB);
+                node_numa(t, 1, 4, 4, 2, 8 * GIB)->package = rows[i].package;
+                node_gpu(t, "pci0000:80/0000:81:00.0", rows[i].numa, 1);
+                node_ready(t, "HousekeepingCpus=4-7\n" POOLS);
+                assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .memory = GIB, .numa = rows[i].asked),
+                                           NULL, &why),
+                                 VERDICT_NUMA);
+                if (!streq_ptr(why.nearest, rows[i].nearest))
+                        fail_msg("row %zu: %s", i, why.nearest ?: "nothing");
+        }
+}
+
 /* What no request can be without. */
 static void test_nothing_is_near(void **state) {
         _cleanup_node_ TestNode *t = small_node(POOLS "[Exclude]\nMatch=class=03\n");
@@ -149,6 +180,7 @@ static void test_region_that_is_there(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nearest),
+                cmocka_unit_test(test_nearest_policy),
                 cmocka_unit_test(test_nothing_is_near),
                 cmocka_unit_test(test_region_that_is_there),
         };
