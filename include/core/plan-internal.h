@@ -84,6 +84,11 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
 
 /* plan-memory.c: no set of nodes that gives the CPUs has the memory. */
 Verdict planner_refuse_memory(const Planner *p, Refusal *ret);
+/* "node 0 has 62 GiB, node 1 has 0": free. The caller frees. */
+char *planner_list_memory(const Planner *p);
+
+/* plan-counts.c: a pool has fewer free devices than are wanted. */
+Verdict planner_check_counts(const Planner *p, Refusal *ret);
 
 /* plan-regions.c: memory to share */
 Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret);

@@ -21,7 +21,7 @@ static _printf_(2, 3) void append(char **text, const char *format, ...) {
 }
 
 /* Memory of nodes without CPUs is not for guests. */
-static char *list_memory(const Planner *p) {
+char *planner_list_memory(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
 
@@ -96,7 +96,7 @@ static const char *choose_remedy(const Planner *p, bool used, bool idle) {
 }
 
 Verdict planner_refuse_memory(const Planner *p, Refusal *ret) {
-        _cleanup_free_ char *list = list_memory(p), *details = NULL;
+        _cleanup_free_ char *list = planner_list_memory(p), *details = NULL;
         bool idle = false, used = false;
 
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)

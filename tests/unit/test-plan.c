@@ -68,6 +68,18 @@ static void test_A8_says_where_the_cpus_are(void **state) {
         assert_says(&why, "node 1 has 4");
 }
 
+/* Other nodes have the memory that the node of the device lacks. */
+static void test_required_says_that_memory_is_short(void **state) {
+        _cleanup_node_ TestNode *t = nova_host(1, GPU_POOL);
+        _cleanup_refusal_ Refusal why = { 0 };
+        const Ask *ask = ASK(.pools = "gpu=1", .cpus = 2, .memory = GIB, .numa = NUMA_POLICY_REQUIRED);
+
+        t->inventory->nodes[1].memory = 0;
+        assert_int_equal(node_plan(t, ask, NULL, &why), VERDICT_NUMA);
+        assert_says(&why, "not enough memory");
+        assert_says(&why, "node 1 has 0");
+}
+
 static void test_socket_reaches_the_other_node_of_the_socket(void **state) {
         _cleanup_node_ TestNode *t = nova_host(0, "HousekeepingCpus=0-3\n" GPU_POOL);
 
@@ -695,6 +707,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_A1_to_A9),
                 cmocka_unit_test(test_A8_says_where_the_cpus_are),
+                cmocka_unit_test(test_required_says_that_memory_is_short),
                 cmocka_unit_test(test_socket_reaches_the_other_node_of_the_socket),
                 cmocka_unit_test(test_A14_no_room_beside_the_device),
                 cmocka_unit_test(test_A15_preferred_goes_across),
