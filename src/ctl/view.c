@@ -154,6 +154,15 @@ static void view_errors(json_object *device) {
                            reply_cell(aer, "nonfatal"), reply_cell(aer, "correctable"));
 }
 
+/* "acs" is of the function itself, which other functions of its card may reach; "isolated" is of the way above it. */
+static const char *isolation(json_object *d) {
+        const char *acs = reply_cell(d, "acs");
+
+        if (streq(acs, "open") || !streq_ptr(reply_text(d, "isolated"), "true"))
+                return "peers can reach it";
+        return streq(acs, "unknown") ? "peers may reach it" : "isolated from its peers";
+}
+
 void view_device(json_object *d) {
         view_field("Address", "%s", reply_cell(d, "address"));
         view_member("Name", d, "name");
@@ -179,8 +188,7 @@ void view_device(json_object *d) {
         view_link(d);
         view_errors(d);
         view_bars(d);
-        view_field("ACS", "%s, %s", reply_cell(d, "acs"),
-                   streq_ptr(reply_text(d, "isolated"), "true") ? "isolated from its peers" : "peers can reach it");
+        view_field("ACS", "%s, %s", reply_cell(d, "acs"), isolation(d));
         view_member("Fault", d, "fault");
 }
 
