@@ -83,12 +83,16 @@ typedef struct Ledger {
          */
         Allocation **quarantined;
         size_t n_quarantined;
-        char *read_only; /* why nothing may be changed, a sentence; NULL usually */
+        char *read_only;  /* why nothing may be changed, a sentence; NULL usually */
+        char *unwritable; /* why the last write to disk failed, a sentence; NULL when it did not */
 } Ledger;
 
 Ledger *ledger_new(void);
 Ledger *ledger_free(Ledger *l);
 DEFINE_CLEANUP(Ledger *, ledger_free)
+
+/* Why changes are refused, or would be now if the next write fails like the last; NULL usually. */
+const char *ledger_problem(const Ledger *l);
 
 /*
  * Enters all of a, or changes nothing. On VERDICT_NONE the ledger owns a. inv tells groups and capacities.

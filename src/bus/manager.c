@@ -298,7 +298,7 @@ static int property_get_version(sd_bus *bus, const char *path, const char *inter
 
 static int property_get_read_only(sd_bus *bus, const char *path, const char *interface, const char *property,
                                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", server_context(userdata).ledger->read_only ?: "");
+        return sd_bus_message_append(reply, "s", ledger_problem(server_context(userdata).ledger) ?: "");
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS
@@ -338,7 +338,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("GetHistory", SD_BUS_ARGS("s", device, "u", max), SD_BUS_RESULT("s", json),
                                 method_get_history, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-        SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceRemoved", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("AllocationNew", SD_BUS_ARGS("s", name, "o", allocation), 0),

@@ -321,7 +321,7 @@ static json_object *describe_with(const PlanContext *c, const char *version, jso
         for (size_t i = 0; i < c->policy->n_problems; i++)
                 (void) json_object_array_add(problems, json_object_new_string(c->policy->problems[i]));
         json_object_object_add(o, "version", json_string_or_null(version));
-        json_object_object_add(o, "read_only", json_string_or_null(c->ledger->read_only));
+        json_object_object_add(o, "read_only", json_string_or_null(ledger_problem(c->ledger)));
         json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "pools", json_pools(c));
         json_object_object_add(o, "nodes", nodes);

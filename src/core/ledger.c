@@ -38,8 +38,13 @@ Ledger *ledger_free(Ledger *l) {
         free(l->memory);
         free(l->withheld);
         free(l->read_only);
+        free(l->unwritable);
         free(l);
         return NULL;
+}
+
+const char *ledger_problem(const Ledger *l) {
+        return l->read_only ?: l->unwritable;
 }
 
 /* Position of the first allocation whose name is not less. */

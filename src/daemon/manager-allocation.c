@@ -15,6 +15,8 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
 }
 
 Verdict manager_refuse_storage(Refusal *ret, int error) {
+        log_full(LOG_ERR, error, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
+                 "A call is refused, for the ledger could not be written: %m");
         return refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
                       "The ledger could not be written: %s.", strerror(-error));
 }

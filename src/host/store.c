@@ -24,7 +24,22 @@ struct Store {
         int quarantine_fd;
         uint64_t generation; /* the last one handed out */
         uint64_t reserved;   /* the number in the file */
+        Ledger *ledger;      /* what was loaded from here, not owned */
 };
+
+/* Remembers in the ledger that it cannot be written; returns r, what came of changing a file. */
+static int note_failure(const Store *s, int r) {
+        if (r < 0 && r != -ENOMEM)
+                (void) string_replace(&s->ledger->unwritable, "The ledger cannot be written: %s.", strerror(-r));
+        return r;
+}
+
+/* The same of a file that was written: then the ledger can be. */
+static int note_write(const Store *s, int r) {
+        if (r >= 0)
+                (void) string_copy(&s->ledger->unwritable, NULL);
+        return note_failure(s, r);
+}
 
 static int open_dir(int parent_fd, const char *name) {
         int fd;
@@ -266,8 +281,10 @@ static int load_services(const Store *s, Ledger *l, char **ret) {
 
 int store_load(Store *s, Ledger *l, char **ret_services) {
         _cleanup_free_ char *services = NULL;
-        int r = check_directory(s, s->state_fd, "", l);
+        int r;
 
+        s->ledger = l;
+        r = check_directory(s, s->state_fd, "", l);
         if (r >= 0)
                 r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
         if (r >= 0)
@@ -280,11 +297,14 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 return log_error_errno(r, "Failed to load the ledger: %m");
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
+        /* A file system that is read-only says so before anything is written. */
+        if (note_failure(s, faccessat(s->allocations_fd, ".", W_OK, AT_EACCESS) < 0 ? -errno : 0) < 0)
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }), "%s", l->unwritable);
         *ret_services = TAKE_PTR(services);
         return 0;
 }
 
-static int save(int dir_fd, const char *file, const Allocation *a) {
+static int save(const Store *s, int dir_fd, const char *file, const Allocation *a) {
         _cleanup_free_ char *message = NULL, *text = ledger_file_format(a);
         _cleanup_(cleanup_allocation_free) Allocation *again = NULL;
 
@@ -295,7 +315,7 @@ static int save(int dir_fd, const char *file, const Allocation *a) {
         /* Want of memory may have left out a member. What could not be read back would make the ledger read-only. */
         if (ledger_file_parse(text, strlen(text), &again, &message) != LEDGER_FILE_OK)
                 return -ENOMEM;
-        return write_file_atomic_at(dir_fd, file, text, strlen(text));
+        return note_write(s, write_file_atomic_at(dir_fd, file, text, strlen(text)));
 }
 
 int store_save(Store *s, const Allocation *a) {
@@ -303,19 +323,19 @@ int store_save(Store *s, const Allocation *a) {
 
         if (string_replace(&file, "%s.json", a->name) < 0)
                 return -ENOMEM;
-        return save(s->allocations_fd, file, a);
+        return save(s, s->allocations_fd, file, a);
 }
 
 int store_save_quarantined(Store *s, const Allocation *a) {
         char file[QUARANTINE_FILE_MAX];
 
-        return save(s->quarantine_fd, quarantine_file(a->devices[0].address, file), a);
+        return save(s, s->quarantine_fd, quarantine_file(a->devices[0].address, file), a);
 }
 
 int store_remove_quarantined(Store *s, PciAddress device) {
         char file[QUARANTINE_FILE_MAX];
 
-        return remove_file_at(s->quarantine_fd, quarantine_file(device, file));
+        return note_failure(s, remove_file_at(s->quarantine_fd, quarantine_file(device, file)));
 }
 
 int store_remove(Store *s, const char *name) {
@@ -323,12 +343,12 @@ int store_remove(Store *s, const char *name) {
 
         if (string_replace(&file, "%s.json", name) < 0)
                 return -ENOMEM;
-        return remove_file_at(s->allocations_fd, file);
+        return note_failure(s, remove_file_at(s->allocations_fd, file));
 }
 
 int store_save_services(Store *s, const char *text) {
-        return text ? write_file_atomic_at(s->state_fd, SERVICES_FILE, text, strlen(text))
-                    : remove_file_at(s->state_fd, SERVICES_FILE);
+        return text ? note_write(s, write_file_atomic_at(s->state_fd, SERVICES_FILE, text, strlen(text)))
+                    : note_failure(s, remove_file_at(s->state_fd, SERVICES_FILE));
 }
 
 int store_next_generation(Store *s, uint64_t *ret) {
@@ -337,7 +357,7 @@ int store_next_generation(Store *s, uint64_t *ret) {
                 char text[32];
                 int n = snprintf(text, sizeof(text), "%" PRIu64 "\n", reserved), r;
 
-                r = write_file_atomic_at(s->state_fd, "generation", text, (size_t) n);
+                r = note_write(s, write_file_atomic_at(s->state_fd, "generation", text, (size_t) n));
                 if (r < 0)
                         return r;
                 s->reserved = reserved;
