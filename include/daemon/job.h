@@ -25,8 +25,9 @@ const char *job_result_to_string(JobResult r);
 typedef struct Job Job;
 
 typedef struct JobCallbacks {
-        /* First of all, when its turn has come. */
-        void (*on_begin)(Job *job, void *userdata);
+        /* First of all, when its turn has come. Negative, with job_set_message(): nothing is done, the job has failed.
+         */
+        int (*on_begin)(Job *job, void *userdata);
         void (*on_step)(Job *job, void *userdata);
         /*
          * What the VF of a step has that gives it attributes (StepList.tells_found), each before the first write; then

@@ -52,6 +52,7 @@ typedef struct ManagerJob {
         AllocationState before; /* of the allocation, where a failed release goes back to */
         bool starting;          /* one of those that start waits for */
         bool resumed;   /* it went on with what an earlier run began: undoing it does not bring back the beginning */
+        bool waited;    /* for another job, before it began */
         bool unsaved;   /* a device of it is in quarantine, and a restart would not know */
         bool timed_out; /* for the bus it has ended; its device is stuck until the child is gone */
         PciAddress *devices; /* out of circulation while it runs, when no allocation has them */
@@ -170,6 +171,8 @@ void manager_publish_allocation(Manager *m, const Allocation *a);
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
+        /* Of a job that waited: whether it may still begin. NULL where none waits. */
+        Verdict (*check)(Manager *m, const ManagerJob *mj, Refusal *ret);
         /* As in JobCallbacks; NULL where no step list tells. */
         void (*found)(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
         int (*all_found)(Manager *m, const ManagerJob *mj);

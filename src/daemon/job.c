@@ -384,15 +384,14 @@ static int begin(Job *job, sd_event *event) {
 
 static int on_begin(sd_event_source *source, void *userdata) {
         Job *job = userdata;
-        int r = 0;
+        int r = job->callbacks->on_begin(job, job->userdata);
 
-        job->callbacks->on_begin(job, job->userdata);
-        if (job->steps->n > 0)
+        if (r >= 0 && job->steps->n > 0) {
                 r = begin(job, sd_event_source_get_event(source));
-        if (job->steps->n > 0 && r >= 0)
-                return 0;
-        if (r < 0)
+                if (r >= 0)
+                        return 0;
                 (void) string_replace(&job->message, "No process could be made to do the work: %s.", strerror(-r));
+        }
         set_result(job, r < 0 ? JOB_FAILED : JOB_DONE);
         gone(job);
         return 0;

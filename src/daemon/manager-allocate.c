@@ -15,11 +15,13 @@
 #define USED_MAX          8
 
 static void prepare_begun(Manager *m, const ManagerJob *mj);
+static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret);
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
 static const JobKind prepare_kind = {
         .verb = "prepare",
         .begun = prepare_begun,
+        .check = prepare_check,
         .found = manager_found_attributes,
         .all_found = manager_all_attributes_found,
         .finished = prepare_finished,
@@ -209,6 +211,14 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
         log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),
                  "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", a->name, a->owner, a->n_devices,
                  a->n_pins, FORMAT_SIZE(allocation_memory(a)));
+}
+
+static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
+        const Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
+
+        if (manager_refresh_groups(m, a) < 0)
+                return refuse_no_memory(ret);
+        return manager_check_use(m, a, mj->resumed ? USE_RESUME : USE_ALLOCATE, ret);
 }
 
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {

@@ -57,8 +57,18 @@ static void publish(Manager *m, const Job *job) {
         manager_publish_devices(m, devices, n);
 }
 
+/* Meanwhile a guest may have opened a device of the job. */
+static int check_again(Manager *m, const ManagerJob *mj) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (!mj->waited || !mj->kind->check || mj->kind->check(m, mj, &refusal) == VERDICT_NONE)
+                return 0;
+        job_set_message(mj->job, refusal.message);
+        return -EBUSY;
+}
+
 /* What came of the call is signalled when its answer is on the way. */
-static void on_begin(Job *job, void *userdata) {
+static int on_begin(Job *job, void *userdata) {
         Manager *m = userdata;
         const ManagerJob *mj = find(m, job);
 
@@ -67,6 +77,7 @@ static void on_begin(Job *job, void *userdata) {
         if (mj->kind->begun)
                 mj->kind->begun(m, mj);
         server_job_new(m->server, job_id(job));
+        return check_again(m, mj);
 }
 
 static void on_step(Job *job, void *userdata) {
@@ -268,7 +279,8 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 r = withhold(m, &mj, subject, devices, n_devices);
         if (r >= 0)
                 r = job_start(mj.job, m->event, m->fs, m->node.config->job_timeout, &job_callbacks, m);
-        if (r >= 0 && manager_job_must_wait(m, mj.job))
+        mj.waited = r >= 0 && manager_job_must_wait(m, mj.job);
+        if (mj.waited)
                 r = job_hold(mj.job);
         if (r < 0) {
                 unwithhold(m, &mj);

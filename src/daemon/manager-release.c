@@ -8,11 +8,13 @@
 #include "util/strings.h"
 
 static void release_begun(Manager *m, const ManagerJob *mj);
+static Verdict release_check(Manager *m, const ManagerJob *mj, Refusal *ret);
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
 static const JobKind release_kind = {
         .verb = "release",
         .begun = release_begun,
+        .check = release_check,
         .condemned = manager_condemned,
         .finished = release_finished,
 };
@@ -105,6 +107,14 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
  */
 static void release_begun(Manager *m, const ManagerJob *mj) {
         manager_keep_shared(m, mj->job);
+}
+
+static Verdict release_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
+        const Allocation *a = ledger_find(m->node.ledger, job_subject(mj->job));
+
+        if (manager_refresh_groups(m, a) < 0)
+                return refuse_no_memory(ret);
+        return manager_check_use(m, a, USE_RELEASE, ret);
 }
 
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {

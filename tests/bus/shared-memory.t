@@ -247,6 +247,33 @@ is($bus->result($_), 'done', 'both end') for $first, $second;
 ok(!-e file('mpi'), '... and it is gone');
 fault('reset');
 
+# What a job is about may be in use when its turn comes, though it was not when the job was asked for.
+my $vf = '0000:83:00.1';
+configure("[Daemon]\nSharedMemoryGroup=$group\n${pools}[Pool vf]\nMatch=address=$vf\n");
+$bus = Bus->new->listen;
+other_hand_binds($vf, 'vfio-pci');
+ok(!$bus->call('Rescan')->{error}, 'a VF that is on vfio-pci');
+for my $verb ('Allocate', 'Release') {
+        my ($signature, $entries) = request(mpi(vf => 1, numa => 'preferred'));
+        is((allocate($bus, @$_))[0], 'done', "$verb: $_->[0] shares") for ['vm1', mpi(gpu => 1, numa => 'preferred')], $verb eq 'Release' ? ['vm2', mpi(vf => 1, numa => 'preferred')] : ();
+        my $node = '/dev/vfio/' . device($bus, $vf)->{iommu_group};
+        fault('reset', 'hang 1');
+        my $first = $bus->call('Release', 'st', 'vm1', allocation($bus, 'vm1')->{generation})->{body}[0];
+        ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), "$verb: a job hangs");
+        my $reply = $verb eq 'Allocate' ? $bus->call('Allocate', "s$signature", 'vm2', $entries) : $bus->call('Release', 'st', 'vm2', allocation($bus, 'vm2')->{generation});
+        my $second = $reply->{body}[-1];
+        fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 $node", 'release');
+        is($bus->result($first), 'done', "$verb: it ends");
+        is($bus->result($second), 'failed', "$verb: the job that waited fails");
+        is((grep { m{/\Q$vf\E/} } write_log()), 0, "$verb: and did nothing to the VF") or diag(join "\n", write_log());
+        is(allocation_state($bus, 'vm2'), $verb eq 'Allocate' ? 'gone' : 'ready', "$verb: its allocation is as it was");
+        fault('remove proc/4242', 'reset');
+}
+is((release($bus, 'vm2'))[0], 'done', 'when it is not in use any more it is released');
+fault("write sys/bus/pci/devices/$vf/driver/unbind $vf");
+configure("[Daemon]\nSharedMemoryGroup=$group\n$pools");
+$bus = Bus->new->listen;
+
 # Only while it makes memory the job is the first that the kernel would end.
 my ($signature, $entries) = request(mpi(gpu => 1, numa => 'preferred'));
 fault('reset', 'hang 1');
