@@ -11,7 +11,6 @@
 /* A VF and how many like it, of the same family, are leaves. */
 typedef struct Kin {
         Leaf *first;
-        const Place *home;
         unsigned n;
 } Kin;
 
@@ -168,7 +167,7 @@ static bool is_like(const Kinship *k, const Kin *kin, size_t pool, uint32_t devi
         uint32_t first = kin->first->device, n_free = group_free_of(k, device);
 
         return kin->first->pool == pool && devices[first].numa_node == devices[device].numa_node && n_free <= 1 &&
-               n_free == group_free_of(k, first) && memcmp(kin->home, find_home(k, device), sizeof(Place)) == 0;
+               n_free == group_free_of(k, first);
 }
 
 /* As many VFs like it as are wanted have been made leaves. leaf: what it would be. */
@@ -176,7 +175,7 @@ static bool is_spare(Kinship *k, size_t pool, unsigned wanted, uint32_t device, 
         Kin *kin = &k->kin[k->family[device]];
 
         if (!kin->first) {
-                *kin = (Kin){ leaf, find_home(k, device), 1 };
+                *kin = (Kin){ leaf, 1 };
                 return false;
         }
         if (!is_like(k, kin, pool, device))

@@ -60,12 +60,12 @@ typedef struct Generator {
 
 static int next_group(Generator *g) {
         if (g->feature == FEATURE_SHARED_GROUPS && g->group > 0 && below(2))
-                return (int) g->group;
+                return (int) (g->group - (g->group > 1 && below(3) == 0));
         return (int) ++g->group;
 }
 
 static void add_vfs(Generator *g, const char *above, unsigned bus, unsigned slot, const char *pf, int numa) {
-        unsigned n = 1 + below(3) + (g->feature == FEATURE_TWO_VF_POOLS);
+        unsigned n = 1 + below(3) + (g->feature == FEATURE_TWO_VF_POOLS || g->feature == FEATURE_SHARED_GROUPS);
 
         for (unsigned i = n; i > 0 && g->devices < DEVICES_MAX; i--, g->devices++) {
                 char path[160];
