@@ -107,6 +107,61 @@ static void test_ended_process_holds_nothing(void **state) {
         assert_held(f, 12, 1);
 }
 
+#define PF "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0"
+#define VF "sys/devices/pci0000:00/0000:00:01.0/0000:01:10.0"
+
+static void assert_part(const Fixture *f, HolderQuery q, const char *node, int expected, const char *subject) {
+        Holder h = { 0 };
+
+        tree_link(f->root, "proc/7/fd/3", node);
+        assert_int_equal(holders_find(f->fs, &q, 1, &h), expected);
+        assert_string_equal(h.subject, subject);
+        assert_int_equal(h.has_vf, expected == 1 && strstr(subject, "a VF of") != NULL);
+        if (h.has_vf)
+                assert_int_equal(h.vf.slot, 0x10);
+}
+
+/* Whatever driver the VF is on, and whatever the PF is on. */
+static void test_vf(void **state) {
+        static const char subject[] = "0000:01:10.0, a VF of 0000:01:00.0,";
+        static const char *const nodes[] = { "/dev/vfio/31", "/dev/vfio/devices/vfio4", "/dev/infiniband/uverbs9" };
+        static const char *const drivers[] = { NULL, "mlx5_core" };
+        Fixture *f = *state;
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x15b3", "0x101e", "0x020000");
+        tree_link(f->root, PF "/virtfn0", "../0000:01:10.0");
+        tree_link(f->root, VF "/iommu_group", "../../../../kernel/iommu_groups/31");
+        tree_dir(f->root, VF "/vfio-dev/vfio4");
+        tree_file(f->root, VF "/infiniband_verbs/uverbs9/dev", "231:9");
+        for (size_t i = 0; i < ELEMENTSOF(drivers); i++) {
+                HolderQuery q = { .address = gpu, .group = 12, .driver = drivers[i] };
+
+                for (size_t j = 0; j < ELEMENTSOF(nodes); j++)
+                        assert_part(f, q, nodes[j], 1, subject);
+                assert_part(f, q, "/dev/vfio/3", 1, "0000:01:00.0");
+                q.only_parts = true;
+                assert_part(f, q, "/dev/vfio/31", 1, subject);
+                assert_part(f, q, "/dev/vfio/12", 0, "");
+        }
+}
+
+static void test_mediated(void **state) {
+        static const char subject[] = "0f, a mediated device of 0000:01:00.0,";
+        HolderQuery q = { .address = gpu, .group = 12, .driver = "i915" };
+        Fixture *f = *state;
+
+        tree_link(f->root, PF "/0f/iommu_group", "../../../../../kernel/iommu_groups/107");
+        tree_file(f->root, PF "/0f/vfio-dev/vfio8/dev", "511:8");
+        tree_file(f->root, PF "/drm/card1/dev", "226:1");
+        assert_part(f, q, "/dev/vfio/107", 1, subject);
+        assert_part(f, q, "/dev/vfio/devices/vfio8", 1, subject);
+        assert_part(f, q, "/dev/dri/card1", 1, "0000:01:00.0");
+        assert_part(f, q, "/dev/vfio/10", 1, "0000:01:00.0");
+        q.only_parts = true;
+        assert_part(f, q, "/dev/vfio/107", 1, subject);
+        assert_part(f, q, "/dev/dri/card1", 0, "");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -114,6 +169,8 @@ int main(void) {
                 TEST(test_device_node),
                 TEST(test_forbidden_is_unknown),
                 TEST(test_ended_process_holds_nothing),
+                TEST(test_vf),
+                TEST(test_mediated),
 #undef TEST
         };
 
