@@ -161,7 +161,11 @@ Verdict promise_check_device(const PlanContext *c, const Allocation *a, const Al
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_CONTESTED, &d->address,
-                      "Find out who did; a restart of the daemon binds it again, a release leaves it where it is.",
+                      dev->n_vfs > 0
+                              ? "Release the allocation, which leaves the PF where it is, or remove its VFs; then a "
+                                "restart of the daemon binds it again."
+                              : "Find out who did; a restart of the daemon binds it again, a release leaves it where "
+                                "it is.",
                       "%s is held by '%s', but somebody else took it off %s; it %s%s.", PCI_ADDRESS_STR(d->address),
                       a->name, driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
 }

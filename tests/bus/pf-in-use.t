@@ -136,7 +136,11 @@ for my $case (['restart', 'guest', $held], ['restart', 'host', $idle], ['boot', 
         other_hand_binds($pf, 'igb');
         make_vfs();
         hold() if $who eq 'guest';
-        daemon('stop') if $event eq 'restart';
+        if ($event eq 'restart') {
+                ok(wait_until(sub { device($bus, $pf)->{state} eq 'contested' && @{ device($bus, $pf)->{virtual_functions} // [] } == 2 }), "$what: the daemon sees it");
+                like((ctl('explain', $pf))[1], qr/remove its VFs; then a restart/, "$what: and says that the VFs are in the way");
+                daemon('stop');
+        }
         my $offset = log_since();
         start_again($bus, $what);
         resume_refused($what, $sentence, 'igb', $offset);
