@@ -155,6 +155,9 @@ typedef struct Inventory {
         size_t n_cpus;
         unsigned phys_bits; /* of the processors' physical addresses, 0 unknown */
         LibvirtFeatures libvirt;
+        char **drivers; /* PCI drivers the kernel has, ascending by name */
+        size_t n_drivers;
+        bool drivers_known;
         VfioVariant *variants;
         size_t n_variants;
         bool iommu;             /* some group exists */
@@ -179,7 +182,11 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
 /* -E2BIG beyond INVENTORY_VARIANTS_MAX. */
 int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver);
-int inventory_copy_variants(Inventory *to, const Inventory *from);
+/* to has neither. */
+int inventory_copy_drivers(Inventory *to, const Inventory *from);
+void inventory_swap_drivers(Inventory *a, Inventory *b);
+/* False where the drivers are known and this one is not among them. */
+bool inventory_may_have_driver(const Inventory *inv, const char *name);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*

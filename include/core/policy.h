@@ -49,6 +49,8 @@ bool policy_offers(const Policy *p, const PciDevice *dev);
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
 /* The same, from the cache. */
 Verdict policy_verdict(const Policy *p, const PciDevice *dev);
+/* VERDICT_NO_VFIO_DRIVER: the kernel does not have the driver that the device is to be bound to. */
+Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret);
 
 /*
  * What an allocation of dev does with another member of its IOMMU group. Bridges, parts of the platform and members

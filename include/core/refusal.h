@@ -20,6 +20,7 @@ typedef enum Verdict {
         VERDICT_HOST_CRITICAL,
         VERDICT_NO_IOMMU,
         VERDICT_NO_DRIVER_OVERRIDE,
+        VERDICT_NO_VFIO_DRIVER, /* the kernel has none that it could be bound to: no module is loaded */
         VERDICT_RESERVED_REGION,
         VERDICT_GROUP_NOT_VIABLE,
         VERDICT_PF_HAS_VFS,

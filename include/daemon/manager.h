@@ -150,6 +150,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n);
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* The same for CPUs, memory and hugepages. */
 int manager_refresh_nodes(Manager *m);
+/* The same for the drivers that the kernel has. */
+int manager_refresh_drivers(Manager *m);
 /* The same for what the host uses: mounts, routes, consoles. */
 int manager_refresh_host(Manager *m);
 

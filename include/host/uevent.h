@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Events of PCI functions as udev passes them on when its rules are through. An event says where to look; what is there
- * is read from sysfs.
+ * Events of PCI functions and PCI drivers as udev passes them on when its rules are through. An event says where to
+ * look; what is there is read from sysfs.
  */
 
 #include "core/pciaddr.h"
@@ -14,6 +14,7 @@ typedef enum UeventAction {
         UEVENT_ADD,    /* drivers are tried next: one may be at work on it, with the device's lock held */
         UEVENT_BIND,   /* and be through */
         UEVENT_REMOVE,
+        UEVENT_DRIVERS, /* a driver came or went, as its module did: of no function */
 } UeventAction;
 
 typedef struct UeventMonitor UeventMonitor;
@@ -26,5 +27,6 @@ DEFINE_CLEANUP(UeventMonitor *, uevent_monitor_free)
 /* Readable when there is something to read. */
 int uevent_monitor_fd(const UeventMonitor *m);
 
-/* 1: an event. 0: none waits. -ENOBUFS: some were lost, those that follow are still to be read; or another errno. */
+/* 1: an event, of *ret_address unless it is UEVENT_DRIVERS. 0: none waits. -ENOBUFS: some were lost, those that follow
+ * are still to be read; or another errno. */
 int uevent_monitor_read(UeventMonitor *m, UeventAction *ret_action, PciAddress *ret_address);

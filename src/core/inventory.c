@@ -72,6 +72,9 @@ Inventory *inventory_free(Inventory *inv) {
                 free(inv->variants[i].driver);
         }
         free(inv->variants);
+        for (size_t i = 0; i < inv->n_drivers; i++)
+                free(inv->drivers[i]);
+        free(inv->drivers);
         free(inv->critical_unknown);
         free(inv->devices);
         free(inv->groups);

@@ -151,6 +151,20 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
+/* Variant drivers are known only where they are loaded. */
+static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
+        return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
+               (p->config->variants && inventory_variant_driver(p->inventory, dev));
+}
+
+Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(&remedy, "Load its module: systemctl start modprobe@%s.service.", driver);
+        return refuse(ret, VERDICT_NO_VFIO_DRIVER, device, remedy,
+                      "The kernel has no driver %s, to which %s would be bound.", driver, PCI_ADDRESS_STR(*device));
+}
+
 static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
         const char *remedy = "Use another card for the console, or ask with --force.";
 
@@ -200,8 +214,10 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                                         "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
                                         "This node has no IOMMU groups: the IOMMU is off.");
         if (!dev->has_override)
-                return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, NULL,
+                return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, "Boot Linux 3.16 or later.",
                               "The kernel shows no driver_override for it, so it cannot be bound on its own.");
+        if (!has_vfio_driver(p, dev))
+                return policy_refuse_driver(&dev->address, p->config->vfio_driver, ret);
         if (dev->n_vfs > 0)
                 return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
                               "It is a PF with %zu VFs, and vfio-pci takes no PF with VFs.", dev->n_vfs);

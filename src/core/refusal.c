@@ -15,6 +15,7 @@ static const char *const verdict_table[_VERDICT_MAX] = {
         [VERDICT_HOST_CRITICAL] = "host-critical",
         [VERDICT_NO_IOMMU] = "no-iommu",
         [VERDICT_NO_DRIVER_OVERRIDE] = "no-driver-override",
+        [VERDICT_NO_VFIO_DRIVER] = "no-vfio-driver",
         [VERDICT_RESERVED_REGION] = "reserved-region",
         [VERDICT_GROUP_NOT_VIABLE] = "group-not-viable",
         [VERDICT_PF_HAS_VFS] = "pf-has-vfs",

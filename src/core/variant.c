@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which VFIO driver is made for a device, as the kernel's modules say. */
+/* Which PCI drivers the kernel has, and which VFIO driver is made for a device, as the kernel's modules say. */
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -26,12 +26,41 @@ int inventory_add_variant(Inventory *inv, const char *pattern, const char *drive
         return 0;
 }
 
-int inventory_copy_variants(Inventory *to, const Inventory *from) {
+int inventory_copy_drivers(Inventory *to, const Inventory *from) {
         int r = 0;
 
+        to->drivers_known = from->drivers_known;
+        to->drivers = calloc(from->n_drivers + 1, sizeof(*to->drivers));
+        if (!to->drivers)
+                return -ENOMEM;
+        for (; to->n_drivers < from->n_drivers; to->n_drivers++)
+                if (string_copy(&to->drivers[to->n_drivers], from->drivers[to->n_drivers]) < 0)
+                        return -ENOMEM;
         for (size_t i = 0; r == 0 && i < from->n_variants; i++)
                 r = inventory_add_variant(to, from->variants[i].pattern, from->variants[i].driver);
         return r;
+}
+
+void inventory_swap_drivers(Inventory *a, Inventory *b) {
+        Inventory before = *a;
+
+        a->drivers = b->drivers;
+        a->n_drivers = b->n_drivers;
+        a->drivers_known = b->drivers_known;
+        a->variants = b->variants;
+        a->n_variants = b->n_variants;
+        b->drivers = before.drivers;
+        b->n_drivers = before.n_drivers;
+        b->drivers_known = before.drivers_known;
+        b->variants = before.variants;
+        b->n_variants = before.n_variants;
+}
+
+bool inventory_may_have_driver(const Inventory *inv, const char *name) {
+        for (size_t i = 0; i < inv->n_drivers; i++)
+                if (streq(inv->drivers[i], name))
+                        return true;
+        return !inv->drivers_known;
 }
 
 static unsigned open_parts(const char *pattern) {

@@ -39,21 +39,31 @@ static bool takes_from_host(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Reads again what the outcome of a plan depends on: what it takes, or, where it is refused (NULL), what the host uses.
- * 1: a fact is another one. */
+/* A device has to be bound to its VFIO driver. */
+static bool needs_driver(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->node.inventory, a->devices[i].address);
+
+                if (dev && !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                        return true;
+        }
+        return false;
+}
+
+/* Reads again what the outcome of a plan depends on: what it takes, or, where it is refused (NULL), which drivers there
+ * are and what the host uses. 1: a fact is another one. */
 static int refresh_planned(Manager *m, const Allocation *a) {
-        int host = !a || takes_from_host(m, a) ? manager_refresh_host(m) : 0;
+        int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
+        int host = drivers >= 0 && (!a || takes_from_host(m, a)) ? manager_refresh_host(m) : drivers;
         int groups = host >= 0 && a ? manager_refresh_groups(m, a) : host;
 
         if (groups > 0 && a)
                 manager_publish_allocation(m, a);
-        return groups < 0 ? groups : host | groups;
+        return groups < 0 ? groups : drivers | host | groups;
 }
 
 /* Plans on facts that were read before, reads again what the plan depends on, and plans anew when that differs. */
-static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
-        if (request->cpus > 0 && manager_refresh_nodes(m) < 0)
-                return refuse_no_memory(ret_refusal);
+static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -72,6 +82,54 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
         }
         return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
                       "Drivers change faster than a plan can be made.");
+}
+
+/* Its memory counts as idle, which a process that has its devices open would disprove. */
+static bool may_run(const Allocation *a) {
+        return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
+}
+
+/*
+ * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
+ * the one before the other. Whether there are such guests costs a look at all processes for each allocation, so it is
+ * asked only where the request depends on the answer. The next look for guests forgets it.
+ */
+static bool find_untold_guests(Manager *m, const Request *request) {
+        _cleanup_free_ Allocation **idle = calloc(m->node.ledger->n_allocations + 1, sizeof(*idle));
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        PlanContext c = node_context(&m->node);
+        bool helps = false, found = false;
+        size_t n = 0;
+
+        for (size_t i = 0; idle && i < m->node.ledger->n_allocations; i++)
+                if (may_run(m->node.ledger->allocations[i]))
+                        idle[n++] = m->node.ledger->allocations[i];
+        for (size_t i = 0; i < n; i++)
+                ledger_set_running(m->node.ledger, idle[i], true);
+        helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
+        for (size_t i = 0; i < n; i++) {
+                bool running = helps && manager_is_open(m, idle[i]);
+
+                ledger_set_running(m->node.ledger, idle[i], running);
+                found = found || running;
+        }
+        return found;
+}
+
+/* The same for CPUs, memory and guests, which are read first. */
+static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        Verdict v;
+
+        if (request->cpus > 0 && manager_refresh_nodes(m) < 0)
+                return refuse_no_memory(ret_refusal);
+        /* After the memory: what a guest gives back in between is not counted as free, nor that guest as running. */
+        if (request->cpus > 0)
+                manager_look_for_guests(m);
+        v = plan_on_fresh_devices(m, request, ret, ret_refusal);
+        if (v == VERDICT_NONE || request->cpus == 0 || !find_untold_guests(m, request))
+                return v;
+        refusal_done(ret_refusal);
+        return plan_on_fresh_devices(m, request, ret, ret_refusal);
 }
 
 /* What somebody uses is left out, as long as there is another one; else who that is says more than a lack of devices.
@@ -155,9 +213,23 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         return VERDICT_NONE;
 }
 
+/* A device is not taken off its driver for one that the kernel does not have. */
+static Verdict check_drivers(Manager *m, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const char *driver = allocation_driver(a, &a->devices[i]);
+
+                if (!inventory_may_have_driver(m->node.inventory, driver))
+                        return policy_refuse_driver(&a->devices[i].address, driver, ret);
+        }
+        return VERDICT_NONE;
+}
+
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        Verdict v = check_drivers(m, a, ret);
 
+        if (v != VERDICT_NONE)
+                return v;
         if (steps_prepare(a, m->node.inventory, &steps) < 0 || steps_around_services(a, m->node.config, &steps) < 0 ||
             steps_make_regions(a, m->node.config, &steps) < 0)
                 return refuse_no_memory(ret);

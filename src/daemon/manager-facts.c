@@ -5,6 +5,7 @@
 
 #include "daemon/manager.h"
 #include "host/critical.h"
+#include "host/driverlist.h"
 #include "host/numa.h"
 #include "host/scan.h"
 #include "util/digest.h"
@@ -155,6 +156,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->node.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL;
         PciDevice *dev;
+        bool had_override;
         int r;
 
         if (!found)
@@ -165,10 +167,12 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
                 r = string_copy(&override, dev->driver_override);
         if (r < 0)
                 return r;
+        had_override = dev->has_override;
         r = scan_refresh(m->fs, dev, locked);
         if (r < 0)
                 return r == -ENOMEM ? r : -ESTALE;
-        if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override))
+        if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
+            had_override == dev->has_override)
                 return 0;
         policy_recheck(m->node.policy, dev);
         m->promises_in_doubt = true;
@@ -224,6 +228,19 @@ int manager_refresh_nodes(Manager *m) {
         if (r == 0 && capacity_digest(m->node.inventory) != before)
                 m->promises_in_doubt = true;
         return r;
+}
+
+int manager_refresh_drivers(Manager *m) {
+        int r = driver_list_refresh(m->fs, m->node.inventory);
+
+        if (r <= 0)
+                return r;
+        r = node_remake_policy(&m->node);
+        if (r < 0)
+                return r;
+        manager_write_options(m, false);
+        manager_publish(m);
+        return 1;
 }
 
 int manager_refresh_host(Manager *m) {

@@ -28,6 +28,7 @@ struct Live {
         Event events[MANAGER_EVENTS_MAX]; /* those of devices that a job is at work on stay until it is gone */
         size_t n_events;
         bool everything; /* events were lost, or too many */
+        bool drivers;    /* a driver came or went */
         uint64_t first;  /* when the first of them came, usec; 0: none waits to be looked at */
 };
 
@@ -94,7 +95,9 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
 
                 if (r == 0)
                         break;
-                if (r > 0)
+                if (r > 0 && action == UEVENT_DRIVERS)
+                        m->live->drivers = true;
+                else if (r > 0)
                         note(m->live, action, address);
                 else
                         m->live->everything = true;
@@ -105,7 +108,7 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         break;
                 }
         }
-        if (m->live->everything || m->live->n_events > 0)
+        if (m->live->everything || m->live->drivers || m->live->n_events > 0)
                 arm(m);
         return 0;
 }
@@ -210,6 +213,9 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         live->n_events = 0;
         live->everything = false;
         live->first = 0;
+        if (live->drivers && !everything)
+                (void) manager_refresh_drivers(m);
+        live->drivers = false;
         r = everything ? -ENOBUFS : look_at(m, events, n);
         if (r < 0) {
                 log_info("More changed than events can tell, reading the whole node.");

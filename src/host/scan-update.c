@@ -121,7 +121,7 @@ static int take_over_node(const Inventory *old, Inventory *inv) {
         inv->n_cpus = old->n_cpus;
         inv->phys_bits = old->phys_bits;
         inv->libvirt = old->libvirt;
-        return inventory_copy_variants(inv, old);
+        return inventory_copy_drivers(inv, old);
 }
 
 static int update(Scan *s, const PciAddress *devices, size_t n) {

@@ -9,8 +9,8 @@
 
 #include "host/cpuinfo.h"
 #include "host/devicefacts.h"
+#include "host/driverlist.h"
 #include "host/libvirt.h"
-#include "host/modalias.h"
 #include "host/numa.h"
 #include "host/pciconf.h"
 #include "host/scan-internal.h"
@@ -282,7 +282,7 @@ int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddres
         cpuinfo_scan(fs, inv);
         libvirt_features_read(fs, &inv->libvirt);
         if (r >= 0)
-                r = modalias_scan(fs, inv);
+                r = driver_list_scan(fs, inv);
         if (r >= 0)
                 r = scan_complete(&s);
         if (r < 0)

@@ -12,6 +12,8 @@
 #define RECEIVE_BUFFER (16 * 1024 * 1024)
 /* Events in a row that are no PCI function's, before the loop gets its turn back. */
 #define SKIPPED_MAX    256
+/* Below sys. */
+#define PCI_DRIVERS    "/bus/pci/drivers/"
 
 struct UeventMonitor {
         struct udev *udev;
@@ -29,6 +31,8 @@ int uevent_monitor_new(UeventMonitor **ret) {
         if (!m->monitor)
                 return errno > 0 ? -errno : -ENOMEM;
         r = udev_monitor_filter_add_match_subsystem_devtype(m->monitor, "pci", NULL);
+        if (r >= 0)
+                r = udev_monitor_filter_add_match_subsystem_devtype(m->monitor, "drivers", NULL);
         if (r < 0)
                 return r;
         /* With a smaller one more events are lost, which a rescan mends. */
@@ -63,20 +67,31 @@ static UeventAction action_from_string(const char *s) {
         return streq_ptr(s, "remove") ? UEVENT_REMOVE : UEVENT_CHANGE;
 }
 
+/* -EINVAL: it is of something else. */
+static int read_event(struct udev_device *event, UeventAction *ret_action, PciAddress *ret_address) {
+        const char *name = udev_device_get_sysname(event), *path = udev_device_get_devpath(event);
+        int r;
+
+        if (path && strncmp(path, PCI_DRIVERS, strlen(PCI_DRIVERS)) == 0) {
+                *ret_action = UEVENT_DRIVERS;
+                return 0;
+        }
+        r = name ? pci_address_parse(name, ret_address) : -EINVAL;
+        if (r >= 0)
+                *ret_action = action_from_string(udev_device_get_action(event));
+        return r;
+}
+
 int uevent_monitor_read(UeventMonitor *m, UeventAction *ret_action, PciAddress *ret_address) {
         for (unsigned i = 0; i < SKIPPED_MAX; i++) {
                 struct udev_device *event;
-                const char *name;
                 int r;
 
                 errno = 0;
                 event = udev_monitor_receive_device(m->monitor);
                 if (!event)
                         return errno == EAGAIN || errno == EINTR ? 0 : errno > 0 ? -errno : 0;
-                name = udev_device_get_sysname(event);
-                r = name ? pci_address_parse(name, ret_address) : -EINVAL;
-                if (r >= 0)
-                        *ret_action = action_from_string(udev_device_get_action(event));
+                r = read_event(event, ret_action, ret_address);
                 (void) udev_device_unref(event);
                 if (r >= 0)
                         return 1;

@@ -233,8 +233,12 @@ static int record_driver(Recorder *r, const Entry *entry) {
 }
 
 int record_pci(Recorder *r) {
+        _cleanup_close_ int probe_fd = sysfs_open(r->fs, "sys/bus/pci/drivers_probe", O_PATH);
         int e = record_entries(r, "sys/bus/pci/drivers", "", record_driver);
 
+        /* It says that these are all drivers; it cannot be read. */
+        if (e >= 0 && probe_fd >= 0)
+                e = record_bytes(r, "sys/bus/pci/drivers_probe", "", 0);
         if (e >= 0)
                 e = record_entries(r, "sys/kernel/iommu_groups", "", record_group);
         return e < 0 ? e : record_devices(r);

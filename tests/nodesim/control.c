@@ -8,6 +8,7 @@
 #include "attr.h"
 #include "control.h"
 #include "device.h"
+#include "driver.h"
 #include "dump.h"
 #include "fault.h"
 #include "load.h"
@@ -114,11 +115,21 @@ static int command_remove(Sim *sim, char *path) {
         }
         if (slash)
                 *slash = '\0';
+        if (slash && strcmp(path, "sys/bus/pci/drivers") == 0 && driver_find(sim, slash + 1)) {
+                driver_unload(sim, driver_find(sim, slash + 1));
+                return 0;
+        }
         node = node_child(slash ? node_at(sim->root, path) : sim->root, slash ? slash + 1 : path);
         if (!node || node == sim->control)
                 return -ENOENT;
         node_remove(node);
         return 0;
+}
+
+static int command_driver(Sim *sim, char *rest) {
+        const char *name = next_word(&rest);
+
+        return name ? driver_load(sim, name, rest) : -EINVAL;
 }
 
 static int command_set(Sim *sim, char *rest) {
@@ -216,19 +227,13 @@ static const struct {
         const char *name;
         int (*run)(Sim *sim, char *rest);
 } commands[] = {
-        { "kill", command_kill },
-        { "reset", command_reset },
-        { "release", command_release },
-        { "remove", command_remove },
-        { "set", command_set },
-        { "hang-read", command_hang_read },
-        { "unkillable-read", command_unkillable_read },
-        { "link", command_link },
-        { "write", command_write },
-        { "events", command_events },
-        { "event", command_event },
-        { "flood", command_flood },
-        { "delay-all", command_delay_all },
+        { "kill", command_kill },           { "reset", command_reset },
+        { "release", command_release },     { "remove", command_remove },
+        { "driver", command_driver },       { "set", command_set },
+        { "hang-read", command_hang_read }, { "unkillable-read", command_unkillable_read },
+        { "link", command_link },           { "write", command_write },
+        { "events", command_events },       { "event", command_event },
+        { "flood", command_flood },         { "delay-all", command_delay_all },
         { "fifo", command_fifo },
 };
 

@@ -274,6 +274,51 @@ void driver_detach(Sim *sim, Node *dev) {
         uevent_device(sim, "unbind", dev);
 }
 
+int driver_load(Sim *sim, const char *name, const char *options) {
+        const Node *devices = node_at(sim->root, "sys/bus/pci/devices");
+        int r = driver_find(sim, name) ? -EEXIST : driver_declare(sim, name, options);
+        Driver *d;
+
+        if (r < 0)
+                return r;
+        d = driver_get(sim, name);
+        uevent_driver(sim, "add", name);
+        for (size_t i = 0; devices && i < devices->n_children; i++) {
+                Node *dev = device_find(sim, devices->children[i]->name);
+
+                if (dev && !node_child(dev, "driver") && driver_matches(d, dev))
+                        (void) driver_attach(sim, d, dev);
+        }
+        return 0;
+}
+
+static Node *find_bound(const Sim *sim, const Driver *driver) {
+        const Node *devices = node_at(sim->root, "sys/bus/pci/devices");
+
+        for (size_t i = 0; devices && i < devices->n_children; i++) {
+                Node *dev = device_find(sim, devices->children[i]->name);
+
+                if (dev && driver_of(sim, dev) == driver)
+                        return dev;
+        }
+        return NULL;
+}
+
+void driver_unload(Sim *sim, Driver *driver) {
+        _cleanup_free_ char *path = xasprintf("sys/bus/pci/drivers/%s", driver->name);
+        size_t i = 0;
+        Node *dev;
+
+        while ((dev = find_bound(sim, driver)))
+                driver_detach(sim, dev);
+        node_remove(node_at(sim->root, path));
+        uevent_driver(sim, "remove", driver->name);
+        while (sim->drivers[i] != driver)
+                i++;
+        sim->drivers[i] = sim->drivers[--sim->n_drivers];
+        driver_free(driver);
+}
+
 void driver_probe(Sim *sim, Node *dev) {
         for (size_t i = 0; i < sim->n_drivers && !node_child(dev, "driver"); i++)
                 if (driver_matches(sim->drivers[i], dev))

@@ -6,6 +6,8 @@
 
 int driver_declare(Sim *sim, const char *name, const char *options); /* the words after %driver NAME */
 void driver_free(Driver *driver);
+int driver_load(Sim *sim, const char *name, const char *options); /* its module: it takes what matches it */
+void driver_unload(Sim *sim, Driver *driver);                     /* its devices are unbound first */
 
 Driver *driver_find(const Sim *sim, const char *name);
 Driver *driver_get(Sim *sim, const char *name);     /* makes it and its directory if need be */

@@ -211,6 +211,14 @@ void uevent_device(Sim *sim, const char *action, const Node *dev) {
                 queue_device(sim->uevents, action, dev, 1);
 }
 
+void uevent_driver(Sim *sim, const char *action, const char *name) {
+        _cleanup_free_ char *path = xasprintf("/bus/pci/drivers/%s", name);
+        UEvent e = { .times = 1 };
+
+        if (is_on(sim))
+                event_end(sim->uevents, &e, event_begin(sim->uevents, &e, action, "drivers", path));
+}
+
 void uevent_vfio_group(Sim *sim, const char *action, int group) {
         _cleanup_free_ char *path = xasprintf("/devices/virtual/vfio/%d", group);
         UEvent e = { .times = 1 };

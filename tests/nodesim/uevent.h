@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What udev tells of a change in the kernel: messages to whoever listens in this network namespace. Those of PCI
- * devices, of vfio groups and of vfio devices; the order is that of the kernel. */
+ * devices, of their drivers, of vfio groups and of vfio devices; the order is that of the kernel. */
 #pragma once
 
 #include "sim.h"
@@ -19,6 +19,7 @@ int uevents_enable(Sim *sim, bool on); /* off: changes are not told. -EOPNOTSUPP
 
 /* A change of the model queues what is to be told of it; nothing where that is not open or off. */
 void uevent_device(Sim *sim, const char *action, const Node *dev);
+void uevent_driver(Sim *sim, const char *action, const char *name);
 void uevent_vfio_group(Sim *sim, const char *action, int group);
 void uevent_vfio_device(Sim *sim, const char *action, const Node *dir); /* DEVICE/vfio-dev/vfioN */
 /* On demand, even when off, and of a device that is not there. -EOPNOTSUPP: not open. */

@@ -243,6 +243,25 @@ static void test_order_of_verdicts(void **state) {
         assert_says(&why, "test.conf:6");
 }
 
+/* A recording may lack the drivers, which does not mean that the kernel has none. */
+static void test_vfio_driver_that_is_not_loaded(void **state) {
+        static char nvidia[] = "nvidia", vfio[] = "vfio-pci";
+        static char *loaded[] = { nvidia, vfio };
+        _cleanup_node_ TestNode *t = node_new();
+
+        node_gpu(t, "pci0000:00/0000:01:00.0", 0, 1);
+        node_ready(t, "[Pool gpu]\nMatch=class=0302\n");
+        assert_verdict(t, "0000:01:00.0", VERDICT_NONE);
+        t->inventory->drivers = loaded;
+        t->inventory->drivers_known = true;
+        for (t->inventory->n_drivers = 1; t->inventory->n_drivers <= 2; t->inventory->n_drivers++) {
+                policy_recheck(t->policy, node_find(t, "0000:01:00.0"));
+                assert_verdict(t, "0000:01:00.0", t->inventory->n_drivers == 1 ? VERDICT_NO_VFIO_DRIVER : VERDICT_NONE);
+        }
+        t->inventory->drivers = NULL;
+        t->inventory->n_drivers = 0;
+}
+
 /* QEMU reads 16 bits of the domain of a host device. */
 static void test_C12_domain_that_no_guest_can_have(void **state) {
         _cleanup_node_ TestNode *t = node_new();
@@ -295,6 +314,7 @@ int main(void) {
                 cmocka_unit_test(test_A12_platform),
                 cmocka_unit_test(test_broken_exclude_holds_everything_back),
                 cmocka_unit_test(test_order_of_verdicts),
+                cmocka_unit_test(test_vfio_driver_that_is_not_loaded),
                 cmocka_unit_test(test_C12_domain_that_no_guest_can_have),
                 cmocka_unit_test(test_no_iommu_at_all),
                 cmocka_unit_test(test_no_iommu_and_no_pool),
