@@ -36,6 +36,10 @@ void critical_unescape(char *s);
 extern const char *const critical_mounted_dirs[];
 #define CRITICAL_BTRFS "sys/fs/btrfs"
 
+/* Whether a file system of this type is on block devices although its number is made up, and names them as its source:
+ * bcachefs all of them, with colons between. The source of any other may be what a user chose who mounts by FUSE. */
+bool critical_has_true_source(const char *type);
+
 /* Of the options of a file system, "rw,logdev=/dev/sdb1", the next value that is a device node, in place; NULL: none.
  * *rest goes on after it. */
 char *critical_next_option_node(char **rest);

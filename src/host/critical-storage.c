@@ -91,10 +91,7 @@ char *critical_next_option_node(char **rest) {
         return NULL;
 }
 
-/* These file systems are on block devices, although mountinfo has a made-up number for them. Their source names the
- * device; that of bcachefs names all its devices, with colons between. Any user may mount by FUSE and choose the
- * source, so no other source counts. */
-static bool has_true_source(const char *type) {
+bool critical_has_true_source(const char *type) {
         return streq(type, "btrfs") || streq(type, "bcachefs");
 }
 
@@ -110,7 +107,7 @@ static int mark_source(const Critical *c, char *rest, bool made_up, const char *
         type = string_next_word(&rest);
         source = string_next_word(&rest);
         options = string_next_word(&rest);
-        if (!source || (made_up && !has_true_source(type)))
+        if (!source || (made_up && !critical_has_true_source(type)))
                 return 0;
         while (made_up && r >= 0 && (node = strsep(&source, ":")))
                 r = mark_node(c, node, use);

@@ -11,6 +11,7 @@
 #include "host/numa.h"
 #include "replay/cmdline.h"
 #include "replay/snapshot.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 #define CPUS  "sys/devices/system/cpu"
@@ -233,7 +234,7 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
                 ;
         type = string_next_word(&rest);
         source = string_next_word(&rest);
-        if (!source || (strncmp(words[2], "0:", 2) == 0 && !is_node(source)))
+        if (!source || (strncmp(words[2], "0:", 2) == 0 && !(critical_has_true_source(type) && is_node(source))))
                 return 0;
         (void) fprintf(f, "%s %s %s / ", words[0], words[1], words[2]);
         e = write_scrubbed(r, words[4], f);
@@ -245,8 +246,36 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
         return e < 0 ? e : write_options(r, string_next_word(&rest), f);
 }
 
-static char *filter_mounts(const Recorder *r, char *text) {
-        return filter_lines(r, text, filter_mount);
+typedef struct MountSink {
+        const Recorder *r;
+        FILE *f;
+} MountSink;
+
+static int take_mount(char *line, void *userdata) {
+        const MountSink *sink = userdata;
+
+        return MIN(filter_mount(sink->r, line, sink->f), 0);
+}
+
+/* Line by line, for other users can make it long. Takes fd over, which may be a negative errno. */
+static int record_mountinfo(Recorder *r, int fd) {
+        static const char path[] = "proc/1/mountinfo";
+        _cleanup_free_ char *text = NULL;
+        MountSink sink = { .r = r };
+        size_t size;
+        int e;
+
+        if (fd < 0)
+                return record_descriptor(r, fd, path, NULL);
+        sink.f = open_memstream(&text, &size);
+        e = sink.f ? read_lines_fd(fd, take_mount, &sink) : -ENOMEM;
+        if (!sink.f)
+                (void) close(fd);
+        else if (fclose(sink.f) != 0)
+                e = -ENOMEM;
+        if (e == -ENOMEM)
+                return e;
+        return e < 0 ? record_unreadable(r, path, e) : record_bytes(r, path, text, size);
 }
 
 static int filter_swap(const Recorder *r, char *line, FILE *f) {
@@ -315,14 +344,13 @@ static char *filter_routes6(const Recorder *r, char *text) {
 
 /* An ordinary user sees only the mounts of processes of theirs. */
 static int record_mounts(Recorder *r) {
-        _cleanup_close_ int fd = sysfs_open(r->fs, "proc/1/mountinfo", O_RDONLY | O_NONBLOCK);
-        _cleanup_close_ int own_fd = -1;
+        int fd = sysfs_open(r->fs, "proc/1/mountinfo", O_RDONLY | O_NONBLOCK), own_fd;
 
         if (fd != -EACCES && fd != -EPERM)
-                return record_descriptor(r, fd, "proc/1/mountinfo", filter_mounts);
+                return record_mountinfo(r, fd);
         own_fd = sysfs_open(r->fs, "proc/self/mountinfo", O_RDONLY | O_NONBLOCK);
         r->own_mounts = own_fd >= 0;
-        return record_descriptor(r, own_fd < 0 ? fd : own_fd, "proc/1/mountinfo", filter_mounts);
+        return record_mountinfo(r, own_fd < 0 ? fd : own_fd);
 }
 
 static char *filter_cmdline(const Recorder *r, char *text) {

@@ -138,8 +138,14 @@ power_state=D3cold
 config\@0x00=86 80 30 20
 END
 
-my (@texts, $whole);
+my (@texts, $whole, $long);
 with_unpacked("$tmp/who.tree", sub { @texts = map { record($_[0]) } 1 .. 2; $whole = record($_[0], 'record-identities') });
+# Users can make mountinfo long, and call what they mount by FUSE like a disk.
+with_unpacked("$tmp/who.tree", sub {
+        my $mounts = "$_[0]/proc/1/mountinfo";
+        spew($mounts, join "\n", slurp($mounts), map { "$_ 1 0:99 / /home/eve/" . 'x' x 25_000 . ' rw - fuse /dev/sda rw' } 1 .. 800);
+        $long = record($_[0]);
+});
 my $text = $texts[0];
 for my $secret ($mac, '001b213a4f2c', $uuid, '1234-abcd', 'gpu-node-17', '00-1b-21', 'filer', '192.0.2.1', 'secret', 'x=y', 'z=w',
         '010200C0', '021b21fffe3a4f2c', '00f5:1234', '2c 4f 3a ff', 'example.com')
@@ -160,7 +166,9 @@ like($text, qr{^sys/class/net/$name -> \.\./\.\./devices/pci0000:00/0000:00:01\.
 like($text, qr/^proc\/net\/route=$name\\t00000000\\t00000000\\t0003/m, 'routes too, without gateways');
 unlike($text, qr/eth1\\t/, 'only default routes');
 like($text, qr/^proc\/cmdline=root=[0-9a-f]{12} .* iommu=pt hostname=[0-9a-f]{12} /m, 'the command line keeps what it is for');
-like($text, qr{^proc/1/mountinfo=1 0 8:1 / / rw - ext4 /dev/disk/by-uuid/[0-9a-f]{12} rw\\n3 1 0:6 / /srv/\w+ rw - btrfs /dev/dm-7 rw$}m, 'mounts: devices, and where');
+for ($text, $long) {
+        like($_, qr{^proc/1/mountinfo=1 0 8:1 / / rw - ext4 /dev/disk/by-uuid/[0-9a-f]{12} rw\\n3 1 0:6 / /srv/\w+ rw - btrfs /dev/dm-7 rw$}m, 'mounts: devices, and where');
+}
 unlike($text, qr/sriov_numvfs|vpd|serial_number/, 'never sriov_numvfs, VPD, serial numbers');
 unlike($text, qr/0000:00:03\.0\/config/, 'no config space of what sleeps');
 like($text, qr/0000:00:02\.0\/config\@0x140=0d 00 01 00/, 'but that of a bridge');
