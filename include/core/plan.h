@@ -56,6 +56,7 @@ typedef struct PlanContext {
         const Ledger *ledger;
         const AnswerList *eswitches; /* NULL: nothing is known of them */
         const HealthList *health;    /* the same */
+        const VfReportList *vfs;     /* the same */
 } PlanContext;
 
 /* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */

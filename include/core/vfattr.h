@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/pciaddr.h"
 #include "util/cleanup.h"
 
 typedef enum VfAttribute {
@@ -84,3 +85,21 @@ char *vf_attributes_format(const VfAttributes *v);
 /* One value as that text has it. VF_VALUE_MAX bytes are enough. */
 #define VF_VALUE_MAX 32
 const char *vf_value_format(VfAttribute a, uint64_t value, char buf[static VF_VALUE_MAX]);
+
+/* What PFs reported of their VFs when they were asked last. */
+typedef struct VfReport {
+        PciAddress vf;
+        VfAttributes attributes;
+} VfReport;
+
+typedef struct VfReportList {
+        VfReport *reports; /* ascending by address */
+        size_t n;
+} VfReportList;
+
+void vf_report_list_done(VfReportList *l);
+/* NULL when the VF has none. */
+const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf);
+/* Replaces the report of the VF; attributes NULL: removes it. Returns 1 when it differs from the one before, 0 when
+ * not, or -ENOMEM. */
+int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes);

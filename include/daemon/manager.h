@@ -97,6 +97,10 @@ typedef struct Manager {
         StandingList *shown;                    /* what the bus was told of each device; NULL before the announcement */
         Live *live;                             /* manager-live.c */
         Survey *eswitch_survey;                 /* manager-eswitch.c */
+        Survey *attributes_survey;              /* manager-attributes.c */
+        sd_event_source *links;                 /* the same: notifications of network interfaces */
+        bool attributes_due;                    /* the same: VFs are to be read again */
+        bool attributes_busy;                   /* the same: some of them when a job has ended */
         Survey *gpu_survey;                     /* manager-nvidia.c */
         AnswerList gpus;                        /* what has been asked so far */
         Checkup checkups[MANAGER_CHECKUPS_MAX]; /* manager-health.c */
@@ -246,7 +250,16 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
 /* The job, from where the devices are now. */
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
-/* manager-attributes.c: JobKind.found and all_found of jobs that give the VFs of an allocation their attributes */
+/* manager-attributes.c */
+/* What PFs report of VFs that are promised is to be read again: by a child, once announced. */
+void manager_make_attributes_due(Manager *m);
+/* A job let go of its devices: VFs that were left out for it can be read. */
+void manager_attributes_job_gone(Manager *m);
+/* A job wrote the attributes of VFs of a: what was reported of them before does not count. */
+void manager_forget_attributes(Manager *m, const Allocation *a);
+/* Makes it due whenever the kernel notifies of an interface of such a PF. */
+void manager_follow_links(Manager *m);
+/* JobKind.found and all_found of jobs that give the VFs of an allocation their attributes. */
 void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
 int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
 

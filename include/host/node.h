@@ -21,6 +21,7 @@ typedef struct Node {
         char *identity;           /* node_read_identity() */
         VfIdentities *identities; /* of this inventory and policy, once somebody has asked */
         HealthList health;        /* of devices that were looked at */
+        VfReportList vfs;         /* VFs of allocations, as their PFs reported them last */
 } Node;
 
 void node_done(Node *n);

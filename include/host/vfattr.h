@@ -17,6 +17,18 @@
  */
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret);
 
+/*
+ * The same of VFs of any PF, those of one PF side by side, which costs one look at each PF. tell is called with each
+ * result as soon as it is known; attributes are valid when it is 0.
+ */
+typedef struct VfPlace {
+        PciAddress pf;
+        unsigned vf;
+} VfPlace;
+void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
+                            void (*tell)(size_t i, int result, const VfAttributes *attributes, void *userdata),
+                            void *userdata);
+
 typedef struct VfChange {
         unsigned vf;
         VfAttributes wanted; /* as written: a VLAN without priority and protocol gets none and the usual */

@@ -147,6 +147,34 @@ static Verdict check_present(const PlanContext *c, const Allocation *a, const Al
         return check_group(c, a, dev, ret);
 }
 
+/* What the PF gives to the VF now, as far as that is known. A trusted VF may change its MAC address itself. */
+static Verdict check_attributes(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        const VfAttributes *report = c->vfs && d->is_vf ? vf_report_find(c->vfs, d->address) : NULL;
+        VfAttributes promised = d->attributes, now;
+        _cleanup_free_ char *wanted = NULL, *found = NULL, *remedy = NULL;
+        unsigned differ;
+
+        if (!report || a->state != ALLOCATION_READY)
+                return VERDICT_NONE;
+        differ = vf_attributes_differ(&promised, report) & report->set;
+        if (vf_attributes_have(&promised, VF_TRUST) && promised.value[VF_TRUST])
+                differ &= ~VF_ATTRIBUTE_BIT(VF_MAC);
+        if (differ == 0)
+                return VERDICT_NONE;
+        now = *report;
+        vf_attributes_keep(&promised, differ);
+        vf_attributes_keep(&now, differ);
+        wanted = vf_attributes_format(&promised);
+        found = vf_attributes_format(&now);
+        (void) string_replace(&remedy,
+                              "Give VF %d of %s %s again, as with 'ip link set dev INTERFACE vf %d'; that does not "
+                              "disturb its guest. Then find out who changed it.",
+                              d->vf_index, PCI_ADDRESS_STR(d->physfn), wanted ?: "", d->vf_index);
+        return refuse(ret, VERDICT_CONTESTED, &d->address, remedy,
+                      "The VF %s was promised to '%s' with %s, and its PF %s reports %s.", PCI_ADDRESS_STR(d->address),
+                      a->name, wanted ?: "", PCI_ADDRESS_STR(d->physfn), found ?: "");
+}
+
 Verdict promise_check_device(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, d->address);
         const char *driver = allocation_driver(a, d);
@@ -159,7 +187,7 @@ Verdict promise_check_device(const PlanContext *c, const Allocation *a, const Al
                 return withheld->verdict == VERDICT_STUCK ? ledger_check_withheld(c->ledger, d->address, ret)
                                                           : VERDICT_NONE;
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
-                return VERDICT_NONE;
+                return check_attributes(c, a, d, ret);
         return refuse(ret, VERDICT_CONTESTED, &d->address,
                       dev->n_vfs > 0
                               ? "Release the allocation, which leaves the PF where it is, or remove its VFs; then a "

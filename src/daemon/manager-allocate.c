@@ -309,6 +309,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
                 manager_record_allocation(m, HISTORY_READY, a, NULL);
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
+                manager_forget_attributes(m, a);
                 manager_check_promise(m, a);
                 break;
         case JOB_FAILED:

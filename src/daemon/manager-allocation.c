@@ -96,6 +96,7 @@ void manager_forget(Manager *m, Allocation *a) {
         }
         /* What kept its promise from being kept may have been another allocation, or its own share. */
         m->promises_in_doubt = m->promises_in_doubt || a->reason;
+        manager_forget_attributes(m, a);
         a = ledger_remove(m->node.ledger, a->name);
         server_allocation_removed(m->server, a->name);
         manager_publish_allocation(m, a);

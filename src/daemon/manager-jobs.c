@@ -211,6 +211,7 @@ static void on_gone(Job *job, void *userdata) {
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];
         manager_live_job_gone(m);
+        manager_attributes_job_gone(m);
         manager_survey_nvidia(m);
         manager_go_on_starting(m);
         exit_when_idle(m);

@@ -175,6 +175,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
                         end(m, i);
         if (o->n < before) {
                 manager_live_job_gone(m);
+                manager_attributes_job_gone(m);
                 manager_go_on_starting(m);
         }
         if (o->n == 0) {

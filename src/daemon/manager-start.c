@@ -192,6 +192,7 @@ static void announce(Manager *m) {
                           m->node.ledger->n_allocations, m->node.ledger->read_only ? ", read-only" : "");
         log_info("Ready: %zu devices, %zu allocations.", m->node.inventory->n_devices, m->node.ledger->n_allocations);
         manager_survey_eswitches(m);
+        manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
 }
 

@@ -78,6 +78,8 @@ Manager *manager_free(Manager *m) {
         manager_live_close(m);
         m->eswitch_survey = survey_close(m->eswitch_survey);
         m->gpu_survey = survey_close(m->gpu_survey);
+        m->attributes_survey = survey_close(m->attributes_survey);
+        sd_event_source_disable_unref(m->links);
         answer_list_done(&m->gpus);
         manager_health_close(m);
         sd_event_source_disable_unref(m->guests);
@@ -137,6 +139,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
 
         manager_look_for_guests(userdata);
         manager_survey_again(userdata);
+        manager_make_attributes_due(userdata);
         manager_survey_nvidia_again(userdata);
         manager_check_health(userdata, HEALTH_DUE_RESCAN);
         manager_go_on_starting(userdata);
@@ -252,6 +255,7 @@ int manager_run(Manager *m) {
         if (r < 0)
                 return r;
         manager_follow_guests(m);
+        manager_follow_links(m);
         manager_survey_nvidia(m);
         manager_go_on_starting(m);
         r = sd_event_loop(m->event);

@@ -10,6 +10,7 @@
 void node_done(Node *n) {
         answer_list_done(&n->eswitches);
         health_list_done(&n->health);
+        vf_report_list_done(&n->vfs);
         ledger_free(n->ledger);
         vf_identities_free(n->identities);
         policy_free(n->policy);
@@ -35,6 +36,7 @@ PlanContext node_context(const Node *n) {
                 .ledger = n->ledger,
                 .eswitches = &n->eswitches,
                 .health = &n->health,
+                .vfs = &n->vfs,
         };
 }
 

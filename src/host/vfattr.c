@@ -54,11 +54,9 @@ static int read_state(const VfTarget *t, State *ret) {
         return r;
 }
 
-int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret) {
-        _cleanup_(pf_view_forget) PfView view = { 0 };
-        const VfTarget t = { fs, pf, vf, &view };
+static int read_attributes(const VfTarget *t, VfAttributes *ret) {
         State s;
-        int r = read_state(&t, &s);
+        int r = read_state(t, &s);
 
         if (r < 0)
                 return r;
@@ -66,6 +64,28 @@ int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes
                 return -EOPNOTSUPP;
         *ret = s.all;
         return 0;
+}
+
+int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret) {
+        _cleanup_(pf_view_forget) PfView view = { 0 };
+
+        return read_attributes(&(VfTarget){ fs, pf, vf, &view }, ret);
+}
+
+void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
+                            void (*tell)(size_t i, int result, const VfAttributes *attributes, void *userdata),
+                            void *userdata) {
+        _cleanup_(pf_view_forget) PfView view = { 0 };
+
+        for (size_t i = 0; i < n; i++) {
+                VfAttributes attributes = { 0 };
+                int r;
+
+                if (i > 0 && !pci_address_equal(vfs[i].pf, vfs[i - 1].pf))
+                        pf_view_forget(&view);
+                r = read_attributes(&(VfTarget){ fs, vfs[i].pf, vfs[i].vf, &view }, &attributes);
+                tell(i, r, &attributes, userdata);
+        }
 }
 
 /* 1, or an error. */

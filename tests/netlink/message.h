@@ -11,7 +11,8 @@
 typedef struct Reply {
         void (*send)(void *userdata, const void *data, size_t size); /* one datagram */
         void *userdata;
-        uint32_t port; /* nl_pid of who asks */
+        uint32_t port;                                 /* nl_pid of who asks */
+        void (*notify)(const void *data, size_t size); /* all that listen to links */
 } Reply;
 
 typedef struct Message {

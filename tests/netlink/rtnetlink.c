@@ -119,8 +119,23 @@ static int get_link(const Request *q) {
         return r < 0 ? r : send_link(q, &dev, 0);
 }
 
+static void send_notification(void *userdata, const void *data, size_t size) {
+        const Request *q = userdata;
+
+        q->reply->notify(data, size);
+}
+
+/* As do_setlink() of the kernel does, which tells of the interface and of none of its VFs. */
+static void notify(Request *q, const Netdev *dev) {
+        const struct nlmsghdr header = { 0 };
+        const Reply all = { .send = send_notification, .userdata = q };
+        const Request notification = { .header = &header, .reply = &all };
+
+        (void) send_link(&notification, dev, 0);
+}
+
 /* Nothing but VFs is set here. */
-static int set_link(const Request *q) {
+static int set_link(Request *q) {
         const struct nlattr *list = find_attribute(q, IFLA_VFINFO_LIST);
         const void *data;
         size_t size;
@@ -136,6 +151,8 @@ static int set_link(const Request *q) {
         for (const struct nlattr *a; r == 0 && (a = attribute_next(&data, &size));)
                 r = attribute_type(a) == IFLA_VF_INFO ? vfinfo_set(&dev, attribute_data(a), attribute_size(a))
                                                       : -EINVAL;
+        if (r == 0)
+                notify(q, &dev);
         return r;
 }
 

@@ -5,7 +5,9 @@
  * polled, passed through fork(), and closed. Other sockets are left alone. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,6 +91,42 @@ EXPORT int socket(int domain, int type, int protocol) {
         return fd;
 }
 
+/* The name of who listens to links: one process of the node. */
+static socklen_t links_name(struct sockaddr_un *ret) {
+        int n;
+
+        *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+        n = snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, NAME "links.%s", getenv("NODE_ROOT"));
+        return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) n);
+}
+
+/* A socket that others send to instead of one connected to itself. */
+static int listen_to_links(int fd) {
+        int flags = fcntl(fd, F_GETFL), r;
+        int other = next("socket").socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | (flags & O_NONBLOCK), 0);
+        struct sockaddr_un name;
+        socklen_t size = links_name(&name);
+
+        r = other < 0 ? -1 : next("bind").bind(other, (const struct sockaddr *) &name, size);
+        if (r == 0)
+                r = dup3(other, fd, O_CLOEXEC);
+        if (other >= 0)
+                (void) close(other);
+        return r < 0 ? -1 : 0;
+}
+
+static void notify(const void *data, size_t size) {
+        struct sockaddr_un name;
+        socklen_t name_size = links_name(&name);
+        int fd = next("socket").socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+                return;
+        (void) next("sendto").sendto(fd, data, size, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &name,
+                                     name_size);
+        (void) close(fd);
+}
+
 EXPORT int bind(int fd, const struct sockaddr *address, socklen_t size) {
         if (!is_ours(fd))
                 return next("bind").bind(fd, address, size);
@@ -98,7 +136,7 @@ EXPORT int bind(int fd, const struct sockaddr *address, socklen_t size) {
         }
         const struct sockaddr_nl *a = (const struct sockaddr_nl *) (const void *) address;
         ports[fd] = a->nl_pid > 0 ? a->nl_pid : (uint32_t) getpid();
-        return 0;
+        return a->nl_groups & RTMGRP_LINK ? listen_to_links(fd) : 0;
 }
 
 static void tell_address(uint32_t port, void *ret, socklen_t *size) {
@@ -133,7 +171,7 @@ static void queue(void *userdata, const void *data, size_t size) {
 
 /* A process that forked has sockets of its parent. */
 static void handle(int fd, const void *data, size_t size) {
-        const Reply reply = { .send = queue, .userdata = &fd, .port = ports[fd] };
+        const Reply reply = { .send = queue, .userdata = &fd, .port = ports[fd], .notify = notify };
 
         if (protocols[fd] == NETLINK_GENERIC)
                 genetlink_handle(data, size, &reply);

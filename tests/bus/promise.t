@@ -1,0 +1,93 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A promise that the node can no longer keep is told once, with what to do; its document is refused until it can be kept again.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+use Time::HiRes qw(time);
+
+use Node;
+
+node('connectx', configure => 1);
+
+my $bus = Bus->new->listen;
+my $pf  = '0000:11:00.0';
+configure(slurp("$FindBin::Bin/../nodes/connectx.conf"));
+$bus = Bus->new->listen;
+
+sub events { my ($device) = @_; return map { $_->{event} } @{ JSON::PP->new->decode($bus->call('GetHistory', 'su', $device, 20)->{body}[0]) } }
+
+# The promise of 'guest' is broken, as the reason says; the bus is told.
+sub broken {
+        my ($what, $words) = @_;
+        ok(wait_until(sub { allocation_state($bus, 'guest') eq 'failed' }), "$what: the state");
+        like(allocation($bus, 'guest')->{reason} // '', $words, "$what: the reason");
+        my $reply = $bus->call('GetDomainXML', 'sa{sv}', 'guest', []);
+        like($reply->{error} // '', qr/[.](?:Unavailable|Insufficient)$/, "$what: the document is refused");
+        like($reply->{body}[0], $words, "$what: for that reason");
+        return;
+}
+
+sub kept {
+        my ($what) = @_;
+        ok(wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }), "$what: ready again");
+        is(allocation($bus, 'guest')->{reason}, undef, "$what: without a reason");
+        is($bus->call('GetDomainXML', 'sa{sv}', 'guest', [])->{error}, undef, "$what: with a document");
+        return;
+}
+
+# A VF of the PF gets other attributes from another hand.
+sub ip {
+        my (@command) = @_;
+        local $ENV{LD_PRELOAD} = "$ENV{BUILD}/tests/netlink.so";
+        return system('ip', @command) == 0;
+}
+
+# ---- attributes of a VF
+
+my ($signature, $entries) = request(ethernet => 1, cpus => 2, memory => 2**30, 'vf-attributes' => [['ethernet0', 'vlan=100 max-rate=1000']]);
+my $reply = $bus->call('Allocate', "s$signature", 'guest', $entries);
+is($bus->result($reply->{body}[1]), 'done', 'attributes: a VF with a VLAN') or diag($reply->{body}[0]);
+my $vf = allocation($bus, 'guest')->{devices}[0]{address};
+my ($index) = grep { readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf/virtfn$_") =~ /\Q$vf\E$/ } 0 .. 3;
+my ($interface) = map { s{.*/}{}r } glob "$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf/net/*";
+kept('attributes');
+
+SKIP: {
+        skip 'no ip', 14 if !grep { -x "$_/ip" } split /:/, $ENV{PATH};
+        $bus->forget_signals();
+        ok(ip('link', 'set', $interface, 'vf', $index, 'vlan', 0), 'notified: the VLAN is taken away');
+        my $begin = time;
+        broken('notified', qr/\Q$vf\E.*vlan=100.*vlan=0/);
+        cmp_ok(time - $begin, '<', 10, 'notified: soon');
+        ok((grep { $_->{member} eq 'PropertiesChanged' && ($_->{body}[1]{State} // '') eq 'failed' } @{ $bus->{signals} }), 'notified: with a signal');
+        is((grep { $_ eq 'promise-broken' } events($vf)), 1, 'notified: and in the history');
+        is(device($bus, $vf)->{state}, 'contested', 'notified: the device is contested');
+        ok(ip('link', 'set', $interface, 'vf', $index, 'vlan', 100), 'notified: the VLAN is given again');
+        kept('notified');
+        is((grep { $_ eq 'promise-kept' } events($vf)), 1, 'notified: in the history too');
+}
+
+# Where nothing notifies: at a rescan, and at the next start.
+my $vlan = "sys/bus/pci/devices/$pf/vf-netlink/$index/vlan";
+fault("set $vlan 0 0 802.1q");
+ok(!$bus->call('Rescan')->{error}, 'a rescan');
+broken('rescan', qr/vlan=100.*vlan=0/);
+restart();
+$bus = Bus->new->listen;
+broken('restart', qr/vlan=100.*vlan=0/);
+fault("set $vlan 100 0 802.1q");
+ok(!$bus->call('Rescan')->{error}, 'a rescan');
+kept('rescan');
+
+# A job writes attributes: what was reported before does not count.
+is(release($bus, 'guest'), 'done', 'attributes: released');
+is(allocate($bus, 'guest', ethernet => 1, cpus => 2, memory => 2**30), 'done', 'attributes: another one');
+kept('another one');
+is(release($bus, 'guest'), 'done', 'another one: released');
+
+done_testing();
