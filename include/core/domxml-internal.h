@@ -17,6 +17,7 @@ typedef struct Domain {
         xmlNode *root;    /* <domain> */
         xmlNode *devices; /* its <devices> */
         xmlNode *anchor;  /* our elements go in front of it; NULL: at the end */
+        bool aarch64;     /* machine 'virt', else x86_64 with machine 'q35' */
         bool emulated;    /* type='qemu': no KVM, so nothing of the host's CPU to pass through */
         GuestPciRoom room;
         GuestPci *pci;
@@ -54,8 +55,8 @@ void domain_write_cpus(Domain *d);
 
 /* More vCPUs than eight bits of APIC id can tell apart: libvirt wants an <iommu> that remaps their interrupts. */
 #define DOMXML_PLAIN_VCPUS_MAX 255U
-static inline bool domain_needs_iommu(const Allocation *a) {
-        return a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
+static inline bool domain_needs_iommu(const Domain *d) {
+        return !d->aarch64 && d->a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
 }
 
 /* domxml-devices.c: PCI controllers, hostdevs, memballoon, for many vCPUs an iommu; needs d->pci. */

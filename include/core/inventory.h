@@ -144,6 +144,10 @@ typedef struct VfioVariant {
         char *driver; /* that is there: loaded */
 } VfioVariant;
 
+#define ARCHITECTURE_MAX     16U
+#define ARCHITECTURE_X86_64  "x86_64"
+#define ARCHITECTURE_AARCH64 "aarch64"
+
 typedef struct Inventory {
         PciDevice *devices; /* ascending by address */
         size_t n_devices;
@@ -153,7 +157,8 @@ typedef struct Inventory {
         size_t n_nodes;
         Cpu *cpus; /* online ones, ascending by id */
         size_t n_cpus;
-        unsigned phys_bits; /* of the processors' physical addresses, 0 unknown */
+        unsigned phys_bits;                  /* of the processors' physical addresses, 0 unknown */
+        char architecture[ARCHITECTURE_MAX]; /* as uname -m has it; "" unknown, which counts as x86_64 */
         LibvirtFeatures libvirt;
         char **drivers; /* PCI drivers the kernel has, ascending by name */
         size_t n_drivers;
@@ -166,6 +171,11 @@ typedef struct Inventory {
         char **notes;           /* what was skipped or odd about the node as a whole, sentences */
         size_t n_notes;
 } Inventory;
+
+/* Of the domains that this node runs: its own, or x86_64 where it is not known. */
+const char *inventory_architecture(const Inventory *inv);
+/* There is a domain document for it. */
+bool inventory_has_domains(const Inventory *inv);
 
 /* Empty inventory; NULL when out of memory. */
 Inventory *inventory_new(void);

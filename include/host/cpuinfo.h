@@ -6,5 +6,9 @@
 #include "core/inventory.h"
 #include "util/sysfs.h"
 
-/* Sets phys_bits; leaves it alone where the kernel does not say. */
+#define CPUINFO_ARCHITECTURE "proc/sys/kernel/arch"
+/* What the lines of proc/cpuinfo begin with that are read; NULL ends the list. */
+extern const char *const cpuinfo_keys[];
+
+/* Sets phys_bits and architecture: 0 and "" where the kernel does not say. */
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv);

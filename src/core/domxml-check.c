@@ -152,7 +152,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
 
 /* Beyond so many vCPUs only Intel's has what they need. */
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
-        if (!domain_needs_iommu(d->a) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
+        if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;
         return refuse_template(ret, node, NULL, "Remove it, or use model='intel'.",
                                "The template's <iommu> cannot serve more than %u vCPUs.", DOMXML_PLAIN_VCPUS_MAX);

@@ -260,7 +260,8 @@ static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t thr
 static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t threads) {
         size_t cores = d->a->n_pins / sockets / dies / threads;
 
-        return domain_needs_iommu(d->a) || last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
+        return d->aarch64 || domain_needs_iommu(d) ||
+               last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
 }
 
 /* Dies per socket, when each has the same number of vCPUs, whole cores, in one run; else 1. */
@@ -286,7 +287,7 @@ static void write_topology(Domain *d, xmlNode *cpu) {
 
         if (!fits_apic_ids(d, sockets, 1, threads))
                 sockets = 1;
-        dies = guest_dies(d, sockets, threads);
+        dies = d->aarch64 ? 1 : guest_dies(d, sockets, threads); /* QEMU's 'virt' has none */
         if (!fits_apic_ids(d, sockets, dies, threads))
                 dies = 1;
         node_set(d, topology, "sockets", "%u", sockets);
@@ -330,9 +331,10 @@ static void write_cpu(Domain *d) {
 
         node_set(d, cpu, "mode", "%s", d->emulated ? "maximum" : "host-passthrough");
         node_set(d, cpu, "check", "none");
-        node_set(d, cpu, "migratable", "off");
+        if (!d->aarch64)
+                node_set(d, cpu, "migratable", "off");
         write_topology(d, cpu);
-        if (!d->emulated) {
+        if (!d->emulated && !d->aarch64) { /* of x86 */
                 node_set(d, node_add(d, cpu, "cache"), "mode", "passthrough");
                 if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
                         node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");

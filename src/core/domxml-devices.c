@@ -78,7 +78,8 @@ static void write_root(Domain *d) {
 
         if (!root)
                 root = write_controller(d, 0, "pcie-root");
-        if (d->pci->hole64 == 0 || !root)
+        /* The window of 'virt' has 512 GiB, and cannot be told otherwise. */
+        if (d->pci->hole64 == 0 || !root || d->aarch64)
                 return;
         hole = node_find(root, "pcihole64");
         if (hole && node_size(hole) >= d->pci->hole64)
@@ -241,8 +242,8 @@ void domain_write_devices(Domain *d) {
                 write_shmem(d, &d->a->regions[i]);
         node_remove_all(d->devices, "memballoon");
         node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
-        if (domain_needs_iommu(d->a))
+        if (domain_needs_iommu(d))
                 write_iommu(d);
-        if (d->pci->hint && is_uefi(d))
+        if (d->pci->hint && is_uefi(d) && !d->aarch64)
                 write_firmware_hint(d);
 }

@@ -134,7 +134,7 @@ static void write_cpu(Domain *d, xmlNode *system, size_t cell) {
 
         node_set(d, cpu, "numaid", "%zu", cell);
         write_affinity(d, cpu, &d->a->cells[cell].vcpus);
-        node_set(d, cpu, "arch", "x86_64");
+        node_set(d, cpu, "arch", d->aarch64 ? "arm64" : "x86_64"); /* NCCL's names */
         for (size_t i = 0; i < d->pci->n_used; i++) {
                 const GuestController *c = &d->pci->controllers[i];
 

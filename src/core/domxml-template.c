@@ -10,24 +10,32 @@
 #include "core/domxml-internal.h"
 #include "util/strings.h"
 
-static const char skeleton[] =
+#define SKELETON_DEVICES                                                                                               \
+        "<on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>"                 \
+        "<devices>"                                                                                                    \
+        "<disk type='file' device='disk'>"                                                                             \
+        "<driver name='qemu' type='qcow2' cache='none' io='native'/><source/><target dev='vda' bus='virtio'/>"         \
+        "</disk>"                                                                                                      \
+        "<controller type='usb' model='none'/>"                                                                        \
+        "<interface type='network'><source network='default'/><model type='virtio'/></interface>"                      \
+        "<serial type='pty'/><console type='pty'/>"                                                                    \
+        "</devices>"
+
+static const char skeleton_x86_64[] =
         "<domain type='kvm'>"
         "<os firmware='efi'><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>"
         "<features><acpi/><apic/></features>"
         "<clock offset='utc'>"
         "<timer name='rtc' tickpolicy='catchup'/><timer name='pit' tickpolicy='delay'/><timer name='hpet' "
         "present='no'/>"
-        "</clock>"
-        "<on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>"
-        "<devices>"
-        "<disk type='file' device='disk'>"
-        "<driver name='qemu' type='qcow2' cache='none' io='native'/><source/><target dev='vda' bus='virtio'/>"
-        "</disk>"
-        "<controller type='usb' model='none'/>"
-        "<interface type='network'><source network='default'/><model type='virtio'/></interface>"
-        "<serial type='pty'/><console type='pty'/>"
-        "</devices>"
-        "</domain>";
+        "</clock>" SKELETON_DEVICES "</domain>";
+
+/* GICv3: version 2 serves eight CPUs, and no message signalled interrupts of PCI. */
+static const char skeleton_aarch64[] =
+        "<domain type='kvm'>"
+        "<os firmware='efi'><type arch='aarch64' machine='virt'>hvm</type><boot dev='hd'/></os>"
+        "<features><acpi/><gic version='3'/></features>"
+        "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
 
 Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
                         const char *format, ...) {
@@ -121,17 +129,35 @@ static bool machine_is_i440fx(const char *machine) {
         return streq(machine, "pc") || strncmp(machine, "pc-", 3) == 0;
 }
 
-/* The PCI layout needs PCI Express: the old PC becomes its successor, other machines are somebody else's. */
-static Verdict set_machine(Domain *d, Refusal *ret) {
+/* "virt", or "virt-8.0" */
+static bool machine_is_virt(const char *machine) {
+        return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
+}
+
+/* The PCI layout needs PCI Express: the old PC becomes its successor, other machines have another. */
+static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
+        const char *wanted = d->aarch64 ? "virt" : "q35",
+                   *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
+        _cleanup_free_ char *machine = node_get(type, "machine");
+
+        if (machine && (d->aarch64 ? machine_is_virt(machine) : machine_is_q35(machine)))
+                return VERDICT_NONE;
+        if (machine && (d->aarch64 || !machine_is_i440fx(machine)))
+                return refuse_template(ret, type, NULL, remedy, "The template's machine '%s' is not %s.",
+                                       QUOTABLE(machine), wanted);
+        node_set(d, type, "machine", "%s", wanted);
+        return VERDICT_NONE;
+}
+
+static Verdict set_os(Domain *d, Refusal *ret) {
         xmlNode *os = node_find(d->root, "os"), *type = node_find(os, "type");
-        _cleanup_free_ char *machine = NULL, *arch = NULL, *text = NULL;
+        const char *wanted = inventory_architecture(d->inv);
+        _cleanup_free_ char *arch = NULL, *text = NULL;
 
         if (!os)
                 os = node_add(d, d->root, "os");
-        if (!type) {
+        if (!type)
                 type = node_add(d, os, "type");
-                node_set_text(d, type, "hvm");
-        }
         if (!type)
                 return VERDICT_NONE;
         text = node_get_text(type);
@@ -145,19 +171,24 @@ static Verdict set_machine(Domain *d, Refusal *ret) {
 
         arch = node_get(type, "arch");
         if (!arch)
-                node_set(d, type, "arch", "x86_64");
-        else if (!streq(arch, "x86_64"))
-                return refuse_template(ret, type, NULL, NULL,
-                                       "The template is for '%s'; this node makes x86_64 domains.", QUOTABLE(arch));
+                node_set(d, type, "arch", "%s", wanted);
+        else if (!streq(arch, wanted))
+                return refuse_template(ret, type, NULL, NULL, "The template is for '%s'; this node makes %s domains.",
+                                       QUOTABLE(arch), wanted);
+        return set_machine(d, type, ret);
+}
 
-        machine = node_get(type, "machine");
-        if (machine && machine_is_q35(machine))
-                return VERDICT_NONE;
-        if (machine && !machine_is_i440fx(machine))
-                return refuse_template(ret, type, NULL, "Use machine='q35'.", "The template's machine '%s' is not q35.",
-                                       QUOTABLE(machine));
-        node_set(d, type, "machine", "q35");
-        return VERDICT_NONE;
+/* Version 2, which libvirt may choose, has no interrupts for PCI devices of guests. */
+static void set_gic(Domain *d) {
+        xmlNode *features = node_find(d->root, "features"), *gic;
+
+        if (!d->aarch64)
+                return;
+        if (!features)
+                features = node_add(d, d->root, "features");
+        gic = node_find(features, "gic");
+        if (!gic)
+                node_set(d, node_add(d, features, "gic"), "version", "3");
 }
 
 /* libvirt refuses a domain whose SMBIOS tables tell another UUID. */
@@ -190,7 +221,10 @@ static void name_disk(Domain *d) {
 }
 
 Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
-        Verdict v = load_text(d, text ? text : skeleton, ret);
+        Verdict v;
+
+        d->aarch64 = streq(inventory_architecture(d->inv), ARCHITECTURE_AARCH64);
+        v = load_text(d, text ?: d->aarch64 ? skeleton_aarch64 : skeleton_x86_64, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -202,9 +236,10 @@ Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
         v = check_type(d, ret);
         if (v != VERDICT_NONE)
                 return v;
-        v = set_machine(d, ret);
+        v = set_os(d, ret);
         if (v != VERDICT_NONE)
                 return v;
+        set_gic(d);
 
         if (!d->devices)
                 d->devices = node_add(d, d->root, "devices");

@@ -11,6 +11,7 @@
 
 #include "core/domxml-internal.h"
 #include "core/ledger.h"
+#include "util/strings.h"
 
 #define NAMESPACE_PREFIX "passthroughd"
 
@@ -139,13 +140,16 @@ static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
         Verdict v = check_allocation(d->a, ret);
         int r;
 
+        if (v == VERDICT_NONE && !inventory_has_domains(d->inv))
+                v = refuse(ret, VERDICT_NOT_SUPPORTED, NULL, NULL, "There is no domain document for %s.",
+                           QUOTABLE(inventory_architecture(d->inv)));
         if (v == VERDICT_NONE)
                 v = domain_load(d, template, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (d->failed)
                 return refuse_no_memory(ret);
-        if (d->emulated && domain_needs_iommu(d->a))
+        if (d->emulated && domain_needs_iommu(d))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
                               "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
                               DOMXML_PLAIN_VCPUS_MAX);

@@ -54,6 +54,16 @@ static void pci_device_done(PciDevice *dev) {
         free(dev->fault);
 }
 
+const char *inventory_architecture(const Inventory *inv) {
+        return *inv->architecture ? inv->architecture : ARCHITECTURE_X86_64;
+}
+
+bool inventory_has_domains(const Inventory *inv) {
+        const char *architecture = inventory_architecture(inv);
+
+        return streq(architecture, ARCHITECTURE_X86_64) || streq(architecture, ARCHITECTURE_AARCH64);
+}
+
 Inventory *inventory_new(void) {
         return calloc(1, sizeof(Inventory));
 }

@@ -158,6 +158,16 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
         return planner_build(p, &choice, &plan->allocation, ret);
 }
 
+/* CPUs are for a domain. Devices alone can be had on any node. */
+static Verdict check_architecture(const PlanContext *c, const Request *r, Refusal *ret) {
+        if (r->cpus == 0 || inventory_has_domains(c->inventory))
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask for devices only, without CPUs and memory.",
+                      "This node is %s, and there are domain documents for " ARCHITECTURE_X86_64
+                      " and " ARCHITECTURE_AARCH64 " only.",
+                      QUOTABLE(inventory_architecture(c->inventory)));
+}
+
 static Verdict check_pools(const PlanContext *c, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++)
                 if (!config_find_pool(c->config, r->pools[i].pool))
@@ -187,6 +197,8 @@ Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work,
         if (r->force && !c->policy->forced)
                 return make_forced(c, r, work, ret, ret_refusal);
         v = request_check(r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_architecture(c, r, ret_refusal);
         if (v == VERDICT_NONE)
                 v = check_pools(c, r, ret_refusal);
         if (v == VERDICT_NONE)

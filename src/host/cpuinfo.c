@@ -1,26 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* proc/cpuinfo: of the first processor, which comes first. */
+/* The architecture, and proc/cpuinfo: of the first processor, which comes first. */
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "host/cpuinfo.h"
+#include "util/strings.h"
 
 #define CPUINFO_PART    8192U /* more than one processor takes; hundreds of them make a long file */
 #define PHYS_BITS_LEAST 32U
 #define PHYS_BITS_MOST  64U
 
+const char *const cpuinfo_keys[] = { "address sizes", "CPU implementer", "cpu\t", NULL };
+
+/* The value of the first line with that key, up to the end of the text; NULL when there is none. */
+static const char *find_value(const char *text, const char *key) {
+        const char *line = text;
+
+        while (line && strncmp(line, key, strlen(key)) != 0) {
+                line = strchr(line, '\n');
+                line = line ? line + 1 : NULL;
+        }
+        line = line ? strchr(line, ':') : NULL;
+        return line ? line + 1 + strspn(line + 1, " \t") : NULL;
+}
+
 /* "address sizes\t: 46 bits physical, 48 bits virtual" */
 static unsigned find_phys_bits(const char *text) {
-        const char *line = strstr(text, "\naddress sizes"), *colon;
-        unsigned long bits;
+        const char *value = find_value(text, "address sizes");
+        unsigned long bits = value ? strtoul(value, NULL, 10) : 0;
 
-        if (strncmp(text, "address sizes", 13) == 0)
-                line = text;
-        colon = line ? strchr(line, ':') : NULL;
-        bits = colon ? strtoul(colon + 1, NULL, 10) : 0;
         return bits < PHYS_BITS_LEAST || bits > PHYS_BITS_MOST ? 0 : (unsigned) bits;
+}
+
+/* By what only one architecture has in the file: before Linux 6.1 there is no proc/sys/kernel/arch. */
+static const char *guess_architecture(const char *text) {
+        const char *cpu = find_value(text, "cpu\t");
+
+        if (find_value(text, "address sizes"))
+                return ARCHITECTURE_X86_64;
+        if (find_value(text, "CPU implementer"))
+                return ARCHITECTURE_AARCH64;
+        return cpu && strncmp(cpu, "POWER", 5) == 0 ? "ppc64le" : "";
+}
+
+static void read_architecture(const Sysfs *fs, const char *cpuinfo, Inventory *inv) {
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        bool known = sysfs_read(fs, CPUINFO_ARCHITECTURE, buf, sizeof(buf)) > 0 && text_is_clean(buf);
+
+        (void) snprintf(inv->architecture, sizeof(inv->architecture), "%.*s", (int) ARCHITECTURE_MAX - 1,
+                        known ? buf : guess_architecture(cpuinfo));
 }
 
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
@@ -33,4 +64,5 @@ void cpuinfo_scan(const Sysfs *fs, Inventory *inv) {
                 size += n;
         text[size] = '\0';
         inv->phys_bits = find_phys_bits(text);
+        read_architecture(fs, text, inv);
 }

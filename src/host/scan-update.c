@@ -120,6 +120,7 @@ static int take_over_node(const Inventory *old, Inventory *inv) {
         inv->n_nodes = old->n_nodes;
         inv->n_cpus = old->n_cpus;
         inv->phys_bits = old->phys_bits;
+        memcpy(inv->architecture, old->architecture, sizeof(inv->architecture));
         inv->libvirt = old->libvirt;
         return inventory_copy_drivers(inv, old);
 }

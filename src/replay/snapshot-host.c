@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include "core/cpuset.h"
+#include "host/cpuinfo.h"
 #include "host/critical.h"
 #include "host/modalias.h"
 #include "host/numa.h"
@@ -360,12 +361,18 @@ static char *filter_cmdline(const Recorder *r, char *text) {
         return scrubbed;
 }
 
-/* Of one processor, how long its addresses are: all that is asked for. */
+/* Of one processor: the lines that are read. */
 static char *filter_cpuinfo(const Recorder *r, char *text) {
-        _cleanup_free_ char *all _unused_ = text;
-        const char *line = strstr(text, "address sizes");
+        _cleanup_free_ char *all _unused_ = text, *copy = strdup("");
+        char *rest = text, *line;
 
-        return strndup(line ?: "", line ? strcspn(line, "\n") + 1 : 0);
+        while (copy && (line = strsep(&rest, "\n")) && *line) {
+                for (size_t i = 0; cpuinfo_keys[i]; i++)
+                        if (strncmp(line, cpuinfo_keys[i], strlen(cpuinfo_keys[i])) == 0 &&
+                            string_replace(&copy, "%s%s\n", copy, line) < 0)
+                                return NULL;
+        }
+        return TAKE_PTR(copy);
 }
 
 static int filter_alias(const Recorder *r, char *line, FILE *f) {
@@ -394,6 +401,7 @@ int record_host(Recorder *r) {
                 { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts", NULL },
                 { "proc/cmdline", filter_cmdline },
                 { "proc/cpuinfo", filter_cpuinfo },
+                { CPUINFO_ARCHITECTURE, NULL },
                 { "proc/sys/kernel/osrelease", NULL },
                 { "proc/swaps", filter_swaps },
                 { "proc/net/route", filter_routes },

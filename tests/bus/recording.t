@@ -184,6 +184,21 @@ spew("$root/proc/net/route", join "\n", "Iface\tDestination\tGateway\tFlags\tRef
 same_decisions('a default route over a bridge', '', qr/\Q$gpu\E <- /, qr/enx[0-9a-f]{12}/);
 unlike(scalar(qx{passthroughctl snapshot --node $root}), qr/001b213a4f2c/, 'whose port is named by its address');
 
+# ---- a node of another architecture: a document for it, or none of what would need one
+
+for my $architecture (qw(aarch64 ppc64le)) {
+        my $tree = "$tmp/$architecture.tree";
+        spew($tree, "proc/sys/kernel/arch=$architecture\n" . slurp("$source/tests/nodes/paper-testbed.tree"));
+        spew($tree, scalar qx{passthroughctl snapshot --node $tree});
+        my @request = ('--node', $tree, '--config', "$source/tests/nodes/paper-testbed.conf", 'gpu=1');
+        is((ctl('plan', @request))[0], 0, "$architecture: devices alone can be had");
+        my ($status, $said) = ctl('plan', '--json', @request, '--cpus', 2, '--memory', '1G');
+        is($status, $architecture eq 'aarch64' ? 0 : 1, "$architecture: with CPUs");
+        is(JSON::PP->new->decode($said)->{verdict}, $architecture eq 'aarch64' ? undef : 'not-supported', "$architecture: the verdict");
+        ($status, $said) = ctl('xml', 'vm', @request, '--cpus', 2, '--memory', '1G');
+        like($said, qr/<type arch="aarch64" machine="virt">/, 'and the document is for it') if $architecture eq 'aarch64';
+}
+
 # ---- recordings of other tools: what is recorded can be read, and says the same
 
 my $other = "$tmp/other";

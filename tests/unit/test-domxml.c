@@ -158,6 +158,71 @@ static void test_firmware_hint(void **state) {
         assert_has_not(plain, "X-PciMmio64Mb");
 }
 
+static Case aarch64_node(const char *name) {
+        Case c = case_new(name, 2, (int[]){ 0, 1 }, false);
+
+        strcpy(c.inv->architecture, ARCHITECTURE_AARCH64);
+        c.inv->phys_bits = 39;
+        add_gpu(&c, "0008:01:00.0", 0, 128 * GIB, "gpu0");
+        add_gpu(&c, "0018:01:00.0", 1, 128 * GIB, "gpu1");
+        return c;
+}
+
+static void test_aarch64(void **state) {
+        _cleanup_case_ Case c = aarch64_node("vm40");
+        _cleanup_free_ char *nccl = NULL;
+
+        for (size_t i = 0; i < c.inv->n_cpus; i++)
+                c.inv->cpus[i].die = c.inv->cpus[i].id / 4;
+        pin(&c, "2-9,18-25", 64 * GIB, 0);
+        assert_golden(&c, NULL, "domxml-aarch64.xml");
+        assert_int_equal(domxml_nccl_topology(c.inv, c.config, c.a, NULL, &nccl, NULL), VERDICT_NONE);
+        assert_has(nccl, "arch=\"arm64\"");
+}
+
+static void test_aarch64_template(void **state) {
+        _cleanup_case_ Case c = aarch64_node("vm41");
+        _cleanup_free_ char *plain = NULL, *version = NULL;
+
+        pin(&c, "2-9", 32 * GIB, 0);
+        assert_golden(&c,
+                      "<domain type='kvm'><os firmware='efi'><type arch='aarch64' machine='virt-7.2'>hvm</type></os>"
+                      "<features><acpi/><gic version='host'/></features>"
+                      "<devices><iommu model='smmuv3'/></devices></domain>",
+                      "domxml-aarch64-template.xml");
+        plain = make(&c, "<domain type='kvm'/>");
+        assert_has(plain, "<type arch=\"aarch64\" machine=\"virt\">hvm</type>");
+        assert_has(plain, "<gic version=\"3\"/>");
+        assert_refused(&c, "<domain type='kvm'><os><type arch='x86_64'>hvm</type></os></domain>",
+                       VERDICT_INVALID_TEMPLATE, "aarch64");
+        assert_refused(&c, "<domain type='kvm'><os><type machine='pc'>hvm</type></os></domain>",
+                       VERDICT_INVALID_TEMPLATE, "virt");
+}
+
+/* Nothing of a local APIC: no <iommu> for many vCPUs. */
+static void test_aarch64_many_vcpus(void **state) {
+        _cleanup_case_ Case c = aarch64_node("vm42");
+        _cleanup_free_ char *text = NULL;
+
+        c.inv->cpus = realloc(c.inv->cpus, 512 * sizeof(Cpu));
+        assert_non_null(c.inv->cpus);
+        for (; c.inv->n_cpus < 512; c.inv->n_cpus++)
+                c.inv->cpus[c.inv->n_cpus] =
+                        (Cpu){ .id = (unsigned) c.inv->n_cpus, .node = 1, .core = (unsigned) c.inv->n_cpus };
+        pin(&c, "0-299", 64 * GIB, 0);
+        text = make(&c, NULL);
+        assert_has_not(text, "<iommu");
+        assert_has_not(text, "ioapic");
+}
+
+static void test_other_architecture(void **state) {
+        _cleanup_case_ Case c = aarch64_node("vm43");
+
+        pin(&c, "2-9", 32 * GIB, 0);
+        strcpy(c.inv->architecture, "ppc64le");
+        assert_refused(&c, NULL, VERDICT_NOT_SUPPORTED, "ppc64le");
+}
+
 static void test_no_devices(void **state) {
         _cleanup_case_ Case c = case_new("vm13", 1, (int[]){ 0 }, false);
 
@@ -282,6 +347,10 @@ int main(void) {
                 cmocka_unit_test(test_F1_sparse_nodes),
                 cmocka_unit_test(test_large_bars),
                 cmocka_unit_test(test_firmware_hint),
+                cmocka_unit_test(test_aarch64),
+                cmocka_unit_test(test_aarch64_template),
+                cmocka_unit_test(test_aarch64_many_vcpus),
+                cmocka_unit_test(test_other_architecture),
                 cmocka_unit_test(test_no_devices),
                 cmocka_unit_test(test_allocation_refused),
                 cmocka_unit_test(test_guest_addresses),

@@ -39,6 +39,30 @@ static void test_phys_bits(void **state) {
         }
 }
 
+static void test_architecture(void **state) {
+        Fixture *f = *state;
+        static const struct {
+                const char *text, *architecture;
+                bool domains;
+        } cases[] = {
+                { "", ARCHITECTURE_X86_64, true },
+                { "processor\t: 0\naddress sizes\t: 46 bits physical, 48 bits virtual\n", ARCHITECTURE_X86_64, true },
+                { "processor\t: 0\nBogoMIPS\t: 2000.00\nCPU implementer\t: 0x41\n", ARCHITECTURE_AARCH64, true },
+                { "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n", "ppc64le", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                tree_file(f->root, "proc/cpuinfo", cases[i].text);
+                scan(f);
+                assert_string_equal(inventory_architecture(f->inv), cases[i].architecture);
+                assert_int_equal(inventory_has_domains(f->inv), cases[i].domains);
+        }
+        tree_file(f->root, "proc/sys/kernel/arch", "s390x");
+        scan(f);
+        assert_string_equal(inventory_architecture(f->inv), "s390x");
+        assert_false(inventory_has_domains(f->inv));
+}
+
 static void test_links(void **state) {
         Fixture *f = *state;
         static const struct {
@@ -155,6 +179,7 @@ static void test_vfio_cdev(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_architecture, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_libvirt, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
