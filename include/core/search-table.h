@@ -42,7 +42,7 @@ void search_table_reset(Table *t);
 /* As it was after that. */
 bool search_table_is_empty(const Table *t);
 
-/* Adds a choice of one device. 0 or -ENOMEM. */
+/* Adds the choice of a device beside those of the last entry, which have lower addresses. 0 or -ENOMEM. */
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
 /* The best complete choice, or NULL. */
 const Entry *search_table_best(const Space *s, const Table *t);

@@ -7,7 +7,7 @@
 
 /* From the leaves up. */
 typedef enum Level {
-        LEVEL_GROUP,   /* VFs of one PF in one IOMMU group */
+        LEVEL_GROUP,   /* VFs of one PF in one IOMMU group; or alike ones, each in a group of its own */
         LEVEL_FAMILY,  /* VFs of one PF; any other device on its own */
         LEVEL_CLUSTER, /* whole families in one IOMMU group */
         LEVEL_SWITCH,  /* DISTANCE_PIX, and so on to DISTANCE_NODE */

@@ -81,6 +81,10 @@ static int table_reserve(Table *t) {
         return 0;
 }
 
+static State state_sum(const State *a, const State *b) {
+        return (State){ a->counts + b->counts, a->vfs + b->vfs, a->tally + b->tally };
+}
+
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
         Entry *e;
         int r = table_reserve(t);
@@ -88,10 +92,10 @@ int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
         if (r < 0)
                 return r;
         e = &t->entries[t->n++];
-        e->cost = cost;
-        e->state = *one;
-        e->n = 1;
-        e->picks[0] = device;
+        *e = e[-1];
+        e->cost += cost;
+        e->state = state_sum(&e->state, one);
+        e->picks[e->n++] = device;
         return 0;
 }
 
@@ -125,10 +129,6 @@ static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
                         return next < have->picks[n];
         }
         return false;
-}
-
-static State state_sum(const State *a, const State *b) {
-        return (State){ a->counts + b->counts, a->vfs + b->vfs, a->tally + b->tally };
 }
 
 static void entry_sum(const Entry *a, const Entry *b, Entry *ret) {

@@ -10,8 +10,9 @@
 
 /* A VF and how many like it, of the same family, are leaves. */
 typedef struct Kin {
-        Leaf *first;
+        Leaf *first; /* NULL: not made yet */
         unsigned n;
+        uint32_t next; /* of the family: by inventory index of its first VF, or 0 */
 } Kin;
 
 /* What is known of the free devices while the leaves are made; all by inventory index but groups, by index of group. */
@@ -142,7 +143,9 @@ static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
         if (group != NONE) {
                 leaf->group_free = k->group_free[group];
                 leaf->group_level = k->group_level[group];
-                if (leaf->group_level != LEVEL_ALL && leaf->group_free > 1)
+                if (leaf->group_free <= 1)
+                        leaf->group_level = LEVEL_ALL;
+                if (leaf->group_level != LEVEL_ALL)
                         leaf->at[leaf->group_level] = group * 2 + 1;
         }
         memcpy(leaf->at + LEVEL_SWITCH, find_home(k, device)->level, sizeof(Place));
@@ -170,22 +173,21 @@ static bool is_like(const Kinship *k, const Kin *kin, size_t pool, uint32_t devi
                n_free == group_free_of(k, first);
 }
 
-/* As many VFs like it as are wanted have been made leaves. leaf: what it would be. */
-static bool is_spare(Kinship *k, size_t pool, unsigned wanted, uint32_t device, Leaf *leaf) {
+/*
+ * The VFs of its family like this one, itself among them; NULL when it shares its group. They are yet to be made when
+ * there are none.
+ */
+static Kin *find_kin(Kinship *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
-        if (!kin->first) {
-                *kin = (Kin){ leaf, 1 };
-                return false;
+        if (group_free_of(k, device) > 1)
+                return NULL;
+        while (kin->first && !is_like(k, kin, pool, device)) {
+                if (kin->next == 0)
+                        kin->next = device;
+                kin = &k->kin[kin->next];
         }
-        if (!is_like(k, kin, pool, device))
-                return false;
-        if (kin->n < wanted) {
-                kin->n++;
-                return false;
-        }
-        kin->first->more++;
-        return true;
+        return kin;
 }
 
 /* Devices of no pool of the request count where they are left behind, VFs do not count there. */
@@ -193,12 +195,24 @@ static bool make_leaf(Leaf *leaf, Kinship *k, const SearchPool *pools, size_t n_
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);
         size_t p = 0;
+        Kin *kin;
 
         while (p < n_pools && pools[p].pool != pool)
                 p++;
-        if (dev->type == PCI_TYPE_VF && (p == n_pools || is_spare(k, p, pools[p].wanted, device, leaf)))
+        if (dev->type == PCI_TYPE_VF && p == n_pools)
                 return false;
+        kin = dev->type == PCI_TYPE_VF ? find_kin(k, p, device) : NULL;
+        if (kin && kin->first && kin->n >= pools[p].wanted) {
+                kin->first->more++;
+                return false;
+        }
         leaf_init(leaf, k, device);
+        if (kin && kin->first)
+                leaf->at[LEVEL_GROUP] = kin->first->at[LEVEL_GROUP];
+        else if (kin)
+                kin->first = leaf;
+        if (kin)
+                kin->n++;
         if (p < n_pools) {
                 leaf->is_wanted = true;
                 leaf->pool = (uint8_t) p;

@@ -98,14 +98,14 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && standing != STANDING_REFUSED && standing <= s->farthest[leaf->pool];
 }
 
-/* One device. What it shares with others is the matter of the places above. */
+/* One device beside those of the last entry. What it shares with others is the matter of the places above. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         Standing standing = leaf_standing(s, leaf);
         Cost cost = s->space.pools[leaf->pool].is_gpu_nic ? cost_of(COST_NIC_OFF, standing != STANDING_LOCAL)
                                                           : cost_of(COST_OFF, standing != STANDING_LOCAL) |
                                                                     cost_of(COST_REMOTE, standing == STANDING_REMOTE);
 
-        if (!is_candidate(s, leaf) || cost_off_node(cost) > s->most)
+        if (!is_candidate(s, leaf) || cost_off_node(t->entries[t->n - 1].cost + cost) > s->most)
                 return 0;
         if (leaf->group_level == LEVEL_ALL && leaf->group_free > 1)
                 cost |= cost_of(COST_HELD, leaf->group_free - 1);
@@ -270,10 +270,23 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         return r;
 }
 
+/* VFs that differ in their addresses only, each in a group of its own: the first of them, as many as are wanted. */
+static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0 && is_candidate(s, leaves); i++) {
+                pass_leaf(s, &leaves[i]);
+                if (i < leaves->wanted)
+                        r = solve_leaf(s, &leaves[i], t);
+        }
+        return r;
+}
+
 /* leaves[0..n) share one place at level; *t holds nothing yet, and may be exchanged for another. -ENOENT: there is no
  * way. */
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
-        int r = solve_parts(s, level, leaves, n, t);
+        bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
+        int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);
 
         if (r == 0 && level < LEVEL_SWITCH)
                 close_kin(level, leaves, *t);
