@@ -6,7 +6,8 @@
 # make demo                the main job on a simulated node
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
-# make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c"
+# make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c",
+#                          UNIT=1 for unit tests alone
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
 # make check-fresh         make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but
 #                          make, on a clone of the last commit (root, network)
@@ -147,7 +148,7 @@ check-long: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/long/soak.t)
 
 mutate: | $(filter deps,$(MAKECMDGOALS))
-	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" tests/mutate
+	$(Q)mkdir -p $(BUILD) && BUILD=$(BUILD) CC="$(CC)" MUTANTS=$(MUTANTS) SEED=$(SEED) FILES="$(FILES)" UNIT=$(UNIT) tests/mutate
 
 check-placement: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) tests/placement/run

@@ -62,10 +62,6 @@ SKIP: {
         read_only("another user's directory", qr/belongs to uid 1000/, sub { chown 0, -1, "$state/allocations" });
 }
 
-# One entry more than the daemon reads.
-spew("$state/quarantine/$_", '') for 1 .. MANY;
-read_only('too many files', qr/^The ledger file quarantine cannot be used: it has too many files\./, sub { unlink map { "$state/quarantine/$_" } 1 .. MANY });
-
 # ---- temporaries of interrupted writes
 
 for my $directory ($state, "$state/allocations", "$state/quarantine") {

@@ -286,6 +286,14 @@ static LedgerFileResult parse_changed(const char *what, const char *by) {
         return parse_text(changed);
 }
 
+static void test_vf_index(void **state) {
+        /* The first device is no VF. */
+        assert_int_equal(parse_changed("\"role\": \"assigned\"", "\"role\": \"assigned\", \"vf_index\": 0"),
+                         LEDGER_FILE_BROKEN);
+        assert_int_equal(parse_changed("\"vf_index\": 65535", "\"vf_index\": 65534"), LEDGER_FILE_OK);
+        assert_int_equal(parse_changed("\"vf_index\": 65535", "\"vf_index\": 65536"), LEDGER_FILE_BROKEN);
+}
+
 static void test_versions(void **state) {
         /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
         assert_int_equal(LEDGER_FILE_VERSION, 2);
@@ -436,6 +444,7 @@ int main(void) {
                 cmocka_unit_test(test_every_byte_damaged),
                 cmocka_unit_test(test_trailing_text),
                 cmocka_unit_test(test_versions),
+                cmocka_unit_test(test_vf_index),
                 cmocka_unit_test(test_broken_members),
                 cmocka_unit_test(test_no_attributes),
                 cmocka_unit_test(test_generated_and_left_out),

@@ -10,6 +10,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "core/ledger-file.h"
 #include "host/store.h"
@@ -180,6 +183,47 @@ static void test_one_daemon(void **state) {
         assert_int_equal(store_open(d->path, &d->store), 0);
 }
 
+/* A process that is about to end may have the lock for a moment longer. */
+static void test_lock_is_waited_for(void **state) {
+        const struct timespec moment = { .tv_nsec = 200 * 1000 * 1000 };
+        Disk *d = *state;
+        int ready[2];
+        pid_t child;
+        char byte;
+
+        d->store = store_close(d->store);
+        assert_int_equal(pipe(ready), 0);
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+                int fd = open(d->path, O_RDONLY | O_DIRECTORY);
+
+                if (flock(fd, LOCK_EX) < 0 || write(ready[1], "", 1) != 1)
+                        _exit(1);
+                (void) nanosleep(&moment, NULL);
+                _exit(0);
+        }
+        assert_int_equal(read(ready[0], &byte, 1), 1);
+        assert_int_equal(store_open(d->path, &d->store), 0);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        (void) close(ready[0]);
+        (void) close(ready[1]);
+}
+
+static void test_too_many_files(void **state) {
+        Disk *d = *state;
+        _cleanup_free_ char *path = tree_path(d->path, "allocations");
+        int fd = open(path, O_RDONLY | O_DIRECTORY);
+        char name[16];
+
+        for (unsigned i = 0; i <= 2 * LEDGER_ALLOCATIONS_MAX; i++) {
+                (void) snprintf(name, sizeof(name), "%u.json", i);
+                assert_int_equal(mknodat(fd, name, S_IFREG | 0600, 0), 0);
+        }
+        (void) close(fd);
+        assert_read_only(d, "The ledger file allocations cannot be used: it has too many files.");
+}
+
 /* What cannot be believed is believed in nothing, and a repair is enough. */
 static void test_read_only(void **state) {
         static const struct {
@@ -281,6 +325,8 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_generations, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_services, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_daemon, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_lock_is_waited_for, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_too_many_files, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_read_only, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_quarantine_is_of_one_device, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_not_a_file, setup, teardown),
