@@ -29,6 +29,7 @@ struct Live {
         size_t n_events;
         bool everything; /* events were lost, or too many */
         bool drivers;    /* a driver came or went */
+        bool capacity;   /* CPUs or memory did */
         uint64_t first;  /* when the first of them came, usec; 0: none waits to be looked at */
 };
 
@@ -97,6 +98,8 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         break;
                 if (r > 0 && action == UEVENT_DRIVERS)
                         m->live->drivers = true;
+                else if (r > 0 && action == UEVENT_CAPACITY)
+                        m->live->capacity = true;
                 else if (r > 0)
                         note(m->live, action, address);
                 else
@@ -108,7 +111,7 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         break;
                 }
         }
-        if (m->live->everything || m->live->drivers || m->live->n_events > 0)
+        if (m->live->everything || m->live->drivers || m->live->capacity || m->live->n_events > 0)
                 arm(m);
         return 0;
 }
@@ -215,7 +218,9 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         live->first = 0;
         if (live->drivers && !everything)
                 (void) manager_refresh_drivers(m);
-        live->drivers = false;
+        if (live->capacity && !everything)
+                (void) manager_refresh_nodes(m);
+        live->drivers = live->capacity = false;
         r = everything ? -ENOBUFS : look_at(m, events, n);
         if (r < 0) {
                 log_info("More changed than events can tell, reading the whole node.");

@@ -14,11 +14,14 @@
 #define SKIPPED_MAX    256
 /* Below sys. */
 #define PCI_DRIVERS    "/bus/pci/drivers/"
+#define SYSTEM_DEVICES "/devices/system/"
 
 struct UeventMonitor {
         struct udev *udev;
         struct udev_monitor *monitor;
 };
+
+static const char *const subsystems[] = { "pci", "drivers", "cpu", "memory", "node" };
 
 int uevent_monitor_new(UeventMonitor **ret) {
         _cleanup_(cleanup_uevent_monitor_free) UeventMonitor *m = calloc(1, sizeof(*m));
@@ -30,11 +33,11 @@ int uevent_monitor_new(UeventMonitor **ret) {
         m->monitor = m->udev ? udev_monitor_new_from_netlink(m->udev, "udev") : NULL;
         if (!m->monitor)
                 return errno > 0 ? -errno : -ENOMEM;
-        r = udev_monitor_filter_add_match_subsystem_devtype(m->monitor, "pci", NULL);
-        if (r >= 0)
-                r = udev_monitor_filter_add_match_subsystem_devtype(m->monitor, "drivers", NULL);
-        if (r < 0)
-                return r;
+        for (size_t i = 0; i < ELEMENTSOF(subsystems); i++) {
+                r = udev_monitor_filter_add_match_subsystem_devtype(m->monitor, subsystems[i], NULL);
+                if (r < 0)
+                        return r;
+        }
         /* With a smaller one more events are lost, which a rescan mends. */
         (void) udev_monitor_set_receive_buffer_size(m->monitor, RECEIVE_BUFFER);
         r = udev_monitor_enable_receiving(m->monitor);
@@ -74,6 +77,10 @@ static int read_event(struct udev_device *event, UeventAction *ret_action, PciAd
 
         if (path && strncmp(path, PCI_DRIVERS, strlen(PCI_DRIVERS)) == 0) {
                 *ret_action = UEVENT_DRIVERS;
+                return 0;
+        }
+        if (path && strncmp(path, SYSTEM_DEVICES, strlen(SYSTEM_DEVICES)) == 0) {
+                *ret_action = UEVENT_CAPACITY;
                 return 0;
         }
         r = name ? pci_address_parse(name, ret_address) : -EINVAL;

@@ -84,10 +84,46 @@ fault("set $vlan 100 0 802.1q");
 ok(!$bus->call('Rescan')->{error}, 'a rescan');
 kept('rescan');
 
+# ---- a driver, CPUs and hugepages
+
+my $path = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$vf") =~ s{^(?:[.]{2}/)*}{sys/}r;
+fault("write $path/driver/unbind $vf");
+ok(!$bus->call('Rescan')->{error}, 'driver: a VF is unbound by another hand');
+broken('driver', qr/\Q$vf\E/);
+fault("write $path/driver_override vfio-pci", "write sys/bus/pci/drivers_probe $vf");
+ok(!$bus->call('Rescan')->{error}, 'driver: and bound again');
+kept('driver');
+
+my $online = slurp("$ENV{NODE_ROOT}/sys/devices/system/cpu/online") =~ s/\n//r;
+my ($first) = allocation($bus, 'guest')->{cpus} =~ /^(\d+)/;
+fault('set sys/devices/system/cpu/online ' . ($first > 0 ? '0-' . ($first - 1) : '8-15'), "event offline cpu/cpu$first");
+$bus->call('Rescan') if $ENV{NODE_EVENTS} ne 'yes';
+broken('cpus', qr/CPUs $first\b/);
+is((grep { $_ eq 'promise-broken' } events($vf)) >= 1, 1, 'cpus: in the history of its device');
+fault("set sys/devices/system/cpu/online $online", "event online cpu/cpu$first");
+$bus->call('Rescan') if $ENV{NODE_EVENTS} ne 'yes';
+kept('cpus');
+
 # A job writes attributes: what was reported before does not count.
 is(release($bus, 'guest'), 'done', 'attributes: released');
 is(allocate($bus, 'guest', ethernet => 1, cpus => 2, memory => 2**30), 'done', 'attributes: another one');
 kept('another one');
 is(release($bus, 'guest'), 'done', 'another one: released');
+
+# Nothing notifies of hugepages: they are counted when the document is asked for.
+my $pages = 'sys/devices/system/node/node0/hugepages/hugepages-1048576kB';
+fault(map { "set $pages/${_}_hugepages 4" } qw(nr free));
+is(allocate($bus, 'guest', cpus => 2, memory => 2 * 2**30, 'page-size' => 2**30), 'done', 'hugepages: two of four are promised');
+fault(map { "set $pages/${_}_hugepages 2" } qw(nr free));
+kept('hugepages, enough');
+fault(map { "set $pages/${_}_hugepages 0" } qw(nr free));
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'guest', []), 'Insufficient', qr/0 pages of 1 GiB, and 2/, 'hugepages: the document is refused');
+is(allocation_state($bus, 'guest'), 'failed', 'hugepages: and the state says so');
+restart();
+$bus = Bus->new->listen;
+broken('hugepages, a restart', qr/0 pages of 1 GiB, and 2/);
+fault(map { "set $pages/${_}_hugepages 2" } qw(nr free));
+is($bus->call('GetDomainXML', 'sa{sv}', 'guest', [])->{error}, undef, 'hugepages: reserved again');
+kept('hugepages');
 
 done_testing();

@@ -208,7 +208,12 @@ static int command_events(Sim *sim, char *rest) {
 
 static int command_event(Sim *sim, char *rest) {
         const char *action = next_word(&rest);
+        char *slash = strchr(rest, '/');
 
+        if (action && slash) {
+                *slash = '\0';
+                return uevent_system(sim, action, rest, slash + 1);
+        }
         return action && address_is_valid(rest) ? uevent_force(sim, action, rest, 1) : -EINVAL;
 }
 

@@ -256,3 +256,13 @@ int uevent_force(Sim *sim, const char *action, const char *address, unsigned lon
         }
         return 0;
 }
+
+int uevent_system(Sim *sim, const char *action, const char *subsystem, const char *name) {
+        _cleanup_free_ char *path = xasprintf("/devices/system/%s/%s", subsystem, name);
+        UEvent e = { .times = 1 };
+
+        if (!sim->uevents)
+                return -EOPNOTSUPP;
+        event_end(sim->uevents, &e, event_begin(sim->uevents, &e, action, subsystem, path));
+        return 0;
+}

@@ -24,6 +24,8 @@ void uevent_vfio_group(Sim *sim, const char *action, int group);
 void uevent_vfio_device(Sim *sim, const char *action, const Node *dir); /* DEVICE/vfio-dev/vfioN */
 /* On demand, even when off, and of a device that is not there. -EOPNOTSUPP: not open. */
 int uevent_force(Sim *sim, const char *action, const char *address, unsigned long times);
+/* Of a CPU ("cpu", "cpu3") or of memory, which are no part of the model. */
+int uevent_system(Sim *sim, const char *action, const char *subsystem, const char *name);
 
 /* Taken with the lock held, sent without it and once every reader can see the change. Frees them. */
 UEvent *uevents_take(Sim *sim, size_t *ret_n);
