@@ -294,6 +294,27 @@ static void test_vf_index(void **state) {
         assert_int_equal(parse_changed("\"vf_index\": 65535", "\"vf_index\": 65536"), LEDGER_FILE_BROKEN);
 }
 
+/* A CPU is pinned once, to a CPU of the allocation. */
+static void test_pins(void **state) {
+        static const struct {
+                Pin second;
+                LedgerFileResult expected;
+        } cases[] = {
+                { { 1, 4095 }, LEDGER_FILE_OK },     { { 1, 8 }, LEDGER_FILE_BROKEN },
+                { { 0, 4095 }, LEDGER_FILE_BROKEN }, { { 1, 7 }, LEDGER_FILE_BROKEN },
+                { { 4095, 9 }, LEDGER_FILE_BROKEN },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+                _cleanup_free_ char *text = NULL;
+
+                a->pins[1] = cases[i].second;
+                text = ledger_file_format(a);
+                assert_int_equal(parse_text(text), cases[i].expected);
+        }
+}
+
 static void test_versions(void **state) {
         /* An older daemon must not touch what this one writes, and this one reads what the older one wrote. */
         assert_int_equal(LEDGER_FILE_VERSION, 2);
@@ -444,6 +465,7 @@ int main(void) {
                 cmocka_unit_test(test_every_byte_damaged),
                 cmocka_unit_test(test_trailing_text),
                 cmocka_unit_test(test_versions),
+                cmocka_unit_test(test_pins),
                 cmocka_unit_test(test_vf_index),
                 cmocka_unit_test(test_broken_members),
                 cmocka_unit_test(test_no_attributes),

@@ -29,6 +29,16 @@ static void test_B3_two_pools_match_one_device(void **state) {
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "a1=1"), NULL), VERDICT_NONE);
 }
 
+static void test_three_pools_match_one_device(void **state) {
+        _cleanup_node_ TestNode *t = gpu_with_audio();
+
+        node_ready(t, "[Pool a1]\nMatch=class=0302\n[Pool a2]\nMatch=vendor=10de class=0302\n"
+                      "[Pool a3]\nMatch=class=0302\n");
+        assert_int_equal(t->policy->n_problems, 2);
+        assert_non_null(strstr(t->policy->problems[0], "Pool 'a2' also matches"));
+        assert_non_null(strstr(t->policy->problems[1], "Pool 'a3' also matches"));
+}
+
 static void add_pf_with_vf(TestNode *t) {
         node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
         node_vf(t, "pci0000:00/0000:00:01.0/0000:81:00.1", "0000:81:00.0", 0, 2);
@@ -303,6 +313,7 @@ static void test_no_iommu_and_no_pool(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_B3_two_pools_match_one_device),
+                cmocka_unit_test(test_three_pools_match_one_device),
                 cmocka_unit_test(test_pf_and_its_vf_offered),
                 cmocka_unit_test(test_pf_and_vfs_to_be_made),
                 cmocka_unit_test(test_external_vfs),
