@@ -53,6 +53,9 @@ Verdict domain_check_devices(Domain *d, Refusal *ret);
 void domain_write_memory(Domain *d);
 void domain_write_cpus(Domain *d);
 
+/* domxml-topology.c: <topology>, of which sockets x dies x cores x threads are the vCPUs. */
+void domain_write_topology(Domain *d, xmlNode *cpu);
+
 /* More vCPUs than eight bits of APIC id can tell apart: libvirt wants an <iommu> that remaps their interrupts. */
 #define DOMXML_PLAIN_VCPUS_MAX 255U
 static inline bool domain_needs_iommu(const Domain *d) {

@@ -40,8 +40,8 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* Of a node: those that are the host's own, else those of the guest, else all. */
-static CpuSet emulator_cpus_of(const Domain *d, int node) {
+/* Of a node: housekeeping CPUs, else those of the guest, else all. */
+static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
 
@@ -56,21 +56,37 @@ static CpuSet emulator_cpus_of(const Domain *d, int node) {
                 if (cpuset_has(&guest, cpu->id))
                         cpuset_add(&shared, cpu->id);
         }
-        return !cpuset_is_empty(&own) ? own : !cpuset_is_empty(&shared) ? shared : all;
+        if (housekeeping_only || !cpuset_is_empty(&own))
+                return own;
+        return !cpuset_is_empty(&shared) ? shared : all;
 }
 
-/*
- * The emulator disturbs no vCPU where the host has CPUs of its own. It has some of each node with memory of the guest:
- * it fills that memory from there, and without any the guest does not start.
- */
-static CpuSet emulator_cpus(const Domain *d) {
+static CpuSet emulator_cpus_of_cells(const Domain *d, bool housekeeping_only) {
         CpuSet set = { 0 };
 
         for (size_t i = 0; i < d->a->n_cells; i++) {
-                const CpuSet cpus = emulator_cpus_of(d, d->a->cells[i].node);
+                const CpuSet cpus = emulator_cpus_of(d, d->a->cells[i].node, housekeeping_only);
 
                 cpuset_merge(&set, &cpus);
         }
+        return set;
+}
+
+/*
+ * libvirt 8.10 to 9.2 has QEMU fill the memory of each cell by threads on its host node, and the guest does not start
+ * where the emulator has no CPU there. Later versions leave such nodes out. The schema tells maxphysaddr since 8.7 and
+ * the driver model since 10.0.
+ */
+static bool needs_emulator_on_each_node(const LibvirtFeatures *f) {
+        return f->known && f->maxphysaddr && !f->driver_model;
+}
+
+/* The emulator disturbs no vCPU where one of the guest's nodes has housekeeping CPUs. */
+static CpuSet emulator_cpus(const Domain *d) {
+        CpuSet set = emulator_cpus_of_cells(d, !needs_emulator_on_each_node(&d->inv->libvirt));
+
+        if (cpuset_is_empty(&set))
+                set = emulator_cpus_of_cells(d, false);
         return cpuset_is_empty(&set) ? pinned_cpus(d->a) : set;
 }
 
@@ -186,116 +202,6 @@ static void write_numatune(Domain *d) {
         }
 }
 
-/* The pins from i on are n CPUs of one core that no earlier pin is on. Adds the core and the CPUs to the sets. */
-static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuSet *cpus) {
-        const Cpu *head = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
-
-        if (!head || cpuset_has(cores, head->core))
-                return false;
-        cpuset_add(cores, head->core);
-        for (unsigned t = 0; t < n; t++) {
-                const Cpu *cpu = inventory_find_cpu(d->inv, d->a->pins[i + t].cpu);
-
-                if (!cpu || cpu->core != head->core || cpuset_has(cpus, cpu->id))
-                        return false;
-                cpuset_add(cpus, cpu->id);
-        }
-        return true;
-}
-
-/* SMT threads per core, when the pins are whole cores, one after the other and all alike; else 1. */
-static unsigned guest_threads(const Domain *d) {
-        const Cpu *first = inventory_find_cpu(d->inv, d->a->pins[0].cpu);
-        CpuSet cores = { 0 }, cpus = { 0 };
-        unsigned threads = 0;
-
-        for (size_t i = 0; first && i < d->inv->n_cpus; i++)
-                threads += d->inv->cpus[i].core == first->core;
-        if (threads < 2 || d->a->n_pins % threads != 0)
-                return 1;
-
-        for (size_t i = 0; i < d->a->n_pins; i += threads)
-                if (!take_core(d, i, threads, &cores, &cpus))
-                        return 1;
-        for (size_t i = 0; i < d->inv->n_cpus; i++) /* a bigger core among them is not whole */
-                if (cpuset_has(&cores, d->inv->cpus[i].core) && !cpuset_has(&cpus, d->inv->cpus[i].id))
-                        return 1;
-        return threads;
-}
-
-/* One socket per cell, when each cell has the same number of vCPUs, whole cores, in one run; else 1. */
-static unsigned guest_sockets(const Allocation *a, unsigned threads) {
-        size_t each = a->n_pins / a->n_cells;
-
-        if (a->n_pins % a->n_cells != 0 || each % threads != 0)
-                return 1;
-        for (size_t i = 0; i < a->n_pins; i++)
-                if (!cpuset_has(&a->cells[i / each].vcpus, (unsigned) i))
-                        return 1;
-        return (unsigned) a->n_cells;
-}
-
-static unsigned die_of(const Domain *d, size_t pin) {
-        const Cpu *cpu = inventory_find_cpu(d->inv, d->a->pins[pin].cpu);
-
-        return cpu ? cpu->die : 0;
-}
-
-static unsigned bits(size_t n) {
-        unsigned b = 0;
-
-        while ((size_t) 1 << b < n)
-                b++;
-        return b;
-}
-
-/* The APIC id of the last vCPU: QEMU gives each level of the topology bits of its own. */
-static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t threads) {
-        unsigned core = bits(threads), die = core + bits(cores), socket = die + bits(dies);
-
-        return (sockets - 1) << socket | (dies - 1) << die | (cores - 1) << core | (threads - 1);
-}
-
-/* That costs no <iommu>, or there is one anyway, see domain_needs_iommu(). */
-static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t threads) {
-        size_t cores = d->a->n_pins / sockets / dies / threads;
-
-        return d->aarch64 || domain_needs_iommu(d) ||
-               last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
-}
-
-/* Dies per socket, when each has the same number of vCPUs, whole cores, in one run; else 1. */
-static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
-        size_t socket = d->a->n_pins / sockets, die = 1;
-        CpuSet seen = { 0 };
-
-        while (die < socket && die_of(d, die) == die_of(d, 0))
-                die++;
-        if (socket % die != 0 || die % threads != 0)
-                return 1;
-        for (size_t i = 0; i < d->a->n_pins; i++) {
-                if (i % die == 0 ? cpuset_has(&seen, die_of(d, i)) : die_of(d, i) != die_of(d, i - 1))
-                        return 1;
-                cpuset_add(&seen, die_of(d, i));
-        }
-        return (unsigned) (socket / die);
-}
-
-static void write_topology(Domain *d, xmlNode *cpu) {
-        unsigned threads = guest_threads(d), sockets = guest_sockets(d->a, threads), dies;
-        xmlNode *topology = node_add(d, cpu, "topology");
-
-        if (!fits_apic_ids(d, sockets, 1, threads))
-                sockets = 1;
-        dies = d->aarch64 ? 1 : guest_dies(d, sockets, threads); /* QEMU's 'virt' has none */
-        if (!fits_apic_ids(d, sockets, dies, threads))
-                dies = 1;
-        node_set(d, topology, "sockets", "%u", sockets);
-        node_set(d, topology, "dies", "%u", dies);
-        node_set(d, topology, "cores", "%zu", d->a->n_pins / sockets / dies / threads);
-        node_set(d, topology, "threads", "%u", threads);
-}
-
 static unsigned cell_distance(const Domain *d, size_t from, size_t to) {
         const NumaNode *node = inventory_find_node(d->inv, d->a->cells[from].node);
         int index = inventory_node_index(d->inv, d->a->cells[to].node);
@@ -333,7 +239,7 @@ static void write_cpu(Domain *d) {
         node_set(d, cpu, "check", "none");
         if (!d->aarch64)
                 node_set(d, cpu, "migratable", "off");
-        write_topology(d, cpu);
+        domain_write_topology(d, cpu);
         if (!d->emulated && !d->aarch64) { /* of x86 */
                 node_set(d, node_add(d, cpu, "cache"), "mode", "passthrough");
                 if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)

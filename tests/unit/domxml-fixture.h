@@ -63,6 +63,7 @@ static inline Case case_new(const char *name, size_t n_nodes, const int *nodes, 
         assert_non_null(c.inv->cpus);
         for (unsigned i = 0; i < n_nodes; i++) {
                 set_node(&c.inv->nodes[i], nodes[i], 10, 21, i, n_nodes);
+                c.inv->nodes[i].package = (int) i;
                 for (unsigned j = 0; j < 16; j++)
                         c.inv->cpus[c.inv->n_cpus++] = (Cpu){
                                 .id = i * 16 + j,

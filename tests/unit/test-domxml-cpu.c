@@ -59,6 +59,62 @@ static void test_dies(void **state) {
         assert_has(mixed, "<topology sockets=\"2\" dies=\"1\" cores=\"8\" threads=\"1\"/>");
 }
 
+/* Eight nodes with 16 CPUs, of which two threads share a core, in two packages. */
+static Case subnuma(const char *name, const char *cpus, const int *packages) {
+        static const int nodes[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+        Case c = case_new(name, ELEMENTSOF(nodes), nodes, true);
+
+        for (size_t i = 0; i < ELEMENTSOF(nodes); i++)
+                c.inv->nodes[i].package = packages[i];
+        pin(&c, cpus, 64 * GIB, 0);
+        return c;
+}
+
+static void test_sockets_are_packages(void **state) {
+        static const struct {
+                const char *cpus;
+                int packages[8];
+                const char *topology;
+        } cases[] = {
+                { "0-127", { 0, 0, 0, 0, 1, 1, 1, 1 }, "sockets=\"2\" dies=\"4\" cores=\"16\" threads=\"1\"" },
+                { "0-63", { 0, 0, 0, 0, 1, 1, 1, 1 }, "sockets=\"1\" dies=\"4\" cores=\"16\" threads=\"1\"" },
+                { "32-95", { 0, 0, 0, 0, 1, 1, 1, 1 }, "sockets=\"2\" dies=\"2\" cores=\"16\" threads=\"1\"" },
+                { "48-111", { 0, 0, 0, 0, 1, 1, 1, 1 }, "sockets=\"1\" dies=\"4\" cores=\"16\" threads=\"1\"" },
+                { "0-127", { 0, 1, 0, 1, 0, 1, 0, 1 }, "sockets=\"1\" dies=\"8\" cores=\"16\" threads=\"1\"" },
+                { "0-127", { 0, 0, 1, 1, 2, 2, 3, 3 }, "sockets=\"4\" dies=\"2\" cores=\"16\" threads=\"1\"" },
+                { "0-127", { -1, -1, -1, -1, -1, -1, -1, -1 }, "sockets=\"8\" dies=\"1\" cores=\"16\" threads=\"1\"" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_case_ Case c = subnuma("vm40", cases[i].cpus, cases[i].packages);
+                _cleanup_free_ char *text = make(&c, NULL), *topology = NULL;
+
+                assert_int_equal(string_replace(&topology, "<topology %s/>", cases[i].topology), 0);
+                assert_has(text, topology);
+        }
+}
+
+/* Two nodes, of which one has housekeeping CPUs. */
+static void test_emulator_of_two_nodes(void **state) {
+        static const int nodes[] = { 0, 1 };
+        _cleanup_case_ Case c = case_new("vm41", ELEMENTSOF(nodes), nodes, false);
+        _cleanup_free_ char *unknown = NULL, *old = NULL, *later = NULL, *none = NULL;
+
+        pin(&c, "4-7,20-23", 16 * GIB, 0);
+        assert_int_equal(cpuset_parse("0-1", &c.config->housekeeping), 0);
+        unknown = make(&c, NULL);
+        assert_has(unknown, "<emulatorpin cpuset=\"0-1\"/>");
+        c.inv->libvirt = (LibvirtFeatures){ .known = true, .maxphysaddr = true };
+        old = make(&c, NULL);
+        assert_has(old, "<emulatorpin cpuset=\"0-1,20-23\"/>");
+        c.inv->libvirt.driver_model = true;
+        later = make(&c, NULL);
+        assert_has(later, "<emulatorpin cpuset=\"0-1\"/>");
+        c.config->housekeeping = (CpuSet){ 0 };
+        none = make(&c, NULL);
+        assert_has(none, "<emulatorpin cpuset=\"4-7,20-23\"/>");
+}
+
 static void test_uneven_cells(void **state) {
         _cleanup_case_ Case c = case_new("vm15", 2, (int[]){ 0, 1 }, false);
 
@@ -158,6 +214,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_threads),
                 cmocka_unit_test(test_dies),
+                cmocka_unit_test(test_sockets_are_packages),
+                cmocka_unit_test(test_emulator_of_two_nodes),
                 cmocka_unit_test(test_uneven_cells),
                 cmocka_unit_test(test_distances_within_bounds),
                 cmocka_unit_test(test_housekeeping_elsewhere),
