@@ -8,6 +8,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <libxml/hash.h>
 
 #include "core/domxml-internal.h"
 #include "util/strings.h"
@@ -84,11 +85,6 @@ static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *r
         return v;
 }
 
-static bool same_element(const xmlNode *a, const xmlNode *b) {
-        return b->type == XML_ELEMENT_NODE && streq((const char *) a->name, (const char *) b->name) &&
-               streq_ptr(a->ns ? (const char *) a->ns->href : NULL, b->ns ? (const char *) b->ns->href : NULL);
-}
-
 static bool is_among(const xmlNode *node, const char *const *names) {
         for (; *names; names++)
                 if (node_is(node, *names))
@@ -96,17 +92,25 @@ static bool is_among(const xmlNode *node, const char *const *names) {
         return false;
 }
 
-/* names: of the elements that may be repeated, or, where those are more, of the ones that may not. */
+/* names: of the elements that may be repeated, or, where those are more, of the ones that may not. A template may have
+ * very many elements: each is looked up once. */
 static Verdict check_once(const xmlNode *parent, const char *const *names, bool may, Refusal *ret) {
-        for (const xmlNode *n = parent->children; n; n = n->next) {
-                if (n->type != XML_ELEMENT_NODE || is_among(n, names) == may)
+        xmlHashTable *seen = xmlHashCreate(0);
+        Verdict v = seen ? VERDICT_NONE : refuse_no_memory(ret);
+
+        for (xmlNode *n = parent->children; n && v == VERDICT_NONE; n = n->next) {
+                const xmlChar *uri = n->type == XML_ELEMENT_NODE && n->ns ? n->ns->href : NULL;
+
+                if (n->type != XML_ELEMENT_NODE || is_among(n, names) == may ||
+                    xmlHashAddEntry2(seen, n->name, uri, n) == 0)
                         continue;
-                for (const xmlNode *other = n->next; other; other = other->next)
-                        if (same_element(n, other))
-                                return refuse_template(ret, other, NULL, NULL, "The template has more than one <%s>.",
-                                                       QUOTABLE((const char *) n->name));
+                v = xmlHashLookup2(seen, n->name, uri)
+                            ? refuse_template(ret, n, NULL, NULL, "The template has more than one <%s>.",
+                                              QUOTABLE((const char *) n->name))
+                            : refuse_no_memory(ret);
         }
-        return VERDICT_NONE;
+        xmlHashFree(seen, NULL);
+        return v;
 }
 
 /* A number of an address: hexadecimal with so many digits behind "0x", or decimal; 0 digits: not in that way. */

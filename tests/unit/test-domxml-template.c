@@ -2,6 +2,8 @@
 
 /* Domain documents from a template: what is kept, what is replaced, what is refused. */
 
+#include <time.h>
+
 #include "domxml-fixture.h"
 
 static const char template[] =
@@ -200,6 +202,28 @@ static void test_template_too_large(void **state) {
         free(make(&c, text));
 }
 
+/* CPU time to refuse a template of so many bytes, the last of whose elements is there twice. */
+static clock_t time_of_many(const Case *c, int size) {
+        _cleanup_free_ char *text = calloc(1, (size_t) size + 64);
+        clock_t start;
+        int n = sprintf(text, "<domain type='kvm'>");
+
+        for (unsigned i = 0; n < size - 64; i++)
+                n += sprintf(text + n, "<a%05x/>", i);
+        (void) sprintf(text + n, "<last/><last/></domain>");
+        start = clock();
+        assert_refused(c, text, VERDICT_INVALID_TEMPLATE, "more than one <last>");
+        return clock() - start;
+}
+
+/* The daemon serves no other call meanwhile: eight times the elements take far less than 64 times as long. */
+static void test_many_elements(void **state) {
+        _cleanup_case_ Case c = one_node("vm23");
+        clock_t few = time_of_many(&c, DOMXML_TEMPLATE_MAX / 8), many = time_of_many(&c, DOMXML_TEMPLATE_MAX);
+
+        assert_true(many < 32 * MAX(few, 1));
+}
+
 static void test_deterministic(void **state) {
         _cleanup_case_ Case c = one_node("vm25");
         _cleanup_free_ char *first = make(&c, template), *second = make(&c, template);
@@ -212,7 +236,8 @@ int main(void) {
                 cmocka_unit_test(test_template),           cmocka_unit_test(test_template_leaves_room),
                 cmocka_unit_test(test_emulated),           cmocka_unit_test(test_template_refused),
                 cmocka_unit_test(test_index_gap),          cmocka_unit_test(test_template_accepted),
-                cmocka_unit_test(test_template_too_large), cmocka_unit_test(test_deterministic),
+                cmocka_unit_test(test_template_too_large), cmocka_unit_test(test_many_elements),
+                cmocka_unit_test(test_deterministic),
         };
 
         return cmocka_run_group_tests_name("domxml-template", tests, NULL, teardown);
