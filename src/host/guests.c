@@ -53,7 +53,8 @@ static bool is_alive(const Sysfs *fs, const DomainStatus *status) {
         fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd != -ENOENT;
-        if (!status->uuid)
+        /* libvirt writes the file before its child becomes QEMU and has QEMU's arguments. */
+        if (!status->uuid || status->starting)
                 return true;
         r = read_file_at(fd, "cmdline", FILE_MAX, &cmdline, &size);
         if (r < 0)

@@ -95,6 +95,12 @@ for my $what (sort keys %program) {
         ok(rescan(), "$what has the pid");
         is(allocation_state($bus, 'guest'), $state, "$what: the allocation is $state");
 }
+# libvirt writes the status file before the child that it started has become QEMU.
+fault('set proc/4242/cmdline libvirtd\\x00', 'set run/libvirt/qemu/md-worker.xml ' . status($gpu) =~ s{(?=<devices>)}{<uuid>$uuid</uuid>}r =~ s{state='running' reason='booted'}{state='paused' reason='starting up'}r);
+ok(rescan(), 'its QEMU is about to start');
+is(allocation_state($bus, 'guest'), 'in-use', 'its QEMU is about to start: the allocation is in use');
+release_refused(qr/^The domain 'md-worker' runs with 'guest'/, 'its QEMU is about to start: a release');
+fault('set run/libvirt/qemu/md-worker.xml ' . status($gpu) =~ s{(?=<devices>)}{<uuid>$uuid</uuid>}r);
 fault('set proc/4242/cmdline less\\x00');
 fault("link proc/4242/fd/7 /dev/vfio/$group");
 release_refused(qr/in use by process 4242/, 'another program: a release while the device is open');
