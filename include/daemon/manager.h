@@ -271,8 +271,9 @@ typedef enum UseCheck {
 } UseCheck;
 /* Whether somebody uses one of the devices; one look at all processes. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
-/* Whether a process is known to have a device of a open on its VFIO driver; one look at all processes. */
-bool manager_is_open(const Manager *m, const Allocation *a);
+/* Index of an allocation of which a process is known to have a device open on its VFIO driver, n: of none. One look at
+ * all processes. */
+size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n);
 /* That holders_find() could not tell for a device. */
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <systemd/sd-id128.h>
+#include <time.h>
 
 #include "daemon/manager.h"
+#include "host/holders.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -89,29 +91,39 @@ static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
 }
 
+static uint64_t now_usec(void) {
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
 /*
  * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
- * the one before the other. Whether there are such guests costs a look at all processes for each allocation, so it is
- * asked only where the request depends on the answer. The next look for guests forgets it.
+ * the one before the other. Each such guest costs a look at all processes, so they are looked for only where the
+ * request depends on the answer, and no longer than a look may take. One that was not found counts as idle. The next
+ * look for guests forgets what was found.
  */
 static bool find_untold_guests(Manager *m, const Request *request) {
         _cleanup_free_ Allocation **idle = calloc(m->node.ledger->n_allocations + 1, sizeof(*idle));
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         PlanContext c = node_context(&m->node);
-        bool helps = false, found = false;
-        size_t n = 0;
+        uint64_t end = now_usec() + HOLDER_LOOK_USEC;
+        bool helps, found = false;
+        size_t n = 0, i;
 
-        for (size_t i = 0; idle && i < m->node.ledger->n_allocations; i++)
+        for (i = 0; idle && i < m->node.ledger->n_allocations; i++)
                 if (may_run(m->node.ledger->allocations[i]))
                         idle[n++] = m->node.ledger->allocations[i];
-        for (size_t i = 0; i < n; i++)
+        for (i = 0; i < n; i++)
                 ledger_set_running(m->node.ledger, idle[i], true);
         helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
-        for (size_t i = 0; i < n; i++) {
-                bool running = helps && manager_is_open(m, idle[i]);
-
-                ledger_set_running(m->node.ledger, idle[i], running);
-                found = found || running;
+        for (i = 0; i < n; i++)
+                ledger_set_running(m->node.ledger, idle[i], false);
+        while (helps && now_usec() < end && (i = manager_find_open(m, idle, n)) < n) {
+                ledger_set_running(m->node.ledger, idle[i], true);
+                idle[i] = idle[--n];
+                found = true;
         }
         return found;
 }

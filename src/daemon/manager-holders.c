@@ -51,8 +51,8 @@ Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal 
                       "It cannot be told who uses %s: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
 }
 
-/* As holders_find(). queries has room for all devices of a. */
-static int find_holder(const Manager *m, const Allocation *a, UseCheck check, HolderQuery *queries, Holder *ret) {
+/* Returns how many queries about devices of a it wrote; there is room for all its devices. */
+static size_t make_queries(const Manager *m, const Allocation *a, UseCheck check, HolderQuery *queries) {
         size_t n = 0;
 
         for (size_t i = 0; i < a->n_devices; i++) {
@@ -62,14 +62,25 @@ static int find_holder(const Manager *m, const Allocation *a, UseCheck check, Ho
                 if (dev && allocation_device_is(&a->devices[i], dev))
                         n += query_device(m, a, &a->devices[i], check, &queries[n]);
         }
-        return holders_find(m->fs, queries, n, ret);
+        return n;
 }
 
-bool manager_is_open(const Manager *m, const Allocation *a) {
-        _cleanup_free_ HolderQuery *queries = calloc(a->n_devices + 1, sizeof(*queries));
+size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n) {
+        _cleanup_free_ HolderQuery *queries = NULL;
+        _cleanup_free_ size_t *owners = NULL;
+        size_t n_devices = 0, n_queries = 0;
         Holder holder;
 
-        return queries && find_holder(m, a, USE_RELEASE, queries, &holder) > 0 && holder.pid > 0;
+        for (size_t i = 0; i < n; i++)
+                n_devices += allocations[i]->n_devices;
+        queries = calloc(n_devices + 1, sizeof(*queries));
+        owners = calloc(n_devices + 1, sizeof(*owners));
+        for (size_t i = 0; queries && owners && i < n; i++)
+                for (size_t k = make_queries(m, allocations[i], USE_RELEASE, &queries[n_queries]); k > 0; k--)
+                        owners[n_queries++] = i;
+        if (n_queries == 0 || holders_find(m->fs, queries, n_queries, &holder) <= 0 || holder.pid == 0)
+                return n;
+        return owners[holder.device];
 }
 
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {
@@ -79,7 +90,7 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
 
         if (!queries)
                 return refuse_no_memory(ret);
-        r = find_holder(m, a, check, queries, &holder);
+        r = holders_find(m->fs, queries, make_queries(m, a, check, queries), &holder);
         if (r < 0)
                 return manager_refuse_use_unknown(&queries[0].address, r, ret);
         if (r == 0)

@@ -13,8 +13,8 @@ use Node;
 
 node('paper-testbed', configure => 1);
 
-my $gpu = '0000:82:00.0';
-configure("[Pool gpu]\nMatch=address=$gpu\n");
+my ($gpu, $vf) = qw(0000:82:00.0 0000:83:00.1);
+configure("[Pool gpu]\nMatch=address=$gpu\n[Pool vf]\nMatch=address=$vf\n");
 my $bus    = Bus->new->listen;
 my $nodes  = 'sys/devices/system/node';
 my $pool   = "$nodes/node1/hugepages/hugepages-1048576kB";
@@ -91,6 +91,20 @@ refused('the guest of a died without libvirt', qr/ 2 promised to 'a' and not in 
 fault("remove $guests/guest.xml", "set $pool/free_hugepages 4");
 given('the other process is gone', @pages);
 is((release($bus, 'a'))[0], 'done', 'a is released');
+
+# ---- two guests that libvirt does not tell of
+
+fault("set $pool/nr_hugepages 6", "set $pool/free_hugepages 6");
+is((allocate($bus, 'a', gpu => 1, @pages))[0], 'done', 'two of six pages are promised to a');
+is((allocate($bus, 'c', vf => 1, @pages))[0], 'done', 'and two to c');
+fault("set $pool/free_hugepages 2");
+refused('no guest is known to run', qr/ 4 promised to 'a', 'c' and not in use yet\./, @pages);
+fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 /dev/vfio/$group");
+refused('a process has the GPU of a open', qr/ 2 promised to 'c' and not in use yet\./, @pages);
+fault('set proc/4343/comm qemu-system-x86', "link proc/4343/fd/7 /dev/vfio/" . device($bus, $vf)->{iommu_group});
+given('another one has the VF of c open', @pages);
+fault('remove proc/4242', 'remove proc/4343');
+is((release($bus, $_))[0], 'done', "$_ is released") for qw(a c);
 
 fault("set $pool/nr_hugepages 0", "set $pool/free_hugepages 0");
 
