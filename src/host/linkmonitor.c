@@ -26,12 +26,12 @@ int link_monitor_open(void) {
 /* False for what is no notification of a link with a name. */
 static bool parse(const struct nlmsghdr *header, size_t size, char name[static IF_NAMESIZE]) {
         const struct rtattr *a;
-        size_t left;
+        int left; /* RTA_NEXT() takes padding off as well, which the last attribute may lack: negative then */
 
         if (size < NLMSG_LENGTH(sizeof(struct ifinfomsg)) || header->nlmsg_type != RTM_NEWLINK)
                 return false;
         a = IFLA_RTA((const struct ifinfomsg *) NLMSG_DATA(header));
-        left = size - NLMSG_LENGTH(sizeof(struct ifinfomsg));
+        left = (int) (size - NLMSG_LENGTH(sizeof(struct ifinfomsg)));
         for (; RTA_OK(a, left); a = RTA_NEXT(a, left)) {
                 size_t length = RTA_PAYLOAD(a);
 
