@@ -49,9 +49,10 @@ static bool has_to_wait(Manager *m, Allocation *a) {
         return true;
 }
 
-/* A device may come back and a group may lose a member again: the promise stands. */
+/* A device may come back, a group may lose a member again and a module may be loaded: the promise stands. */
 static bool can_pass(Verdict v) {
-        return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU;
+        return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
+               v == VERDICT_NO_VFIO_DRIVER;
 }
 
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
@@ -89,6 +90,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                  "'%s' cannot be brought in order: %s", a->name, refusal.message);
         stands = state == ALLOCATION_READY && can_pass(v);
         manager_record_disorder(m, a, &refusal, stands);
+        if (stands && a->state != state)
+                manager_set_state(m, a, state, NULL);
         if (stands)
                 manager_check_promise(m, a);
         else

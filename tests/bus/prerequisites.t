@@ -99,6 +99,22 @@ fault(@load);
 ok(!$bus->call('Rescan')->{error}, 'vfio-pci is loaded');
 given('afterwards');
 
+# ---- the promise stands until the module is there: a start with it binds the device again
+
+is((allocate($bus, 'guest', gpu => 1))[0], 'done', 'a late vfio-pci: an allocation');
+is(daemon('stop'), 0, 'a late vfio-pci: the daemon stops');
+fault('remove sys/bus/pci/drivers/vfio-pci');
+other_hand_binds($gpu, 'nvidia');
+is(daemon('start'), 0, 'a late vfio-pci: the next one starts without it');
+is(allocation_state($bus, 'guest'), 'failed', 'a late vfio-pci: the allocation cannot run');
+fault(@load);
+restart();
+ok(wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }), 'a late vfio-pci: a restart with it brings the allocation in order')
+        or diag(allocation($bus, 'guest')->{reason});
+is(driver_of($gpu),                 'vfio-pci', 'a late vfio-pci: the GPU is bound again');
+is((release($bus, 'guest'))[0],     'done',     'a late vfio-pci: released');
+given('a late vfio-pci');
+
 # ---- driver_override
 
 my $override = slurp("$ENV{NODE_ROOT}/$sysfs/driver_override") =~ s/\n//r;
