@@ -23,7 +23,7 @@ bool promise_has_dropped(const Policy *p, const Allocation *a);
  * VERDICT_NONE when a guest may have the device d of a: it is on the node, it is the card that was allocated, no other
  * device of its IOMMU group keeps the group from a guest, and, when a is ready, it is bound to its VFIO driver and its
  * PF, when it is a VF, reports the attributes that it was promised with. Else VERDICT_MISSING, _HARDWARE_CHANGED,
- * _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK or _CONTESTED.
+ * _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER or _CONTESTED.
  */
 Verdict promise_check_device(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*

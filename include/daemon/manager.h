@@ -237,6 +237,8 @@ Verdict manager_refuse_storage(Refusal *ret, int error);
 /* manager-allocate.c */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
+/* VERDICT_NO_VFIO_DRIVER when the kernel lacks the driver of a device of a: no device is taken off its driver then. */
+Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret);
 /* The job, from where the devices are now. */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
 

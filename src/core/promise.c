@@ -175,6 +175,19 @@ static Verdict check_attributes(const PlanContext *c, const Allocation *a, const
                       a->name, wanted ?: "", PCI_ADDRESS_STR(d->physfn), found ?: "");
 }
 
+static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, const char *driver, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(
+                &remedy,
+                "Load its module: systemctl start modprobe@%s.service. Then a restart of the daemon binds "
+                "the device.",
+                driver);
+        return refuse(ret, VERDICT_NO_VFIO_DRIVER, &d->address, remedy,
+                      "The kernel has no driver %s, to which %s of '%s' would be bound.", driver,
+                      PCI_ADDRESS_STR(d->address), a->name);
+}
+
 Verdict promise_check_device(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const Withheld *withheld = ledger_find_withheld(c->ledger, d->address);
         const char *driver = allocation_driver(a, d);
@@ -188,6 +201,8 @@ Verdict promise_check_device(const PlanContext *c, const Allocation *a, const Al
                                                           : VERDICT_NONE;
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return check_attributes(c, a, d, ret);
+        if (!inventory_may_have_driver(c->inventory, driver))
+                return refuse_no_driver(a, d, driver, ret);
         return refuse(ret, VERDICT_CONTESTED, &d->address,
                       dev->n_vfs > 0
                               ? "Release the allocation, which leaves the PF where it is, or remove its VFs; then a "

@@ -178,6 +178,8 @@ static Verdict accept_strangers(Manager *m, Allocation *a, uint32_t *ret_job, Re
                 return refuse_no_memory(ret);
         manager_note_serials(m, b);
         v = manager_check_hardware(m, b, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_drivers(m, b, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = replace(m, a, &b, ret);

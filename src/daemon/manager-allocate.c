@@ -225,8 +225,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         return VERDICT_NONE;
 }
 
-/* A device is not taken off its driver for one that the kernel does not have. */
-static Verdict check_drivers(Manager *m, const Allocation *a, Refusal *ret) {
+Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const char *driver = allocation_driver(a, &a->devices[i]);
 
@@ -238,7 +237,7 @@ static Verdict check_drivers(Manager *m, const Allocation *a, Refusal *ret) {
 
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
-        Verdict v = check_drivers(m, a, ret);
+        Verdict v = manager_check_drivers(m, a, ret);
 
         if (v != VERDICT_NONE)
                 return v;

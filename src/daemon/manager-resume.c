@@ -70,6 +70,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = manager_check_use(m, a, USE_RELEASE, &refusal);
         else
                 v = manager_check_hardware(m, a, &refusal);
+        if (v == VERDICT_NONE && state == ALLOCATION_READY)
+                v = manager_check_drivers(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                          manager_is_bound(m, a)
@@ -90,8 +92,6 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                  "'%s' cannot be brought in order: %s", a->name, refusal.message);
         stands = state == ALLOCATION_READY && can_pass(v);
         manager_record_disorder(m, a, &refusal, stands);
-        if (stands && a->state != state)
-                manager_set_state(m, a, state, NULL);
         if (stands)
                 manager_check_promise(m, a);
         else
