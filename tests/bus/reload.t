@@ -257,7 +257,7 @@ isnt(planned_cpus(), $cpus, 'HousekeepingCpus= counts for the next plan');
 $reload->("[Daemon]\nReserveMemory=1T\n$good");
 ok(!plan_ok($bus, memory => 2**30), 'so does ReserveMemory=');
 $reload->("[Daemon]\nVfioDriver=no_such_driver\n$good");
-is(allocate($bus, 'vm1', gpu => 1), 'failed', 'VfioDriver= counts for the next allocation');
+is(device($bus, $gpu)->{verdict}, 'no-vfio-driver', 'VfioDriver= counts for the next allocation');
 same_tree($tree, 'the tree is that of the start');
 
 # ---- while a job runs: it goes on with what it began with

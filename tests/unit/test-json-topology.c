@@ -192,7 +192,8 @@ static void test_node(void **state) {
         assert_member(cpus, "free", "{\"cpus\":\"14-15\",\"cores\":1}");
         assert_member(node, "memory_total", "68719476736");
         assert_member(node, "memory", "{\"total\":60129542144,\"free\":60129542144,\"allocated\":0}");
-        assert_member(node, "pages", "[{\"size\":1073741824,\"total\":8,\"free\":5,\"allocated\":3}]");
+        /* Two of the pages are in use by others, and the guest has not taken its three yet. */
+        assert_member(node, "pages", "[{\"size\":1073741824,\"total\":8,\"free\":3,\"allocated\":3}]");
         assert_member(node, "distances", "{\"0\":20,\"1\":10}");
         assert_member(find_device(topology, "0000:20:00.0"), "allocation", "\"vm\"");
         assert_member(find_device(topology, "0000:20:00.0"), "state", "\"allocated\"");
