@@ -3,7 +3,7 @@
 
 /*
  * Whether promises hold: against a configuration that came later (an allocation keeps what it has), and against the
- * node as it is now (which may have lost what was promised). All is derived from facts; nothing is remembered.
+ * node as it is now (which may have lost what was promised). The facts decide each time: no result is kept.
  */
 
 #include "core/plan.h"

@@ -25,8 +25,8 @@ const char *job_result_to_string(JobResult r);
 typedef struct Job Job;
 
 typedef struct JobCallbacks {
-        /* First of all, when its turn has come. Negative, with job_set_message(): nothing is done, the job has failed.
-         */
+        /* Called before the first step, when it is the job's turn. A negative errno fails the job before it changes
+         * anything; job_set_message() says why. */
         int (*on_begin)(Job *job, void *userdata);
         void (*on_step)(Job *job, void *userdata);
         /*

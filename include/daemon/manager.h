@@ -177,7 +177,7 @@ void manager_publish_allocation(Manager *m, const Allocation *a);
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
-        /* Of a job that waited: whether it may still begin. NULL where none waits. */
+        /* Whether a job that waited may still begin; NULL where its own steps look again, as STEP_UNUSED does. */
         Verdict (*check)(Manager *m, const ManagerJob *mj, Refusal *ret);
         /* As in JobCallbacks; NULL where no step list tells. */
         void (*found)(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);

@@ -20,7 +20,7 @@
 typedef struct HolderQuery {
         PciAddress address;
         int group;          /* -1: the device has none */
-        const char *driver; /* of the host, which it is to be taken from; NULL: it is on a VFIO driver */
+        const char *driver; /* the host's, from which it will be unbound; NULL: it is on a VFIO driver, or on none */
         bool is_vf;
         uint32_t nvidia_minor; /* on NVIDIA's driver: host/nvidia.h */
         bool only_parts;       /* only parts that a process holds count, not the device itself */

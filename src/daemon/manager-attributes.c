@@ -62,7 +62,7 @@ static void tell(size_t i, int result, const VfAttributes *attributes, void *use
         survey_tell(userdata, i, &(Told){ result, *attributes });
 }
 
-/* In the child: a driver may keep whoever asks waiting. */
+/* Runs in the child, because the driver of a PF may take long to answer. */
 static int look(const Sysfs *fs, const Survey *s, const PciAddress *devices, size_t n, void *userdata) {
         const Manager *m = userdata;
         _cleanup_free_ VfPlace *vfs = calloc(n + 1, sizeof(*vfs));

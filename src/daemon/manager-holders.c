@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A device that is in use is taken from nobody. */
+/* Who uses the devices of an allocation, asked before a job takes or releases them. */
 
 #include <errno.h>
 
@@ -7,7 +7,7 @@
 #include "host/holders.h"
 #include "util/strings.h"
 
-/* What use of a device of an allocation is against what is wanted: false when none is. */
+/* Fills in *ret with the use of the device that forbids what the check is for; false when no use does. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->node.inventory, d->address);
