@@ -107,7 +107,8 @@ succeeds('rescan');
 succeeds(qw(allocate mine pf=1));
 succeeds(qw(release mine));
 write_config($lab);
-succeeds('sriov', $pf, VFS);
+# The daemon makes the VFs of the configuration on a PF that is back on its driver; sriov is refused while that job runs.
+ok(wait_until(sub { (ctl('sriov', $pf, VFS))[0] == 0 }), 'the VFs are made again');
 ok(settled(), 'the node is settled again');
 is_deeply(drivers(), $before, 'all is as it was');
 
