@@ -50,6 +50,9 @@ static void release_abandoned(Manager *m, Allocation *a) {
 
         if (!m->announced || !a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
                 return;
+        /* The next start that may release it does. */
+        if (manager_check_may_change(m, NULL) != VERDICT_NONE)
+                return;
         log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                  "The domain that ran with '%s' is gone, releasing it as was asked for.", a->name);
         if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)

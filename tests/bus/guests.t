@@ -124,4 +124,23 @@ for my $away (0, 1) {
         is(driver_of($gpu), 'nvidia', "$what: and back");
 }
 
+# A ledger that cannot be trusted: nothing is released then.
+is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30, 'release-with-domain' => 1), 'done', 'a broken ledger: a GPU');
+fault('set proc/4242/comm qemu-system-x86', 'set run/libvirt/qemu/md-worker.xml ' . status($gpu));
+ok(rescan(), 'a broken ledger: a domain runs');
+daemon('stop');
+my $broken = ledger_file('broken');
+spew($broken, '{');
+fault('remove proc/4242', 'reset');
+my $state = snapshot(times => 1);
+is(daemon('start'), 0, 'a broken ledger: the domain ended while the daemon was away');
+ok(rescan(), 'a broken ledger: and a rescan');
+is(allocation_state($bus, 'guest'), 'ready', 'a broken ledger: it is not released');
+nothing_written('a broken ledger: nothing is written to the node');
+same_state($state, 'a broken ledger: nor to the ledger', times => 1);
+daemon('stop');
+unlink $broken;
+start_again($bus, 'a mended ledger');
+ok(wait_until(sub { allocation_state($bus, 'guest') eq 'gone' }), 'a mended ledger: it is released');
+
 done_testing();
