@@ -19,11 +19,12 @@ Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)
 
 /*
- * Enters every allocation file into l. *ret_services: the text that store_save_services() was given; the caller frees
- * it. The whole ledger becomes read-only when a file cannot be read, is broken, newer than this program, misnamed or at
- * odds with another, or when other users can write to a directory: l->read_only says which and why. An unreadable file
- * may promise a device that would be given away. Nothing on disk is changed. From then on l->unwritable says why the
- * last write failed, as long as it did; l has to live as long as the store.
+ * Enters every allocation file into l. *ret_services: the text that store_save_services() was given, NULL for none and
+ * where other users can write to the directory; the caller frees it. The whole ledger becomes read-only when a file
+ * cannot be read, is broken, newer than this program, misnamed or at odds with another, or when other users can write
+ * to a directory: l->read_only says which and why. An unreadable file may promise a device that would be given away.
+ * Nothing on disk is changed. From then on l->unwritable says why the last write failed, as long as it did; l has to
+ * live as long as the store.
  */
 int store_load(Store *s, Ledger *l, char **ret_services);
 

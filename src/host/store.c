@@ -281,17 +281,20 @@ static int load_services(const Store *s, Ledger *l, char **ret) {
 
 int store_load(Store *s, Ledger *l, char **ret_services) {
         _cleanup_free_ char *services = NULL;
+        bool trusted;
         int r;
 
         s->ledger = l;
         r = check_directory(s, s->state_fd, "", l);
+        trusted = r >= 0 && !l->read_only;
         if (r >= 0)
                 r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
         if (r >= 0)
                 r = load_directory(s, l, "allocations", s->allocations_fd, load_file);
         if (r >= 0)
                 r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
-        if (r >= 0)
+        /* The daemon starts these services as root. */
+        if (r >= 0 && trusted)
                 r = load_services(s, l, &services);
         if (r < 0)
                 return log_error_errno(r, "Failed to load the ledger: %m");

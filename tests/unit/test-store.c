@@ -300,6 +300,19 @@ static void test_others_can_write(void **state) {
         }
 }
 
+/* The daemon would start them as root. */
+static void test_services_of_others(void **state) {
+        Disk *d = *state;
+
+        write_file(d, "stopped-services", "evil.service\n");
+        assert_int_equal(chmod(d->path, 0777), 0);
+        assert_read_only(d, "so that other users can write to it");
+        assert_null(d->services);
+        assert_int_equal(chmod(d->path, 0755), 0);
+        assert_usable(d);
+        assert_string_equal(d->services, "evil.service\n");
+}
+
 static void test_temporaries_go(void **state) {
         static const char *const temporaries[] = { ".generation.tmp", "allocations/.a.json.tmp",
                                                    "quarantine/.0000:03:00.0.json.tmp" };
@@ -324,6 +337,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_saved_is_loaded, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_generations, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_services, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_services_of_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_daemon, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_lock_is_waited_for, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_too_many_files, setup, teardown),
