@@ -208,7 +208,8 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "%s", p->config->held_back);
         if (dev->iommu_group < 0)
                 return p->inventory->iommu
-                               ? refuse(ret, VERDICT_NO_IOMMU, &dev->address, NULL,
+                               ? refuse(ret, VERDICT_NO_IOMMU, &dev->address,
+                                        "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot.",
                                         "It has no IOMMU group, so its memory access cannot be confined to a guest.")
                                : refuse(ret, VERDICT_NO_IOMMU, &dev->address,
                                         "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",

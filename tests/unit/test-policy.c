@@ -249,6 +249,9 @@ static void test_order_of_verdicts(void **state) {
         assert_verdict(t, "0000:05:00.0", VERDICT_NO_DRIVER_OVERRIDE);
         assert_verdict(t, "0000:06:00.0", VERDICT_RESERVED_REGION);
         assert_verdict(t, "0000:07:00.0", VERDICT_NOT_IN_POOL);
+        assert_int_equal(policy_check(t->policy, node_find(t, "0000:04:00.0"), &why), VERDICT_NO_IOMMU);
+        assert_non_null(why.remedy);
+        refusal_done(&why);
         assert_int_equal(policy_check(t->policy, node_find(t, "0000:03:00.0"), &why), VERDICT_EXCLUDED);
         assert_says(&why, "test.conf:6");
 }
