@@ -193,6 +193,7 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
         json_object_object_add(o, "group", group);
         (void) inventory_path_is_isolated(c->inventory, dev, &port);
         json_object_object_add(o, "open_port", port ? json_address(port->address) : NULL);
+        json_object_object_add(o, "read_only", json_string_or_null(c->ledger->read_only));
         return o;
 }
 

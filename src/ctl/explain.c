@@ -7,6 +7,7 @@
 #include "ctl/report.h"
 #include "ctl/table.h"
 #include "ctl/verbs.h"
+#include "ctl/view.h"
 
 static const Column columns[] = { { "ADDRESS" }, { "DRIVER" }, { "ROLE" } };
 
@@ -47,6 +48,7 @@ static int print_group(const Args *args, json_object *d) {
 }
 
 static int print_device(const Args *args, json_object *device) {
+        view_read_only(device);
         print_verdict(device);
         return print_group(args, device);
 }

@@ -71,6 +71,7 @@ for my $what (sort keys %broken) {
         ok(!$bus->call('ListDevices')->{error}, "$what: devices can be listed");
         is((ctl($_))[0], 0, "$what: passthroughctl $_") for 'list', 'allocations';
         ok(!$bus->call('Explain', 's', '0000:82:00.0')->{error}, "$what: and explained");
+        like((ctl('explain', '0000:82:00.0'))[2], $notice, "$what: with the warning that nothing can be allocated");
         is_error($bus->call('Allocate', 'sa{sv}', 'new', $vf[1]), 'ReadOnly', $notice, "$what: nothing can be allocated");
         is_error($bus->call('Release', 'st', 'other', 2), 'ReadOnly', $notice, "$what: nor released");
         is_error($bus->call('SetVirtualFunctions', 'su', '0000:83:00.0', 4), 'ReadOnly', $notice, "$what: nor VFs made");
