@@ -80,7 +80,7 @@ static int connect_bus(sd_bus **ret) {
 
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_BUS_LOST }),
-                 "The connection to the system bus is lost. Nobody can be served without it: passthroughd ends.");
+                 "The connection to the system bus is lost, so that no caller can reach passthroughd. It ends.");
         return 0;
 }
 
