@@ -144,6 +144,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
 /* The bus lets only root and one group in. The user's name on another node is ssh's affair. */
 static int report_outsider(const Client *c, const sd_bus_error *error) {
         const char *host = c->args->text[OPTION_HOST];
+        /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         const struct passwd *user = host ? NULL : getpwuid(getuid());
 
         return report_failure(c->args, error->name,

@@ -182,7 +182,7 @@ static void test_aarch64(void **state) {
 
 static void test_aarch64_template(void **state) {
         _cleanup_case_ Case c = aarch64_node("vm41");
-        _cleanup_free_ char *plain = NULL, *version = NULL;
+        _cleanup_free_ char *plain = NULL;
 
         pin(&c, "2-9", 32 * GIB, 0);
         assert_golden(&c,
