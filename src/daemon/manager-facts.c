@@ -230,12 +230,10 @@ int manager_refresh_nodes(Manager *m) {
         return r;
 }
 
-int manager_refresh_drivers(Manager *m) {
-        int r = driver_list_refresh(m->fs, m->node.inventory);
+/* Facts that the policy is made of have changed. */
+static int renew_policy(Manager *m) {
+        int r = node_remake_policy(&m->node);
 
-        if (r <= 0)
-                return r;
-        r = node_remake_policy(&m->node);
         if (r < 0)
                 return r;
         manager_write_options(m, false);
@@ -243,16 +241,15 @@ int manager_refresh_drivers(Manager *m) {
         return 1;
 }
 
+int manager_refresh_drivers(Manager *m) {
+        int r = driver_list_refresh(m->fs, m->node.inventory);
+
+        return r > 0 ? renew_policy(m) : r;
+}
+
 int manager_refresh_host(Manager *m) {
         uint64_t before = critical_digest(m->node.inventory);
         int r = critical_mark(m->fs, m->node.config, m->node.inventory);
 
-        if (r < 0 || critical_digest(m->node.inventory) == before)
-                return r;
-        r = node_remake_policy(&m->node);
-        if (r < 0)
-                return r;
-        manager_write_options(m, false);
-        manager_publish(m);
-        return 1;
+        return r < 0 || critical_digest(m->node.inventory) == before ? r : renew_policy(m);
 }
