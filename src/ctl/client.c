@@ -12,6 +12,7 @@
 #include "ctl/client.h"
 #include "ctl/report.h"
 #include "replay/replay.h"
+#include "util/clock.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -100,13 +101,11 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
 
 /* Microseconds of the bus's own clock to what ppoll() wants; NULL: no limit. */
 static struct timespec *time_left(Client *c, struct timespec *buf) {
-        struct timespec now;
         uint64_t until, usec;
 
         if (sd_bus_get_timeout(c->bus, &until) < 0 || until == UINT64_MAX)
                 return NULL;
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        usec = (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+        usec = clock_usec(CLOCK_MONOTONIC);
         usec = until > usec ? until - usec : 0;
         *buf = (struct timespec){ .tv_sec = (time_t) (usec / 1000000), .tv_nsec = (long) (usec % 1000000) * 1000 };
         return buf;

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <systemd/sd-id128.h>
-#include <time.h>
 
 #include "daemon/manager.h"
 #include "host/holders.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -91,13 +91,6 @@ static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
 }
 
-static uint64_t now_usec(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
-}
-
 /*
  * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
  * the one before the other. Each such guest costs a look at all processes, so they are looked for only where the
@@ -108,7 +101,7 @@ static bool find_untold_guests(Manager *m, const Request *request) {
         _cleanup_free_ Allocation **idle = calloc(m->node.ledger->n_allocations + 1, sizeof(*idle));
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         PlanContext c = node_context(&m->node);
-        uint64_t end = now_usec() + HOLDER_LOOK_USEC;
+        uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         bool helps, found = false;
         size_t n = 0, i;
 
@@ -120,7 +113,7 @@ static bool find_untold_guests(Manager *m, const Request *request) {
         helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
         for (i = 0; i < n; i++)
                 ledger_set_running(m->node.ledger, idle[i], false);
-        while (helps && now_usec() < end && (i = manager_find_open(m, idle, n)) < n) {
+        while (helps && clock_usec(CLOCK_MONOTONIC) < end && (i = manager_find_open(m, idle, n)) < n) {
                 ledger_set_running(m->node.ledger, idle[i], true);
                 idle[i] = idle[--n];
                 found = true;

@@ -9,6 +9,7 @@
 #include "daemon/manager.h"
 #include "host/configfiles.h"
 #include "host/critical.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
 
@@ -128,11 +129,7 @@ static Verdict reload(Manager *m, Refusal *ret) {
 
 /* Type=notify-reload wants the time; Type=notify does without. */
 static void notify_reloading(void) {
-        struct timespec now = { 0 };
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
-                          (unsigned long long) now.tv_sec * 1000000 + (unsigned long long) now.tv_nsec / 1000);
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) clock_usec(CLOCK_MONOTONIC));
 }
 
 Verdict manager_reload(Manager *m, Refusal *ret) {

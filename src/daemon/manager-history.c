@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "daemon/manager.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -48,13 +49,6 @@ void manager_open_history(Manager *m, const char *state_dir) {
                 log_warning_errno(r, "Failed to open the history of devices, none is kept, ignoring: %m");
 }
 
-static uint64_t now_usec(void) {
-        struct timespec now;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
-}
-
 static void tell(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
         char owner[16], generation[24];
 
@@ -84,7 +78,8 @@ static void keep(Manager *m, const char *lines, size_t size) {
 }
 
 static void keep_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
-        _cleanup_free_ char *line = history_format(&(HistoryEntry){ now_usec(), event, device, a, message });
+        _cleanup_free_ char *line =
+                history_format(&(HistoryEntry){ clock_usec(CLOCK_REALTIME), event, device, a, message });
 
         if (line)
                 keep(m, line, strlen(line));
@@ -123,7 +118,7 @@ static int sentence(char **ret, HistoryEvent event, PciAddress device, const All
 /* All with one write, which an Allocate has time for. */
 void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why) {
         _cleanup_free_ char *lines = NULL;
-        uint64_t now = now_usec();
+        uint64_t now = clock_usec(CLOCK_REALTIME);
         size_t size = 0;
         FILE *f = open_memstream(&lines, &size);
 

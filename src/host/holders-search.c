@@ -7,10 +7,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "host/holders-internal.h"
 #include "host/nvidia.h"
+#include "util/clock.h"
 #include "util/strings.h"
 
 #define DELETED      " (deleted)"
@@ -79,13 +79,6 @@ static const HolderNode *find_by_number(const Search *s, const struct statx *st)
         return NULL;
 }
 
-static uint64_t now(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U;
-}
-
 /* The process or its descriptor ended meanwhile. */
 static bool is_gone(int error) {
         return error == ENOENT || error == ESRCH;
@@ -128,7 +121,7 @@ static int search_descriptors(Search *s, DIR *d, const HolderNode **ret) {
                         return errno == 0 || is_gone(errno) ? unknown : -errno;
                 if (e->d_name[0] == '.')
                         continue;
-                if (now() >= s->end)
+                if (clock_usec(CLOCK_MONOTONIC) >= s->end)
                         return -ETIMEDOUT;
                 n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
                 if (n < 0 && !is_gone(errno))
@@ -222,7 +215,11 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
 /* One that is known to hold it says more than one that may not be looked at. */
 int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
                   Holder *ret, const HolderNode **ret_node) {
-        Search s = { .nodes = nodes, .queries = queries, .by_number = by_number, .end = now() + usec, .holder = ret };
+        Search s = { .nodes = nodes,
+                     .queries = queries,
+                     .by_number = by_number,
+                     .end = clock_usec(CLOCK_MONOTONIC) + usec,
+                     .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int unknown = 0;
         ssize_t n;
