@@ -20,8 +20,8 @@
 struct Store {
         char *path;
         int state_fd;
-        int allocations_fd;
-        int quarantine_fd;
+        int allocations_fd;  /* -errno: it cannot be opened, and the ledger is read-only */
+        int quarantine_fd;   /* the same */
         uint64_t generation; /* the last one handed out */
         uint64_t reserved;   /* the number in the file */
         Ledger *ledger;      /* what was loaded from here, not owned */
@@ -41,12 +41,12 @@ static int note_write(const Store *s, int r) {
         return note_failure(s, r);
 }
 
-static int open_dir(int parent_fd, const char *name) {
+static int open_dir(int parent_fd, const char *name, int flags) {
         int fd;
 
         if (mkdirat(parent_fd, name, 0700) < 0 && errno != EEXIST)
                 return -errno;
-        fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
         return fd < 0 ? -errno : fd;
 }
 
@@ -94,7 +94,7 @@ static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 
         for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
-                int r = remove_temporaries_at(fds[i]);
+                int r = fds[i] < 0 ? 0 : remove_temporaries_at(fds[i]);
 
                 if (r < 0)
                         log_warning_errno(r, "Failed to remove temporary files in %s, ignoring: %m", s->path);
@@ -110,18 +110,14 @@ int store_open(const char *path, Store **ret) {
         s->state_fd = s->allocations_fd = s->quarantine_fd = -1;
         if (string_copy(&s->path, path) < 0)
                 return -ENOMEM;
-        s->state_fd = open_dir(AT_FDCWD, path);
+        s->state_fd = open_dir(AT_FDCWD, path, 0);
         if (s->state_fd < 0)
                 return log_error_errno(s->state_fd, "Failed to open the state directory %s: %m", path);
         r = lock(s, path);
         if (r < 0)
                 return r;
-        s->allocations_fd = open_dir(s->state_fd, "allocations");
-        if (s->allocations_fd < 0)
-                return log_error_errno(s->allocations_fd, "Failed to open %s/allocations: %m", path);
-        s->quarantine_fd = open_dir(s->state_fd, "quarantine");
-        if (s->quarantine_fd < 0)
-                return log_error_errno(s->quarantine_fd, "Failed to open %s/quarantine: %m", path);
+        s->allocations_fd = open_dir(s->state_fd, "allocations", O_NOFOLLOW);
+        s->quarantine_fd = open_dir(s->state_fd, "quarantine", O_NOFOLLOW);
         remove_temporaries(s);
         *ret = TAKE_PTR(s);
         return 0;
@@ -154,6 +150,8 @@ static const char *why_unreadable(int error) {
                 return "it is too large";
         case -EINVAL:
                 return "it is not a regular file";
+        case -ENOTDIR:
+                return "it is not a directory";
         default:
                 return strerror(-error);
         }
@@ -254,12 +252,13 @@ static int load_directory(Store *s, Ledger *l, const char *name, int dir_fd,
                           int (*load)(Store *s, Ledger *l, const char *file)) {
         char **names = NULL;
         size_t n = 0;
-        int r = check_directory(s, dir_fd, name, l);
+        int r = dir_fd < 0 ? dir_fd : check_directory(s, dir_fd, name, l);
 
         if (r >= 0)
                 r = list_dir_at(dir_fd, ".", LEDGER_ALLOCATIONS_MAX * 2, &names, &n);
         if (r < 0)
-                return r == -ENOMEM ? r : set_read_only(l, name, r == -E2BIG ? "it has too many files" : strerror(-r));
+                return r == -ENOMEM ? r
+                                    : set_read_only(l, name, r == -E2BIG ? "it has too many files" : why_unreadable(r));
         for (size_t i = 0; r >= 0 && i < n; i++)
                 /* Dot files are temporaries of interrupted writes. */
                 if (names[i][0] != '.')
@@ -301,7 +300,8 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
         /* A file system that is read-only says so before anything is written. */
-        if (note_failure(s, faccessat(s->allocations_fd, ".", W_OK, AT_EACCESS) < 0 ? -errno : 0) < 0)
+        if (s->allocations_fd >= 0 &&
+            note_failure(s, faccessat(s->allocations_fd, ".", W_OK, AT_EACCESS) < 0 ? -errno : 0) < 0)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }), "%s", l->unwritable);
         *ret_services = TAKE_PTR(services);
         return 0;

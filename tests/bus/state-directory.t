@@ -27,17 +27,18 @@ sub started {
         return;
 }
 
-# Read-only until the function has repaired it; that says why.
+# Read-only until the function has repaired it; that says why. shown: what is known of the allocation until then.
 sub read_only {
-        my ($what, $why, $repair) = @_;
+        my ($what, $why, $repair, $shown) = @_;
         started($what);
         like($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, $why, "$what: the ledger is read-only");
         is_error($bus->call('Allocate', 'sa{sv}', 'new', $vf[1]), 'ReadOnly', $why, "$what: nothing can be allocated");
-        is(allocation_state($bus, 'guest'), 'ready', "$what: what is allocated is shown");
+        is(allocation_state($bus, 'guest'), $shown // 'ready', "$what: what is allocated is shown as far as it is known");
         daemon('stop');
         $repair->();
         started("$what, repaired");
         is($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, '', "$what, repaired: the ledger is not read-only");
+        is(allocation_state($bus, 'guest'), 'ready', "$what, repaired: the allocation is shown");
         daemon('stop');
         return;
 }
@@ -54,6 +55,28 @@ for my $directory ($state, "$state/allocations", "$state/quarantine") {
         my $mode = $directory eq $state ? 0707 : 0770;
         chmod $mode, $directory or die "$directory: $!";
         read_only(sprintf('%s of mode %o', $name, $mode), qr{^The ledger cannot be trusted: the directory \Q$directory\E belongs to uid $> and has mode \Q@{[sprintf '%04o', $mode]}\E,}, sub { chmod 0700, $directory });
+}
+
+# ---- no directories
+
+my %instead = (
+        'a file'                  => sub { spew($_[0], '') },
+        'a FIFO'                  => sub { mkfifo($_[0], 0600) or die "$_[0]: $!" },
+        'a link to the directory' => sub { symlink "$_[0].aside", $_[0] or die "$_[0]: $!" },
+        'a link to nothing'       => sub { symlink 'nothing', $_[0] or die "$_[0]: $!" },
+);
+for my $name ('allocations', 'quarantine') {
+        my $directory = "$state/$name";
+        for my $what (sort keys %instead) {
+                rename $directory, "$directory.aside" or die "$directory: $!";
+                $instead{$what}->($directory);
+                fault('reset');
+                read_only("$what in place of $name", qr/^The ledger file $name cannot be used: it is not a directory\./, sub {
+                        nothing_written("$what in place of $name: nothing is written to the node");
+                        unlink $directory or die "$directory: $!";
+                        rename "$directory.aside", $directory or die "$directory: $!";
+                }, $name eq 'allocations' ? 'gone' : 'ready');
+        }
 }
 
 SKIP: {
