@@ -3,6 +3,7 @@
 
 /* A set of hardware promised to one name. The ledger owns allocations; a plan holds one that is not promised yet. */
 
+#include "core/cores.h"
 #include "core/inventory.h"
 #include "core/request.h"
 #include "core/vfattr.h"
@@ -53,11 +54,6 @@ typedef struct AllocationDevice {
         /* Where the guest was told it is: the document stays the same when the device goes missing. */
         int numa_node; /* -1 unknown */
 } AllocationDevice;
-
-typedef struct Pin {
-        unsigned vcpu;
-        unsigned cpu;
-} Pin;
 
 typedef struct Cell {
         int node;        /* host NUMA node id */
@@ -122,9 +118,3 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
 /* From now on dev is the card that is meant: its address and all it is known by, less a serial number that was not
  * read. -ENOMEM leaves d as it was. */
 int allocation_device_identify(AllocationDevice *d, const PciDevice *dev);
-
-/*
- * Where a member of the group belongs to the same card as an assigned device (multifunction, a GPU's audio): not for
- * VFs, which are cards of their own, nor for a PF beside its VF (scenario D10).
- */
-bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);

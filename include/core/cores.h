@@ -3,7 +3,12 @@
 
 /* CPUs are handed out as whole cores: all SMT siblings or none. Pure. */
 
-#include "core/allocation.h"
+#include "core/inventory.h"
+
+typedef struct Pin {
+        unsigned vcpu;
+        unsigned cpu;
+} Pin;
 
 /* The most online SMT siblings any core has, at least 1. */
 unsigned cores_threads(const Inventory *inv);

@@ -228,6 +228,13 @@ bool pci_device_is_display(const PciDevice *dev);
 /* Class 03xx or 12xx: a GPU or accelerator. Class 02xx: a NIC. */
 bool pci_device_is_gpu(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);
+/* A PF of a card that mlx4_core drives. By device id too: while the driver is not loaded its cards have none. */
+bool pci_device_is_mlx4_pf(const PciDevice *dev);
+/*
+ * other is another function of the same card and IOMMU group as assigned (a GPU's audio), so it goes with it. Not for
+ * VFs, which are cards of their own, nor for a PF beside its VF (scenario D10).
+ */
+bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
 /*
  * A part of the machine itself that is listed like any device (domain.md A12): host, ISA and other class 06 bridges
  * except 0680 (NVSwitch is one of those), SMBus 0c05, system peripherals 08. PCI bridges are so too, see is_bridge.

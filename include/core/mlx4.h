@@ -7,15 +7,13 @@
  * is host/modprobe.h, and loading the driver again is left to the admin. Pure.
  */
 
-#include "core/config.h"
 #include "core/ledger.h"
+#include "core/policy.h"
 
 /* num_vfs= as a single number, which is VFs that span both ports: what a port can have (MLX4_MAX_NUM_VF_P_PORT - 1). */
 #define MLX4_VFS_MAX 63U
 /* How the first line of each fragment begins that is ours. */
 #define MLX4_MARK    "# Written by passthroughd"
-
-struct Policy;
 
 typedef struct Mlx4 {
         unsigned num_vfs;  /* of each card; 0: no options are wanted */
@@ -26,17 +24,15 @@ typedef struct Mlx4 {
         char *file;        /* set by who wrote text there; NULL: nobody did */
 } Mlx4;
 
-/* What the policy, complete but for this, wants of mlx4_core. 0 or -ENOMEM. */
-int mlx4_decide(const struct Policy *p, Mlx4 *ret);
+/* The options of mlx4_core that the policy asks for. Adds the problem to those of the policy. 0 or -ENOMEM. */
+int mlx4_decide(Policy *p, Mlx4 *ret);
 void mlx4_done(Mlx4 *m);
 
-/* A PF of a card that mlx4_core drives, whether it is loaded or not. */
-bool mlx4_is_pf(const PciDevice *dev);
 /* A pool wants another number of VFs on it than it has. */
-bool mlx4_is_due(const struct Policy *p, const PciDevice *pf);
+bool mlx4_is_due(const Policy *p, const PciDevice *pf);
 
 /*
  * VERDICT_NOT_SUPPORTED: the PF has another number of VFs than count, and why that is not changed here and now; how it
  * can be, and which allocation is against it.
  */
-Verdict mlx4_refuse(const struct Policy *p, const Ledger *l, const PciDevice *pf, unsigned count, Refusal *ret);
+Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count, Refusal *ret);

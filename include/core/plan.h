@@ -11,7 +11,7 @@
 #include "core/health.h"
 #include "core/ledger.h"
 #include "core/locality.h"
-#include "core/policy.h"
+#include "core/mlx4.h"
 #include "core/score.h"
 #include "core/step.h"
 
@@ -54,6 +54,7 @@ typedef struct PlanContext {
         const Config *config;
         const Policy *policy;
         const Ledger *ledger;
+        const Mlx4 *mlx4;
         const AnswerList *eswitches; /* NULL: nothing is known of them */
         const HealthList *health;    /* the same */
         const VfReportList *vfs;     /* the same */

@@ -8,7 +8,6 @@
  */
 
 #include "core/config.h"
-#include "core/mlx4.h"
 #include "core/refusal.h"
 
 typedef struct Policy {
@@ -25,7 +24,6 @@ typedef struct Policy {
          * given away twice.
          */
         Refusal conflict;
-        Mlx4 mlx4; /* what is wanted of a driver that makes VFs when it is loaded */
 } Policy;
 
 int policy_new(const Config *config, const Inventory *inv, Policy **ret);
@@ -33,6 +31,9 @@ int policy_new(const Config *config, const Inventory *inv, Policy **ret);
 int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret);
 Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
+
+/* Adds "file:line: sentence" to problems, of which there are at most CONFIG_PROBLEMS_MAX. 0 or -ENOMEM. */
+int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) _printf_(3, 4);
 
 /* After the device got another driver: what its group may do hangs on that. The cost is that of the group. */
 void policy_recheck(Policy *p, const PciDevice *dev);

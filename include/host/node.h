@@ -16,6 +16,7 @@ typedef struct Node {
         Inventory *inventory;
         Locality *locality;
         Policy *policy;
+        Mlx4 mlx4; /* options that the policy wants of mlx4_core */
         Ledger *ledger;
         AnswerList eswitches;     /* what has been asked so far */
         char *identity;           /* node_read_identity() */

@@ -148,10 +148,3 @@ int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
         d->lost = false;
         return 0;
 }
-
-bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {
-        return assigned->type != PCI_TYPE_VF && other->type != PCI_TYPE_VF && !other->is_bridge &&
-               assigned->iommu_group == other->iommu_group &&
-               pci_address_same_slot(assigned->address, other->address) &&
-               !pci_address_equal(assigned->address, other->address);
-}

@@ -93,8 +93,8 @@ DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *re
                 return DEVICE_STATE_CONTESTED;
         if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
                 if (mlx4_is_due(c->policy, dev))
-                        (void) mlx4_refuse(c->policy, c->ledger, dev, policy_vf_pool(c->policy, dev)->virtual_functions,
-                                           ret);
+                        (void) mlx4_refuse(c->mlx4, c->policy, c->ledger, dev,
+                                           policy_vf_pool(c->policy, dev)->virtual_functions, ret);
                 else
                         (void) policy_check(c->policy, dev, ret);
                 return DEVICE_STATE_HOST;

@@ -276,3 +276,20 @@ bool pci_device_is_platform(const PciDevice *dev) {
         return (dev->class >> 16 == 0x06 && dev->class >> 8 != 0x0680) || dev->class >> 8 == 0x0c05 ||
                dev->class >> 16 == 0x08;
 }
+
+/* The ids of the driver's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
+static bool has_mlx4_id(const PciDevice *dev) {
+        return dev->vendor == 0x15b3 &&
+               ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));
+}
+
+bool pci_device_is_mlx4_pf(const PciDevice *dev) {
+        return dev->type == PCI_TYPE_PF && (streq_ptr(dev->driver, "mlx4_core") || has_mlx4_id(dev));
+}
+
+bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {
+        return assigned->type != PCI_TYPE_VF && other->type != PCI_TYPE_VF && !other->is_bridge &&
+               assigned->iommu_group == other->iommu_group &&
+               pci_address_same_slot(assigned->address, other->address) &&
+               !pci_address_equal(assigned->address, other->address);
+}

@@ -6,20 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "core/allocation.h"
-#include "core/policy.h"
 #include "util/strings.h"
-
-/* The ids of the driver's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
-static bool has_id(const PciDevice *dev) {
-        return dev->vendor == 0x15b3 &&
-               ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));
-}
-
-/* By id too: while the driver is loaded again its cards have none, and their options must stay. */
-bool mlx4_is_pf(const PciDevice *dev) {
-        return dev->type == PCI_TYPE_PF && (streq_ptr(dev->driver, "mlx4_core") || has_id(dev));
-}
 
 static bool same_ports(const Pool *a, const Pool *b) {
         bool same = a->n_port_types == b->n_port_types;
@@ -106,7 +93,7 @@ static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, 
 static int find_withheld(const Policy *p, Mlx4 *m) {
         for (size_t i = 0; i < p->inventory->n_devices; i++) {
                 const PciDevice *dev = &p->inventory->devices[i];
-                const Pool *pool = mlx4_is_pf(dev) ? policy_withheld_vf_pool(p, dev) : NULL;
+                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_withheld_vf_pool(p, dev) : NULL;
 
                 if (!pool)
                         continue;
@@ -130,9 +117,9 @@ static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
 
         for (size_t i = 0; r >= 0 && !m->problem && i < p->inventory->n_devices; i++) {
                 const PciDevice *dev = &p->inventory->devices[i];
-                const Pool *pool = mlx4_is_pf(dev) ? policy_vf_pool(p, dev) : NULL;
+                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_vf_pool(p, dev) : NULL;
 
-                if (mlx4_is_pf(dev) && !pool)
+                if (pci_device_is_mlx4_pf(dev) && !pool)
                         without = without ?: dev;
                 if (!pool)
                         continue;
@@ -154,7 +141,7 @@ static bool may_come_back(const Policy *p) {
         bool wanted = false;
 
         for (size_t i = 0; i < p->inventory->n_devices; i++)
-                if (mlx4_is_pf(&p->inventory->devices[i]))
+                if (pci_device_is_mlx4_pf(&p->inventory->devices[i]))
                         return false;
         for (size_t i = 0; i < p->config->n_pools; i++)
                 wanted = wanted || p->config->pools[i].virtual_functions > 0;
@@ -176,7 +163,7 @@ static int format_ports(const Pool *pool, bool numbers, char **ret) {
 
 static bool wants_vfs(const Policy *p, const Pool *pool) {
         for (size_t i = 0; i < p->inventory->n_devices; i++)
-                if (mlx4_is_pf(&p->inventory->devices[i]) && policy_vf_pool(p, &p->inventory->devices[i]) == pool)
+                if (pci_device_is_mlx4_pf(&p->inventory->devices[i]) && policy_vf_pool(p, &p->inventory->devices[i]) == pool)
                         return true;
         return false;
 }
@@ -214,7 +201,7 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
         return 0;
 }
 
-int mlx4_decide(const Policy *p, Mlx4 *ret) {
+int mlx4_decide(Policy *p, Mlx4 *ret) {
         Mlx4 m = { .unknown = p->config->held_back || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
         const Pool *pool = NULL;
         int r = m.unknown ? 0 : find_withheld(p, &m);
@@ -225,6 +212,8 @@ int mlx4_decide(const Policy *p, Mlx4 *ret) {
                 m.num_vfs = pool->virtual_functions;
                 r = make_text(p, pool, &m.text);
         }
+        if (r >= 0 && m.problem)
+                r = policy_add_problem(p, &m.place, "%s", m.problem);
         if (r < 0) {
                 mlx4_done(&m);
                 return r;
@@ -241,7 +230,7 @@ void mlx4_done(Mlx4 *m) {
 }
 
 bool mlx4_is_due(const Policy *p, const PciDevice *pf) {
-        const Pool *pool = mlx4_is_pf(pf) ? policy_vf_pool(p, pf) : NULL;
+        const Pool *pool = pci_device_is_mlx4_pf(pf) ? policy_vf_pool(p, pf) : NULL;
 
         return pool && pf->n_virtfns != pool->virtual_functions;
 }
@@ -251,7 +240,7 @@ static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);
 
-        return dev && mlx4_is_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
+        return dev && pci_device_is_mlx4_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
 }
 
 static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
@@ -275,9 +264,9 @@ static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
         return r;
 }
 
-Verdict mlx4_refuse(const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count, Refusal *ret) {
+Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count,
+                    Refusal *ret) {
         const char *address = PCI_ADDRESS_STR(pf->address);
-        const Mlx4 *m = &p->mlx4;
         _cleanup_free_ char *remedy = NULL;
 
 #define HAS "%s has %zu VFs, %u are wanted; its driver mlx4_core makes VFs only when it is loaded"

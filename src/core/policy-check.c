@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Whether a device may be handed out, with its group. */
 
-#include "core/allocation.h"
+#include "core/inventory.h"
 #include "core/policy-internal.h"
 #include "util/strings.h"
 

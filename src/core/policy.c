@@ -5,11 +5,9 @@
 
 #include <errno.h>
 
-#include "core/mlx4.h"
 #include "util/strings.h"
 
-static int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) _printf_(3, 4);
-static int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
+int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
 
@@ -146,11 +144,6 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);
-        r = mlx4_decide(p, &p->mlx4);
-        if (r >= 0 && p->mlx4.problem)
-                r = policy_add_problem(p, &p->mlx4.place, "%s", p->mlx4.problem);
-        if (r < 0)
-                return r;
         *ret = TAKE_PTR(p);
         return 0;
 }
@@ -172,7 +165,6 @@ Policy *policy_free(Policy *p) {
         free(p->pools);
         free(p->verdicts);
         refusal_done(&p->conflict);
-        mlx4_done(&p->mlx4);
         free(p);
         return NULL;
 }

@@ -45,7 +45,7 @@ static unsigned identity_of_class(uint32_t class) {
 
 /* Only mlx4 can be told who the second port is. pf is NULL when nobody knows it. */
 static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
-        unsigned second = pf && mlx4_is_pf(pf) ? 0 : VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID);
+        unsigned second = pf && pci_device_is_mlx4_pf(pf) ? 0 : VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID);
 
         return identity_of_class(class) & ~second;
 }

@@ -78,7 +78,7 @@ static bool is_known(const Mlx4 *before, const Mlx4 *now) {
 }
 
 void manager_write_options(Manager *m, bool told) {
-        Mlx4 *options = &m->node.policy->mlx4, *before = &m->options;
+        Mlx4 *options = &m->node.mlx4, *before = &m->options;
         bool wanted = !options->unknown && !options->problem, news;
 
         if (wanted && !told && is_known(before, options))

@@ -58,8 +58,8 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
                               "%s can have %u VFs, %u are wanted.", address, pf->total_vfs, count);
-        if (pf->n_virtfns != count && mlx4_is_pf(pf))
-                return mlx4_refuse(m->node.policy, m->node.ledger, pf, count, ret);
+        if (pf->n_virtfns != count && pci_device_is_mlx4_pf(pf))
+                return mlx4_refuse(&m->node.mlx4, m->node.policy, m->node.ledger, pf, count, ret);
         return VERDICT_NONE;
 }
 
@@ -182,7 +182,7 @@ static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned cou
         int r = attributes ? 0 : -ENOMEM;
 
         for (unsigned i = 0; r == 0 && i < count; i++) {
-                if (pf->n_virtfns == count && (mlx4_is_pf(pf) || !may_identify(m, pf, i)))
+                if (pf->n_virtfns == count && (pci_device_is_mlx4_pf(pf) || !may_identify(m, pf, i)))
                         continue;
                 r = vf_identity_stable(m->node.identity, pf, i, &attributes[i]);
                 if (r == 0 && pool)
@@ -229,7 +229,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
 
         if (v != VERDICT_NONE)
                 return v;
-        if (pf->n_vfs > 0 && !mlx4_is_pf(pf))
+        if (pf->n_vfs > 0 && !pci_device_is_mlx4_pf(pf))
                 return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
                               "%s has %zu VFs, %u are wanted; changing the number would destroy those that are there.",
                               PCI_ADDRESS_STR(pf->address), pf->n_vfs, count);
@@ -376,7 +376,7 @@ static bool has_job(const Manager *m, PciAddress pf) {
  */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
-               !mlx4_is_pf(now) && policy_vf_pool(m->node.policy, now) && !has_job(m, now->address) &&
+               !pci_device_is_mlx4_pf(now) && policy_vf_pool(m->node.policy, now) && !has_job(m, now->address) &&
                !manager_is_orphaned(m, now->address);
 }
 

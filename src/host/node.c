@@ -13,6 +13,7 @@ void node_done(Node *n) {
         vf_report_list_done(&n->vfs);
         ledger_free(n->ledger);
         vf_identities_free(n->identities);
+        mlx4_done(&n->mlx4);
         policy_free(n->policy);
         locality_free(n->locality);
         inventory_free(n->inventory);
@@ -24,6 +25,10 @@ void node_done(Node *n) {
 static void take_policy(Node *n, Policy *policy) {
         policy_free(n->policy);
         n->policy = policy;
+        mlx4_done(&n->mlx4);
+        /* Out of memory: the options stay as they are. */
+        if (mlx4_decide(policy, &n->mlx4) < 0)
+                n->mlx4 = (Mlx4){ .unknown = true };
         n->identities = vf_identities_free(n->identities);
 }
 
@@ -33,6 +38,7 @@ PlanContext node_context(const Node *n) {
                 .locality = n->locality,
                 .config = n->config,
                 .policy = n->policy,
+                .mlx4 = &n->mlx4,
                 .ledger = n->ledger,
                 .eswitches = &n->eswitches,
                 .health = &n->health,

@@ -15,6 +15,7 @@ typedef struct TestNode {
         Policy *policy;
         Locality *locality;
         Ledger *ledger;
+        Mlx4 mlx4;
         PlanContext context;
 } TestNode;
 
@@ -50,6 +51,7 @@ static inline TestNode *node_new(void) {
 
 static inline TestNode *node_free(TestNode *t) {
         t->ledger = ledger_free(t->ledger);
+        mlx4_done(&t->mlx4);
         policy_free(t->policy);
         locality_free(t->locality);
         config_free(t->config);
@@ -123,8 +125,9 @@ static inline void node_ready(TestNode *t, const char *config) {
         assert_int_equal(config_parse("test.conf", text, strlen(text), &t->config), 0);
         assert_int_equal(t->config->n_problems, 0);
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
+        assert_int_equal(mlx4_decide(t->policy, &t->mlx4), 0);
         assert_int_equal(locality_new(t->inventory, &t->locality), 0);
-        t->context = (PlanContext){ t->inventory, t->locality, t->config, t->policy, t->ledger };
+        t->context = (PlanContext){ t->inventory, t->locality, t->config, t->policy, t->ledger, &t->mlx4 };
 }
 
 static inline const PciDevice *node_find(const TestNode *t, const char *address) {

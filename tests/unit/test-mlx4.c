@@ -49,7 +49,7 @@ static TestNode *two_cards(void) {
 }
 
 static void assert_problem(const TestNode *t, const char *words) {
-        const Mlx4 *m = &t->policy->mlx4;
+        const Mlx4 *m = &t->mlx4;
 
         assert_null(m->text);
         assert_non_null(m->problem);
@@ -82,13 +82,13 @@ static void test_options(void **state _unused_) {
                 _cleanup_node_ TestNode *t = one_card();
 
                 node_ready(t, cases[i].config);
-                assert_null(t->policy->mlx4.problem);
-                assert_false(t->policy->mlx4.unknown);
+                assert_null(t->mlx4.problem);
+                assert_false(t->mlx4.unknown);
                 assert_int_equal(t->policy->n_problems, 0);
                 if (cases[i].text)
-                        assert_string_equal(t->policy->mlx4.text, cases[i].text);
+                        assert_string_equal(t->mlx4.text, cases[i].text);
                 else
-                        assert_null(t->policy->mlx4.text);
+                        assert_null(t->mlx4.text);
         }
 }
 
@@ -109,8 +109,8 @@ static void test_cards(void **state _unused_) {
                 pf->device = cases[i].device;
                 assert_int_equal(string_copy(&pf->driver, cases[i].driver), 0);
                 node_ready(t, POOL("VirtualFunctions=4\n"));
-                assert_int_equal(mlx4_is_pf(node_find(t, CARD)), cases[i].is);
-                assert_int_equal(t->policy->mlx4.num_vfs, cases[i].is ? 4 : 0);
+                assert_int_equal(pci_device_is_mlx4_pf(node_find(t, CARD)), cases[i].is);
+                assert_int_equal(t->mlx4.num_vfs, cases[i].is ? 4 : 0);
         }
 }
 
@@ -152,8 +152,8 @@ static void test_several_cards(void **state _unused_) {
                         assert_problem(t, cases[i].problem);
                         continue;
                 }
-                assert_null(t->policy->mlx4.problem);
-                assert_int_equal(t->policy->mlx4.num_vfs, 4);
+                assert_null(t->mlx4.problem);
+                assert_int_equal(t->mlx4.num_vfs, 4);
         }
 }
 
@@ -176,7 +176,7 @@ static void test_places(void **state _unused_) {
                 _cleanup_node_ TestNode *t = two_cards();
 
                 node_ready(t, cases[i].config);
-                assert_int_equal(t->policy->mlx4.place.line, cases[i].line);
+                assert_int_equal(t->mlx4.place.line, cases[i].line);
         }
 }
 
@@ -203,12 +203,12 @@ static void test_withheld(void **state _unused_) {
 
                 assert_int_equal(string_copy(&t->inventory->devices[1].critical, "eth0"), 0);
                 node_ready(t, cases[i].config);
-                assert_int_equal(t->policy->mlx4.unknown, cases[i].unknown);
-                assert_null(t->policy->mlx4.text);
+                assert_int_equal(t->mlx4.unknown, cases[i].unknown);
+                assert_null(t->mlx4.text);
                 if (cases[i].problem)
                         assert_problem(t, cases[i].problem);
                 else
-                        assert_null(t->policy->mlx4.problem);
+                        assert_null(t->mlx4.problem);
         }
 }
 
@@ -228,7 +228,7 @@ static void test_sources(void **state _unused_) {
         _cleanup_node_ TestNode *t = two_cards();
 
         node_ready(t, SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"));
-        assert_string_equal(t->policy->mlx4.text, HEAD "# Pool 'a': VirtualFunctions=4 (test.conf:5).\n"
+        assert_string_equal(t->mlx4.text, HEAD "# Pool 'a': VirtualFunctions=4 (test.conf:5).\n"
                                                        "# Pool 'b': VirtualFunctions=4 (test.conf:8).\n"
                                                        "options mlx4_core num_vfs=4 probe_vf=0\n");
 }
@@ -238,13 +238,13 @@ static void test_unknown(void **state _unused_) {
         _cleanup_node_ TestNode *out = node_new(), *none = node_new(), *twice = one_card();
 
         node_ready(out, POOL("VirtualFunctions=4\n"));
-        assert_true(out->policy->mlx4.unknown);
+        assert_true(out->mlx4.unknown);
         node_ready(none, POOL(""));
-        assert_false(none->policy->mlx4.unknown);
-        assert_null(none->policy->mlx4.text);
+        assert_false(none->mlx4.unknown);
+        assert_null(none->mlx4.text);
         node_ready(twice, POOL("VirtualFunctions=4\n") "[Pool pf]\nMatch=type=pf\n");
         assert_int_equal(twice->policy->conflict.verdict, VERDICT_INVALID_REQUEST);
-        assert_true(twice->policy->mlx4.unknown);
+        assert_true(twice->mlx4.unknown);
 }
 
 static void test_held_back(void **state _unused_) {
@@ -254,7 +254,8 @@ static void test_held_back(void **state _unused_) {
         assert_int_equal(inventory_finish(t->inventory), 0);
         assert_int_equal(config_parse("test.conf", config, strlen(config), &t->config), 0);
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
-        assert_true(t->policy->mlx4.unknown);
+        assert_int_equal(mlx4_decide(t->policy, &t->mlx4), 0);
+        assert_true(t->mlx4.unknown);
 }
 
 static TestNode *card_with_vfs(const char *keys) {
@@ -281,7 +282,7 @@ static void test_said(void **state _unused_) {
         assert_non_null(strstr(why.remedy, "initramfs"));
         assert_null(strstr(why.remedy, "Not while"));
 
-        assert_int_equal(string_copy(&t->policy->mlx4.file, "/etc/modprobe.d/passthroughd.conf"), 0);
+        assert_int_equal(string_copy(&t->mlx4.file, "/etc/modprobe.d/passthroughd.conf"), 0);
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "vf=1", .cpus = 1), NULL), VERDICT_NONE);
         assert_int_equal(device_state(&t->context, pf, &why), DEVICE_STATE_HOST);
         assert_says(&why, "and /etc/modprobe.d/passthroughd.conf asks for num_vfs=4.");
@@ -291,10 +292,10 @@ static void test_said(void **state _unused_) {
         assert_non_null(strstr(why.remedy, "'vm7' holds 0000:05:00.1, and 1 more of its VFs are held."));
 
         /* By hand another number than the pool wants. */
-        assert_int_equal(mlx4_refuse(t->policy, t->ledger, pf, 3, &why), VERDICT_NOT_SUPPORTED);
+        assert_int_equal(mlx4_refuse(&t->mlx4, t->policy, t->ledger, pf, 3, &why), VERDICT_NOT_SUPPORTED);
         assert_says(&why, "3 are wanted");
         assert_non_null(strstr(why.remedy, "Set VirtualFunctions="));
-        assert_int_equal(mlx4_refuse(t->policy, t->ledger, pf, 3, NULL), VERDICT_NOT_SUPPORTED);
+        assert_int_equal(mlx4_refuse(&t->mlx4, t->policy, t->ledger, pf, 3, NULL), VERDICT_NOT_SUPPORTED);
 }
 
 static void test_said_of_a_problem(void **state _unused_) {
