@@ -5,8 +5,14 @@
 
 #include "core/cores.h"
 #include "core/inventory.h"
-#include "core/request.h"
+#include "core/refusal.h"
+#include "core/region.h"
 #include "core/vfattr.h"
+
+#define ALLOCATION_NAME_MAX   63U
+#define ALLOCATION_CPUS_MAX   4096U
+#define ALLOCATION_MEMORY_MAX (1ULL << 50) /* bytes, 1 PiB */
+#define ALLOCATION_CELLS_MAX  8U
 
 typedef enum AllocationState {
         ALLOCATION_RESERVED,  /* decided; not on disk yet */
@@ -55,6 +61,16 @@ typedef struct AllocationDevice {
         int numa_node; /* -1 unknown */
 } AllocationDevice;
 
+/* How the guest's PCI tree is made: core/guestpci.h. */
+typedef enum GuestTopology {
+        GUEST_TOPOLOGY_FLAT,   /* an expander for each cell, a root port for each card */
+        GUEST_TOPOLOGY_MIRROR, /* root complexes and shared switches as on the host */
+        _GUEST_TOPOLOGY_MAX,
+        _GUEST_TOPOLOGY_INVALID = -22,
+} GuestTopology;
+const char *guest_topology_to_string(GuestTopology t);
+GuestTopology guest_topology_from_string(const char *s);
+
 typedef struct Cell {
         int node;        /* host NUMA node id */
         uint64_t memory; /* bytes, a whole number of pages */
@@ -81,7 +97,7 @@ typedef struct Allocation {
         CpuSet cpus; /* claimed host CPUs: whole cores, so it may hold more than the pins */
         Pin *pins;   /* ascending by vcpu */
         size_t n_pins;
-        Cell cells[REQUEST_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
+        Cell cells[ALLOCATION_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
         size_t n_cells;
         uint64_t page_size; /* 0: ordinary pages */
         GuestTopology topology;
@@ -118,3 +134,8 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
 /* From now on dev is the card that is meant: its address and all it is known by, less a serial number that was not
  * read. -ENOMEM leaves d as it was. */
 int allocation_device_identify(AllocationDevice *d, const PciDevice *dev);
+
+/* [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX: safe as file name, libvirt domain name and D-Bus label. */
+bool allocation_name_is_valid(const char *name);
+/* The same, with the sentence. */
+Verdict allocation_name_check(const char *name, Refusal *ret);

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the files that make JSON, json*.c and ledger-file.c; nobody else includes it. */
+/* Shared by the files that make JSON, json*.c. */
 
 #include "core/json.h"
 
-/* Adds a member whose key is new to o and a string literal: json-c does not look for the key and does not copy it. */
-void json_put(json_object *o, const char *key, json_object *value);
-json_object *json_string_or_null(const char *s);
-/* Negative is unknown. */
-json_object *json_known_or_null(int n);
-json_object *json_address(PciAddress a);
-json_object *json_cpus(const CpuSet *set);
 /* pairs: whether there are GPU-NIC pairs, whose distance counts. */
 json_object *json_score(const Score *s, bool pairs);
-json_object *json_hex(unsigned value, int digits);
 /* NULL where nothing is known. */
 json_object *json_link(const HealthLink *l);
 json_object *json_errors(const HealthErrors *e);

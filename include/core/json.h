@@ -4,14 +4,8 @@
 /* The program's objects as JSON, for Describe and --json. Keys are documented in
  * org.passthroughd1(5). Pure. */
 
-#include <json-c/json.h>
-
 #include "core/device-state.h"
-
-static inline void cleanup_json(json_object **o) {
-        (void) json_object_put(*o);
-}
-#define _cleanup_json_ _cleanup_(cleanup_json)
+#include "core/json-value.h"
 
 /* All constructors return NULL when out of memory; the caller owns the object (json_object_put). */
 json_object *json_device(const PlanContext *c, const PciDevice *dev);
@@ -29,6 +23,3 @@ char *json_describe(const PlanContext *c, const char *version);
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U
 json_object *json_topology(const PlanContext *c);
-
-/* The text, one line without a newline, or indented. Caller frees; NULL when out of memory. */
-char *json_text(json_object *o, bool pretty);

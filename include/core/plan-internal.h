@@ -38,7 +38,7 @@ typedef struct Planner {
 
 /* A set of NUMA nodes, by index ascending, with its best devices. */
 typedef struct NodeChoice {
-        size_t nodes[REQUEST_CELLS_MAX];
+        size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;
         Picks picks; /* score complete */
 } NodeChoice;

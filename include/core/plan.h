@@ -12,6 +12,7 @@
 #include "core/ledger.h"
 #include "core/locality.h"
 #include "core/mlx4.h"
+#include "core/request.h"
 #include "core/score.h"
 #include "core/step.h"
 
@@ -42,7 +43,7 @@ typedef struct Plan {
         size_t n_limits;
         bool has_runner_up; /* the best plan on as many other NUMA nodes */
         Score runner_up;
-        int runner_up_nodes[REQUEST_CELLS_MAX];
+        int runner_up_nodes[ALLOCATION_CELLS_MAX];
         size_t n_runner_up_nodes;
         PciAddress runner_up_devices[REQUEST_DEVICES_MAX];
         size_t n_runner_up_devices;

@@ -3,30 +3,14 @@
 
 /* What a caller wants. Already parsed and within bounds once request_check() accepted it. */
 
+#include "core/allocation.h"
 #include "core/locality.h"
 #include "core/numapolicy.h"
-#include "core/refusal.h"
-#include "core/region.h"
-#include "core/vfattr.h"
 
 #define REQUEST_POOLS_MAX   16U
 #define REQUEST_DEVICES_MAX 64U /* of one request, over all pools: a guest with root ports for more is not bootable */
 #define REQUEST_LIMITS_MAX  32U
-#define REQUEST_CPUS_MAX    4096U
-#define REQUEST_MEMORY_MAX  (1ULL << 50) /* 1 PiB */
-#define REQUEST_CELLS_MAX   8U
 #define REQUEST_PAGE_MIN    4096U /* that of ordinary pages */
-#define ALLOCATION_NAME_MAX 63U
-
-/* How the guest's PCI tree is made: core/guestpci.h. */
-typedef enum GuestTopology {
-        GUEST_TOPOLOGY_FLAT,   /* an expander for each cell, a root port for each card */
-        GUEST_TOPOLOGY_MIRROR, /* root complexes and shared switches as on the host */
-        _GUEST_TOPOLOGY_MAX,
-        _GUEST_TOPOLOGY_INVALID = -22,
-} GuestTopology;
-const char *guest_topology_to_string(GuestTopology t);
-GuestTopology guest_topology_from_string(const char *s);
 
 typedef struct RequestPool {
         char *pool;
@@ -97,8 +81,3 @@ uint64_t request_page(const Request *r);
 
 /* Bounds and consistency that need no inventory: VERDICT_NONE or VERDICT_INVALID_REQUEST with the sentence. */
 Verdict request_check(const Request *r, Refusal *ret);
-
-/* [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX: safe as file name, libvirt domain name and D-Bus label. */
-bool allocation_name_is_valid(const char *name);
-/* The same, with the sentence. */
-Verdict allocation_name_check(const char *name, Refusal *ret);

@@ -29,6 +29,13 @@ AllocationState allocation_shown_state(const Allocation *a) {
         return a->reason ? ALLOCATION_FAILED : ALLOCATION_READY;
 }
 
+static const char *const guest_topology_table[_GUEST_TOPOLOGY_MAX] = {
+        [GUEST_TOPOLOGY_FLAT] = "flat",
+        [GUEST_TOPOLOGY_MIRROR] = "mirror",
+};
+
+DEFINE_STRING_TABLE(guest_topology, GuestTopology, _GUEST_TOPOLOGY_MAX)
+
 Allocation *allocation_new(const char *name) {
         _cleanup_(cleanup_allocation_free) Allocation *a = calloc(1, sizeof(*a));
 
@@ -147,4 +154,20 @@ int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
         d->numa_node = dev->numa_node;
         d->lost = false;
         return 0;
+}
+
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+bool allocation_name_is_valid(const char *name) {
+        size_t len = strnlen(name, ALLOCATION_NAME_MAX + 1);
+
+        return len > 0 && len <= ALLOCATION_NAME_MAX && strchr(LETTERS_AND_DIGITS, name[0]) &&
+               strspn(name, LETTERS_AND_DIGITS "_.-") == len;
+}
+
+Verdict allocation_name_check(const char *name, Refusal *ret) {
+        if (allocation_name_is_valid(name))
+                return VERDICT_NONE;
+        return refuse_request(ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
+                              "'%s' cannot be the name of an allocation.", QUOTABLE(name));
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "core/json.h"
+#include "core/json-value.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 

@@ -8,7 +8,7 @@
 #include <limits.h>
 
 #include "core/config.h"
-#include "core/json.h"
+#include "core/json-value.h"
 #include "core/serial.h"
 #include "util/strings.h"
 
@@ -196,7 +196,7 @@ static int parse_pins(json_object *pins, Allocation *a) {
                 uint64_t vcpu, cpu;
 
                 if (!json_object_is_type(pin, json_type_array) || json_object_array_length(pin) != 2 ||
-                    to_number(json_object_array_get_idx(pin, 0), REQUEST_CPUS_MAX - 1, &vcpu) < 0 ||
+                    to_number(json_object_array_get_idx(pin, 0), ALLOCATION_CPUS_MAX - 1, &vcpu) < 0 ||
                     to_number(json_object_array_get_idx(pin, 1), CPUSET_MAX - 1, &cpu) < 0 ||
                     !cpuset_has(&a->cpus, (unsigned) cpu) || cpuset_has(&pinned, (unsigned) cpu) ||
                     (i > 0 && vcpu <= a->pins[i - 1].vcpu))
@@ -214,7 +214,7 @@ static int parse_cells(json_object *cells, Allocation *a) {
                 uint64_t node;
                 int r = get_number(o, "node", INT_MAX, &node);
 
-                r = r ?: get_number(o, "memory", REQUEST_MEMORY_MAX, &cell->memory);
+                r = r ?: get_number(o, "memory", ALLOCATION_MEMORY_MAX, &cell->memory);
                 r = r ?: get_cpus(o, "vcpus", &cell->vcpus);
                 if (r < 0)
                         return r;
@@ -287,7 +287,7 @@ static int parse_head(json_object *o, Allocation *a) {
         r = r ?: get_flag(o, "forced", &a->forced);
         r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
         r = r ?: parse_guest_pci(o, a);
-        r = r ?: get_number(o, "page_size", REQUEST_MEMORY_MAX, &a->page_size);
+        r = r ?: get_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);
         r = r ?: get_cpus(o, "cpus", &a->cpus);
         if (r < 0)
                 return r;
@@ -305,8 +305,8 @@ static int parse_allocation(json_object *o, Allocation *a) {
         int r = parse_head(o, a);
 
         r = r ?: get_array(o, "devices", INVENTORY_DEVICES_MAX, &devices);
-        r = r ?: get_array(o, "pins", REQUEST_CPUS_MAX, &pins);
-        r = r ?: get_array(o, "cells", REQUEST_CELLS_MAX, &cells);
+        r = r ?: get_array(o, "pins", ALLOCATION_CPUS_MAX, &pins);
+        r = r ?: get_array(o, "cells", ALLOCATION_CELLS_MAX, &cells);
         for (size_t i = 0; r == 0 && i < json_object_array_length(devices); i++)
                 r = parse_device(json_object_array_get_idx(devices, i), a);
         r = r ?: parse_pins(pins, a);

@@ -3,7 +3,7 @@
 
 #include "core/ledger-file.h"
 
-#include "core/json-internal.h"
+#include "core/json-value.h"
 #include "core/serial.h"
 
 static void format_attributes(json_object *o, const char *key, const VfAttributes *v, unsigned mask) {

@@ -163,7 +163,8 @@ static int format_ports(const Pool *pool, bool numbers, char **ret) {
 
 static bool wants_vfs(const Policy *p, const Pool *pool) {
         for (size_t i = 0; i < p->inventory->n_devices; i++)
-                if (pci_device_is_mlx4_pf(&p->inventory->devices[i]) && policy_vf_pool(p, &p->inventory->devices[i]) == pool)
+                if (pci_device_is_mlx4_pf(&p->inventory->devices[i]) &&
+                    policy_vf_pool(p, &p->inventory->devices[i]) == pool)
                         return true;
         return false;
 }

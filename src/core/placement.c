@@ -3,11 +3,12 @@
 /* Pins and memory to guest NUMA cells. */
 
 #include "core/placement.h"
+#include "core/request.h"
 
 #include "util/strings.h"
 
 typedef struct Cells {
-        Cell cell[REQUEST_CELLS_MAX];
+        Cell cell[ALLOCATION_CELLS_MAX];
         size_t n;
 } Cells;
 
@@ -44,7 +45,7 @@ static Verdict place_pin(const Inventory *inv, const Pin *pin, Cells *cells, Ref
         if (!cell)
                 return refuse_request(ret, "Ask for fewer CPUs, or fewer cells.",
                                       "The CPUs are on more than %u NUMA nodes, the most a guest can have.",
-                                      REQUEST_CELLS_MAX);
+                                      ALLOCATION_CELLS_MAX);
         cpuset_add(&cell->vcpus, pin->vcpu);
         return VERDICT_NONE;
 }

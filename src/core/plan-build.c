@@ -98,7 +98,7 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
 }
 
 static int add_pins(Allocation *a, const Planner *p, const NodeChoice *choice) {
-        unsigned shares[REQUEST_CELLS_MAX];
+        unsigned shares[ALLOCATION_CELLS_MAX];
 
         a->pins = calloc(p->request->cpus, sizeof(*a->pins));
         if (!a->pins)

@@ -104,8 +104,8 @@ static int choose_devices(const Planner *p, const Score *worst, bool any, NodeCh
 static bool has_room(const Planner *p, const NodeChoice *choice) {
         const Request *r = p->request;
         uint64_t page = request_page(r), pages = r->memory / page;
-        unsigned shares[REQUEST_CELLS_MAX];
-        uint64_t memories[REQUEST_CELLS_MAX];
+        unsigned shares[ALLOCATION_CELLS_MAX];
+        uint64_t memories[ALLOCATION_CELLS_MAX];
 
         if (r->cpus == 0)
                 return true;
@@ -220,7 +220,7 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
 
 /* So many nodes may do: there are as many with room for the smallest share, and the fullest have enough devices. */
 static bool may_do(const Planner *p, size_t k) {
-        unsigned shares[REQUEST_CELLS_MAX];
+        unsigned shares[ALLOCATION_CELLS_MAX];
         size_t roomy = 0;
 
         for (size_t i = 0; i < p->request->n_pools; i++)
@@ -238,7 +238,7 @@ static bool may_do(const Planner *p, size_t k) {
 /* On as few nodes as will do. */
 static int choose(const Planner *p, Contest *contest) {
         size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
-               most = p->request->cells ?: REQUEST_CELLS_MAX;
+               most = p->request->cells ?: ALLOCATION_CELLS_MAX;
 
         for (size_t k = least; k <= MIN(most, n) && contest->found == 0; k++) {
                 int r = may_do(p, k) ? choose_among(p, k, contest) : 0;

@@ -61,7 +61,7 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                       fewer ? "Ask for fewer CPUs, or for another number of guest cells, or none."
                             : "Ask for fewer CPUs.",
                       "%u CPUs in whole cores are wanted, in equal shares from %s%zu node%s; %s free.", r->cpus,
-                      r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, REQUEST_CELLS_MAX),
+                      r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, ALLOCATION_CELLS_MAX),
                       (r->cells ?: n_nodes) == 1 ? "" : "s", list ?: "there are none");
 }
 

@@ -69,7 +69,7 @@ bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const
 
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a) {
         size_t places[ALLOCATION_REGIONS_MAX] = { 0 };
-        uint64_t shares[REQUEST_CELLS_MAX] = { 0 };
+        uint64_t shares[ALLOCATION_CELLS_MAX] = { 0 };
 
         if (p->request->n_regions == 0)
                 return;

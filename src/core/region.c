@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "core/request.h"
+#include "core/allocation.h"
 #include "util/strings.h"
 
 #define SMALLEST_HUGEPAGE (64ULL << 10) /* of all architectures */

@@ -10,13 +10,6 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-static const char *const guest_topology_table[_GUEST_TOPOLOGY_MAX] = {
-        [GUEST_TOPOLOGY_FLAT] = "flat",
-        [GUEST_TOPOLOGY_MIRROR] = "mirror",
-};
-
-DEFINE_STRING_TABLE(guest_topology, GuestTopology, _GUEST_TOPOLOGY_MAX)
-
 void request_init(Request *r) {
         *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY, .topology = _GUEST_TOPOLOGY_INVALID };
 }
@@ -122,9 +115,9 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
 }
 
 static Verdict check_cpus(const Request *r, Refusal *ret) {
-        if (r->cpus > REQUEST_CPUS_MAX)
+        if (r->cpus > ALLOCATION_CPUS_MAX)
                 return refuse_request(ret, NULL, "The request wants %u vCPUs; the limit is %u.", r->cpus,
-                                      REQUEST_CPUS_MAX);
+                                      ALLOCATION_CPUS_MAX);
         if (r->cpus > 0 && r->memory == 0)
                 return refuse_request(ret, "Say how much memory the guest gets.",
                                       "The request wants %u vCPUs but no memory.", r->cpus);
@@ -145,9 +138,9 @@ static Verdict check_memory(const Request *r, Refusal *ret) {
                 return refuse_request(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
                                       "A page size of %s is not possible: it must be a power of two of at least %s.",
                                       FORMAT_SIZE(page), FORMAT_SIZE(REQUEST_PAGE_MIN));
-        if (r->memory > REQUEST_MEMORY_MAX)
+        if (r->memory > ALLOCATION_MEMORY_MAX)
                 return refuse_request(ret, NULL, "The request wants %s of memory; the limit is %s.",
-                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(REQUEST_MEMORY_MAX));
+                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(ALLOCATION_MEMORY_MAX));
         if (r->memory % page != 0)
                 return refuse_request(ret, "Round the memory up to whole pages.",
                                       "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),
@@ -156,9 +149,9 @@ static Verdict check_memory(const Request *r, Refusal *ret) {
 }
 
 static Verdict check_cells(const Request *r, Refusal *ret) {
-        if (r->cells > REQUEST_CELLS_MAX)
+        if (r->cells > ALLOCATION_CELLS_MAX)
                 return refuse_request(ret, NULL, "The request wants %u guest NUMA cells; the limit is %u.", r->cells,
-                                      REQUEST_CELLS_MAX);
+                                      ALLOCATION_CELLS_MAX);
         if (r->cells > r->cpus)
                 return refuse_request(ret, "Ask for fewer cells; each needs a vCPU.",
                                       "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
@@ -315,20 +308,4 @@ Verdict request_check(const Request *r, Refusal *ret) {
                         return v;
         }
         return VERDICT_NONE;
-}
-
-#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
-bool allocation_name_is_valid(const char *name) {
-        size_t len = strnlen(name, ALLOCATION_NAME_MAX + 1);
-
-        return len > 0 && len <= ALLOCATION_NAME_MAX && strchr(LETTERS_AND_DIGITS, name[0]) &&
-               strspn(name, LETTERS_AND_DIGITS "_.-") == len;
-}
-
-Verdict allocation_name_check(const char *name, Refusal *ret) {
-        if (allocation_name_is_valid(name))
-                return VERDICT_NONE;
-        return refuse_request(ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
-                              "'%s' cannot be the name of an allocation.", QUOTABLE(name));
 }

@@ -15,8 +15,8 @@ static void check_bounds(const Allocation *a) {
         assert_int_equal(strlen(a->id), sizeof(a->id) - 1);
         assert_non_null(allocation_state_to_string(a->state));
         assert_non_null(a->vfio_driver);
-        assert_true(a->n_cells <= REQUEST_CELLS_MAX);
-        assert_true(a->n_pins <= REQUEST_CPUS_MAX);
+        assert_true(a->n_cells <= ALLOCATION_CELLS_MAX);
+        assert_true(a->n_pins <= ALLOCATION_CPUS_MAX);
         assert_true(a->n_regions <= ALLOCATION_REGIONS_MAX);
         for (size_t i = 0; i < a->n_devices; i++) {
                 assert_non_null(device_role_to_string(a->devices[i].role));

@@ -16,7 +16,7 @@
 /* --- choosers as others have them: an allocation that can be claimed, or NULL --- */
 
 typedef struct NodeSet {
-        size_t nodes[REQUEST_CELLS_MAX]; /* ascending */
+        size_t nodes[ALLOCATION_CELLS_MAX]; /* ascending */
         size_t n;
 } NodeSet;
 
@@ -133,7 +133,7 @@ static Allocation *choose_first_fit(const Machine *m, const Request *r) {
         Allocation *a = NULL;
         bool room = false;
 
-        for (size_t k = r->cells ?: 1; !room && k <= (r->cells ?: REQUEST_CELLS_MAX); k++)
+        for (size_t k = r->cells ?: 1; !room && k <= (r->cells ?: ALLOCATION_CELLS_MAX); k++)
                 a = choose(m, r, k, false, &room);
         return a;
 }

@@ -14,6 +14,7 @@
 
 #include "core/guestpci.h"
 #include "core/locality.h"
+#include "core/request.h"
 #include "util/strings.h"
 
 static Inventory *inventory;
@@ -141,7 +142,7 @@ static void assert_ports_are_apart(const GuestPci *pci) {
 
 /* 1 to 64 devices on 1 to 8 cells; node ids are twice the cell's, some devices are on none or unknown. */
 static void test_buses_never_overlap(void **state) {
-        for (unsigned cells = 1; cells <= REQUEST_CELLS_MAX; cells++)
+        for (unsigned cells = 1; cells <= ALLOCATION_CELLS_MAX; cells++)
                 for (unsigned n = 1; n <= REQUEST_DEVICES_MAX; n++)
                         for (unsigned spread = 1; spread <= cells + 2; spread += 2) {
                                 _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;

@@ -73,7 +73,7 @@ static Allocation *make_full(void) {
         a->pins[1] = (Pin){ 1, 4095 };
         a->pins[2] = (Pin){ 4095, 10 };
         a->n_pins = 3;
-        a->cells[0] = (Cell){ .node = 0, .memory = REQUEST_MEMORY_MAX };
+        a->cells[0] = (Cell){ .node = 0, .memory = ALLOCATION_MEMORY_MAX };
         a->cells[1] = (Cell){ .node = 63, .memory = 4096 };
         cpuset_add(&a->cells[0].vcpus, 0);
         cpuset_add(&a->cells[1].vcpus, 1);
@@ -215,9 +215,9 @@ static void test_the_largest_fits(void **state) {
                         0);
         }
         free(a->pins);
-        a->pins = calloc(REQUEST_CPUS_MAX, sizeof(Pin));
+        a->pins = calloc(ALLOCATION_CPUS_MAX, sizeof(Pin));
         assert_non_null(a->pins);
-        for (a->n_pins = 0; a->n_pins < REQUEST_CPUS_MAX; a->n_pins++) {
+        for (a->n_pins = 0; a->n_pins < ALLOCATION_CPUS_MAX; a->n_pins++) {
                 cpuset_add(&a->cpus, (unsigned) a->n_pins);
                 a->pins[a->n_pins] = (Pin){ (unsigned) a->n_pins, (unsigned) a->n_pins };
         }

@@ -229,8 +229,8 @@ static void test_sources(void **state _unused_) {
 
         node_ready(t, SPLIT("VirtualFunctions=4\n", "VirtualFunctions=4\n"));
         assert_string_equal(t->mlx4.text, HEAD "# Pool 'a': VirtualFunctions=4 (test.conf:5).\n"
-                                                       "# Pool 'b': VirtualFunctions=4 (test.conf:8).\n"
-                                                       "options mlx4_core num_vfs=4 probe_vf=0\n");
+                                               "# Pool 'b': VirtualFunctions=4 (test.conf:8).\n"
+                                               "options mlx4_core num_vfs=4 probe_vf=0\n");
 }
 
 /* Then the options that are there stay. */

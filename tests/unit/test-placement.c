@@ -143,9 +143,9 @@ static void test_devices_only(void **state) {
 }
 
 static void test_too_many_cells(void **state) {
-        NumaNode nodes[REQUEST_CELLS_MAX + 1] = { 0 };
-        Cpu cpus[REQUEST_CELLS_MAX + 1] = { 0 };
-        Pin pins[REQUEST_CELLS_MAX + 1] = { 0 };
+        NumaNode nodes[ALLOCATION_CELLS_MAX + 1] = { 0 };
+        Cpu cpus[ALLOCATION_CELLS_MAX + 1] = { 0 };
+        Pin pins[ALLOCATION_CELLS_MAX + 1] = { 0 };
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
 
@@ -160,7 +160,7 @@ static void test_too_many_cells(void **state) {
         assert_int_equal(placement_cells(inv, 1024 * MIB, 0, a, NULL), VERDICT_INVALID_REQUEST);
         a->n_pins--;
         assert_int_equal(placement_cells(inv, 1024 * MIB, 0, a, NULL), VERDICT_NONE);
-        assert_int_equal(a->n_cells, REQUEST_CELLS_MAX);
+        assert_int_equal(a->n_cells, ALLOCATION_CELLS_MAX);
 }
 
 int main(void) {

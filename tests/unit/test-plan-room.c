@@ -97,9 +97,9 @@ static void test_pages_are_counted_by_node(void **state) {
 
 /* From one to as many as a guest may have, each on a node of its own, with even shares. */
 static void test_guest_cells(void **state) {
-        _cleanup_node_ TestNode *t = node_of(REQUEST_CELLS_MAX, GPUS);
+        _cleanup_node_ TestNode *t = node_of(ALLOCATION_CELLS_MAX, GPUS);
 
-        for (unsigned cells = 1; cells <= REQUEST_CELLS_MAX; cells++) {
+        for (unsigned cells = 1; cells <= ALLOCATION_CELLS_MAX; cells++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 uint64_t memory = 0;
                 unsigned cpus = 0;
