@@ -61,7 +61,10 @@ ALL_CFLAGS = -std=gnu11 -Iinclude -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DVERSION
              -fstack-protector-strong -fPIE $(SANITIZE_FLAGS) $(CFLAGS)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANITIZE_FLAGS) $(LDFLAGS)
 
-LIB_SOURCES := $(sort $(wildcard src/util/*.c src/core/*.c src/host/*.c src/bus/*.c src/replay/*.c))
+# The rooms in their order (src/README.md): a file uses its own room and those before it. The first ones are pure.
+PURE_ROOMS := model config ledger steps guest plan
+ROOMS := util $(PURE_ROOMS) host bus replay
+LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
@@ -100,7 +103,7 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKE
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(call object,$(NODESIM_SOURCES)): EXTRA_CFLAGS = $(FUSE_CFLAGS)
-$(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -DSRCDIR='"$(CURDIR)"'
+$(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -Isrc -DSRCDIR='"$(CURDIR)"'
 
 $(LIB): $(call object,$(LIB_SOURCES))
 	$(call say,AR,$@)

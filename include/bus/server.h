@@ -8,7 +8,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/changes.h"
+#include "bus/changes.h"
 
 typedef struct Server Server;
 

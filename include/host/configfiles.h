@@ -8,7 +8,7 @@
  * when it is empty or a link to /dev/null.
  */
 
-#include "core/config.h"
+#include "config/config.h"
 #include "util/sysfs.h"
 
 /* Drop-ins in one directory; all files together have at most CONFIG_TEXT_MAX bytes. */

@@ -3,7 +3,7 @@
 
 /* What the kernel tells of the processors as such, all alike. */
 
-#include "core/inventory.h"
+#include "model/inventory.h"
 #include "util/sysfs.h"
 
 #define CPUINFO_ARCHITECTURE "proc/sys/kernel/arch"

@@ -10,7 +10,7 @@
  * loop.
  */
 
-#include "core/config.h"
+#include "config/config.h"
 #include "util/sysfs.h"
 
 /*

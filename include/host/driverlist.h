@@ -5,7 +5,7 @@
  * The PCI drivers that the kernel has, and the VFIO variant drivers among them: a module that is not loaded has none.
  */
 
-#include "core/inventory.h"
+#include "model/inventory.h"
 #include "util/sysfs.h"
 
 /* Fills drivers and variants. A recording of sysfs without drivers_probe may lack drivers: there they stay unknown.

@@ -5,7 +5,7 @@
 
 #include <net/if.h>
 
-#include "core/eswitch.h"
+#include "model/eswitch.h"
 #include "util/sysfs.h"
 
 /* A PF whose driver is one of networks; asks nobody who may keep us waiting. */

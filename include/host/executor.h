@@ -6,8 +6,8 @@
 
 #include <net/if.h>
 
-#include "core/step.h"
 #include "host/holders.h"
+#include "steps/step.h"
 #include "util/sysfs.h"
 
 typedef enum ReportKind {

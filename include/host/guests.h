@@ -7,7 +7,7 @@
  * Both can be read at any time, whether libvirt runs or not, and nothing hangs.
  */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 /* Below the root; absent until libvirt ran for the first time. */

@@ -3,7 +3,7 @@
 
 /* How well a device is, by sysfs. Nothing is changed, but it may wake up. For a child only: it may take for ever. */
 
-#include "core/health.h"
+#include "model/health.h"
 #include "util/sysfs.h"
 
 /* port: what it is plugged into, or NULL. VFs have neither a link nor counters of their own. */

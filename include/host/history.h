@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The history on disk: STATE/history, to which lines of core/history.h are appended, and STATE/history.1, the one
+ * The history on disk: STATE/history, to which lines of ledger/history.h are appended, and STATE/history.1, the one
  * before it. Nothing is decided by it and nothing waits for the disk: a crash of the machine may take the last lines.
  */
 
-#include "core/history.h"
+#include "ledger/history.h"
 
 /* Of each of the two files; together they hold at least so much of the past. */
 #define HISTORY_FILE_MAX (4U * 1024U * 1024U)

@@ -14,7 +14,7 @@
  * list of mappings waits for a process that hangs; descriptors on their way in a socket.
  */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 typedef struct HolderQuery {

@@ -7,7 +7,7 @@
  * about. Nothing is synced: a boot ends process and lock.
  */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/cleanup.h"
 
 /* Files looked at in the directory. */

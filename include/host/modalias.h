@@ -3,7 +3,7 @@
 
 /* The kernel's list of modules, for the VFIO variant drivers in it. */
 
-#include "core/inventory.h"
+#include "model/inventory.h"
 #include "util/sysfs.h"
 
 /* Where it is, below the root. -ENOENT: the kernel does not say which it is. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Our fragment of modprobe.d on disk (core/mlx4.h says what is in it). A file of that name that we did not write is
+ * Our fragment of modprobe.d on disk (plan/mlx4.h says what is in it). A file of that name that we did not write is
  * somebody's, and stays as it is.
  */
 

@@ -6,8 +6,8 @@
  * a replay a recorded one.
  */
 
-#include "core/plan.h"
-#include "core/vfidentity.h"
+#include "plan/plan.h"
+#include "plan/vfidentity.h"
 #include "util/sysfs.h"
 
 /* All owned, NULL until known. policy and locality speak of inventory, policy of config too. */

@@ -3,7 +3,7 @@
 
 /* NUMA nodes with memory and hugepages, online CPUs with their cores. Not by libnuma, which asks this kernel. */
 
-#include "core/inventory.h"
+#include "model/inventory.h"
 #include "util/sysfs.h"
 
 /* Keys of the lines of meminfo that are read, each with its colon; NULL ends the list. */

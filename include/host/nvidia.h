@@ -3,10 +3,10 @@
 
 /*
  * Which of the /dev/nvidiaN a GPU has: its driver tells, and may wake the GPU up for that and wait for it
- * (core/answers.h).
+ * (model/answers.h).
  */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 #define NVIDIA_DRIVER        "nvidia"

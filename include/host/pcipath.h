@@ -3,7 +3,7 @@
 
 /* Where sysfs has an attribute of a PCI function (kernel Documentation/ABI/testing/sysfs-bus-pci), below the root. */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 
 #define PCI_PATH_MAX 128
 const char *pci_path_format(PciAddress a, const char *attribute, char buf[static PCI_PATH_MAX]);

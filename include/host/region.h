@@ -10,7 +10,7 @@
  * is right here: it is this kernel's memory.
  */
 
-#include "core/region.h"
+#include "ledger/region.h"
 #include "util/sysfs.h"
 
 /*

@@ -7,7 +7,7 @@
  * device in D3cold, nor of an endpoint that is known and has the driver it had: that may not come back either.
  */
 
-#include "core/inventory.h"
+#include "model/inventory.h"
 #include "util/sysfs.h"
 
 /* All but PciDevice.critical (host/critical.h). Fails for want of memory, or when devices cannot be listed. */

@@ -6,7 +6,7 @@
  * allocation has, not for all.
  */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 /* 0 in *ret when it has none. Negative errno when that cannot be told, as without privilege; -ENODEV when it is gone.

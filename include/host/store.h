@@ -5,10 +5,10 @@
  * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename
  * commits a whole claim; STATE/quarantine/ADDRESS.json, the same for what is left of one; STATE/generation, a number no
  * generation handed out so far exceeds; and STATE/stopped-services, while there are any. Formats are private
- * (core/ledger-file.h).
+ * (ledger/ledger-file.h).
  */
 
-#include "core/ledger.h"
+#include "ledger/ledger.h"
 
 typedef struct Store Store;
 

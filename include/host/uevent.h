@@ -6,7 +6,7 @@
  * look; what is there is read from sysfs.
  */
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/cleanup.h"
 
 typedef enum UeventAction {

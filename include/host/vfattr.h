@@ -7,8 +7,8 @@
  * what is below its device, never by a name. For the child of a job only: each may wait for the driver for ever.
  */
 
-#include "core/pciaddr.h"
-#include "core/vfattr.h"
+#include "model/pciaddr.h"
+#include "model/vfattr.h"
 #include "util/sysfs.h"
 
 /*

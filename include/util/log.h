@@ -4,7 +4,7 @@
 /*
  * One line per event, to the journal with fields when stderr is the journal, else to stderr.
  * Levels: error = a request failed; warning = went on, says ", ignoring"; notice = hardware changed; info = an
- * allocation was made or released; debug = every sysfs write. util/ and core/ do not log.
+ * allocation was made or released; debug = every sysfs write. util/ and the pure rooms do not log.
  */
 
 #include <syslog.h>

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "bus/server-internal.h"
+#include "server-internal.h"
 
 int allocation_path(const char *name, char **ret) {
         return sd_bus_path_encode(BUS_ALLOCATION_PREFIX, name, ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "bus/caller.h"
+#include "caller.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-#include "bus/error.h"
-#include "bus/server-internal.h"
+#include "error.h"
+#include "server-internal.h"
 
 /* One call that was put aside. */
 struct WaitingCall {

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "bus/server-internal.h"
-#include "core/device-state.h"
+#include "plan/device-state.h"
+#include "server-internal.h"
 
 int device_path(PciAddress address, char **ret) {
         return sd_bus_path_encode(BUS_DEVICE_PREFIX, PCI_ADDRESS_STR(address), ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Refusals as error replies. */
 
-#include "bus/error.h"
+#include "error.h"
 
 #include <errno.h>
 
 #include "bus/names.h"
-#include "core/json.h"
+#include "json.h"
 #include "util/strings.h"
 
 const char *bus_error_name(Verdict v) {

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "bus/server-internal.h"
+#include "server-internal.h"
 #include "util/strings.h"
 
 int job_path(uint32_t id, char **ret) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* org.freedesktop.LogControl1(5), what "systemctl service-log-level" talks to. */
 
-#include "bus/server-internal.h"
+#include "server-internal.h"
 #include "util/log.h"
 #include "util/strings.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The methods of the manager that change something. */
 
-#include "bus/error.h"
-#include "bus/request.h"
-#include "bus/server-internal.h"
+#include "error.h"
+#include "request.h"
+#include "server-internal.h"
 
 static int reply_job(sd_bus_message *call, uint32_t job) {
         _cleanup_free_ char *path = NULL;

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include "bus/error.h"
-#include "bus/request.h"
-#include "bus/server-internal.h"
-#include "core/domxml.h"
-#include "core/json.h"
+#include "error.h"
+#include "guest/domxml.h"
+#include "json.h"
+#include "request.h"
+#include "server-internal.h"
 #include "util/strings.h"
 
 static int reply_json(sd_bus_message *call, json_object *o) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The a{sv} of Plan and Allocate. */
 
-#include "bus/request.h"
+#include "request.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
 #include "bus/names.h"
-#include "core/proximity.h"
+#include "plan/proximity.h"
 #include "util/strings.h"
 
 static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {

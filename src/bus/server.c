@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "bus/server-internal.h"
+#include "server-internal.h"
 #include "util/log.h"
 #include "util/messages.h"
 

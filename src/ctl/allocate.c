@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/job.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/request.h"
-#include "ctl/verbs.h"
-#include "ctl/view.h"
+#include "job.h"
+#include "reply.h"
+#include "report.h"
+#include "request.h"
+#include "verbs.h"
+#include "view.h"
 
 /* One item of a list behind a colon; nothing when it is empty. */
 static void print_part(const char **separator, const char *before, const char *text) {

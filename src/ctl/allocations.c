@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/table.h"
-#include "ctl/verbs.h"
-#include "ctl/view.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
 #include "util/strings.h"
+#include "verbs.h"
+#include "view.h"
 
 static const Column columns[] = {
         { "NAME" },

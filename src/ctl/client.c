@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "bus/names.h"
-#include "ctl/client.h"
-#include "ctl/report.h"
+#include "client.h"
 #include "replay/replay.h"
+#include "report.h"
 #include "util/clock.h"
 
 static volatile sig_atomic_t interrupted;

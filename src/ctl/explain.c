@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/table.h"
-#include "ctl/verbs.h"
-#include "ctl/view.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
+#include "verbs.h"
+#include "view.h"
 
 static const Column columns[] = { { "ADDRESS" }, { "DRIVER" }, { "ROLE" } };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "ctl/grid.h"
+#include "grid.h"
 #include "util/strings.h"
 
 #define GAP         2U

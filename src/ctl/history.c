@@ -5,10 +5,10 @@
 #include <time.h>
 
 #include "bus/names.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/table.h"
-#include "ctl/verbs.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
+#include "verbs.h"
 
 static const Column columns[] = {
         { "TIME" },

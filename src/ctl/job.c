@@ -4,9 +4,9 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/job.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
+#include "job.h"
+#include "reply.h"
+#include "report.h"
 #include "util/strings.h"
 
 /* Signals kept until the reply names the job. When there are more, others' jobs are flooding the bus: the oldest stay.

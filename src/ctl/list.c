@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/table.h"
-#include "ctl/verbs.h"
-#include "ctl/view.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
+#include "verbs.h"
+#include "view.h"
 
 static const Column columns[] = {
         { "ADDRESS" },

@@ -5,8 +5,8 @@
 #include <locale.h>
 #include <stdio.h>
 
-#include "ctl/report.h"
-#include "ctl/verbs.h"
+#include "report.h"
+#include "verbs.h"
 
 #define BIT OPTION_BIT
 

@@ -6,11 +6,11 @@
 #include <time.h>
 
 #include "bus/names.h"
-#include "ctl/properties.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/verbs.h"
+#include "properties.h"
+#include "reply.h"
+#include "report.h"
 #include "util/strings.h"
+#include "verbs.h"
 
 #define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
 #define MATCH_OWNER                                                                                                    \

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/options.h"
-#include "ctl/report.h"
+#include "options.h"
+#include "report.h"
 #include "util/strings.h"
 
 typedef enum OptionType {

@@ -2,9 +2,9 @@
 /* The path of a pair as a line of text. */
 #include <stdio.h>
 
-#include "ctl/peerpath.h"
-#include "ctl/view.h"
+#include "peerpath.h"
 #include "util/strings.h"
+#include "view.h"
 
 /* "0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF)" */
 static void write_ports(FILE *f, json_object *path, bool brief) {

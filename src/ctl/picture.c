@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/picture.h"
+#include "picture.h"
 #include "util/strings.h"
 
 #define FAMILY   "DejaVu Sans, Verdana, Arial, sans-serif"

@@ -2,12 +2,12 @@
 /* passthroughctl plan: what allocate would choose, and what it would do. */
 #include <stdio.h>
 
-#include "ctl/peerpath.h"
-#include "ctl/reply.h"
-#include "ctl/request.h"
-#include "ctl/verbs.h"
-#include "ctl/view.h"
+#include "peerpath.h"
+#include "reply.h"
+#include "request.h"
 #include "util/strings.h"
+#include "verbs.h"
+#include "view.h"
 
 /* What it costs; what costs nothing is left out. */
 static void print_score(json_object *plan) {

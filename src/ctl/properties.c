@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/properties.h"
+#include "properties.h"
 
 /* "NumaNode" as "numa_node", as the daemon's JSON has it. */
 static void format_key(const char *property, char *buf, size_t size) {

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/job.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/table.h"
-#include "ctl/verbs.h"
+#include "job.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
+#include "verbs.h"
 
 static const Column columns[] = {
         { "ADDRESS" }, { "OWNER", .right = true }, { "ALLOCATION" }, { "REASON", .cut = true }

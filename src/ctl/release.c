@@ -2,10 +2,10 @@
 /* passthroughctl release and accept: an allocation is taken back, or takes other cards, and the job is followed. */
 #include <errno.h>
 
-#include "ctl/job.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/verbs.h"
+#include "job.h"
+#include "reply.h"
+#include "report.h"
+#include "verbs.h"
 
 /* The generation the allocation has now; 0, which none has, when it does not exist: the daemon will say so. */
 static int current_generation(Client *c, const char *name, uint64_t *ret) {

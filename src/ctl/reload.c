@@ -2,8 +2,8 @@
 /* passthroughctl reload: the daemon reads the configuration again, and what it could not make sense of is shown. */
 #include <stdio.h>
 
-#include "ctl/reply.h"
-#include "ctl/verbs.h"
+#include "reply.h"
+#include "verbs.h"
 
 static int print_problems(Client *c) {
         _cleanup_json_ json_object *node = NULL;

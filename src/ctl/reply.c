@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
+#include "reply.h"
+#include "report.h"
 #include "util/strings.h"
 
 int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret) {

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "ctl/reply.h"
-#include "ctl/report.h"
+#include "reply.h"
+#include "report.h"
 #include "util/strings.h"
 
 #define PROGRAM "passthroughctl: "

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "bus/names.h"
-#include "ctl/report.h"
-#include "ctl/request.h"
+#include "report.h"
+#include "request.h"
 #include "util/strings.h"
 
 static int pool_count_parse(const Args *args, const char *argument, PoolCount *ret) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl rescan: the daemon reads the hardware again. */
-#include "ctl/reply.h"
-#include "ctl/verbs.h"
+#include "reply.h"
+#include "verbs.h"
 
 int verb_rescan(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;

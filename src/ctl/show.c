@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/verbs.h"
-#include "ctl/view.h"
+#include "reply.h"
+#include "report.h"
+#include "verbs.h"
+#include "view.h"
 
 static int show_allocation(const Args *args, json_object *allocation) {
         if (args_has(args, OPTION_JSON))

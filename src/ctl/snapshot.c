@@ -2,9 +2,9 @@
 /* passthroughctl snapshot: this machine, or a recorded one again, as a .tree file on stdout. Asks no daemon. */
 #include <stdio.h>
 
-#include "ctl/report.h"
-#include "ctl/verbs.h"
 #include "replay/replay.h"
+#include "report.h"
+#include "verbs.h"
 
 int verb_snapshot(const Args *args) {
         SnapshotFlags flags = args_has(args, OPTION_IDENTITIES) ? SNAPSHOT_IDENTITIES : 0;

@@ -4,12 +4,12 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/job.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/table.h"
-#include "ctl/verbs.h"
+#include "job.h"
+#include "reply.h"
+#include "report.h"
+#include "table.h"
 #include "util/strings.h"
+#include "verbs.h"
 
 #define COUNT_MAX 65535U
 

@@ -2,7 +2,7 @@
 /* Tables for people: a thin layer over libsmartcols. */
 #include <errno.h>
 
-#include "ctl/table.h"
+#include "table.h"
 
 struct libscols_table *table_new(const Column *columns, size_t n) {
         _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = scols_new_table();

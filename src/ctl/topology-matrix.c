@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/peerpath.h"
-#include "ctl/report.h"
-#include "ctl/topology.h"
+#include "peerpath.h"
+#include "report.h"
+#include "topology.h"
 #include "util/strings.h"
 
 #define WORD_WIDTH 4U /* "NODE" */

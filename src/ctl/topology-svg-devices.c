@@ -2,7 +2,7 @@
 /* Root complexes, switches and devices as boxes in boxes. VFs stand in one line of their PF's box, however many. */
 #include <stdio.h>
 
-#include "ctl/topology-svg.h"
+#include "topology-svg.h"
 #include "util/strings.h"
 
 #define COLUMNS     2

@@ -2,7 +2,7 @@
 /* The matrix of distances as a table of coloured words, and beside it what the words mean and what ACS makes of it. */
 #include <stdio.h>
 
-#include "ctl/topology-svg.h"
+#include "topology-svg.h"
 #include "util/strings.h"
 
 #define MATRIX_MAX  24U

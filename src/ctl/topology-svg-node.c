@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/topology-svg.h"
+#include "topology-svg.h"
 #include "util/strings.h"
 
 #define HEAD        26

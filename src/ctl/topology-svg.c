@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/report.h"
-#include "ctl/topology-svg.h"
+#include "report.h"
+#include "topology-svg.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "ctl/topology.h"
+#include "topology.h"
 #include "util/strings.h"
 
 /* Deeper than any machine; what is below is left out. */

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/report.h"
-#include "ctl/topology.h"
-#include "ctl/verbs.h"
+#include "report.h"
+#include "topology.h"
 #include "util/strings.h"
+#include "verbs.h"
 
 #define POOLS_MAX   64U
 #define INDENT      "  "

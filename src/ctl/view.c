@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "ctl/view.h"
 #include "util/strings.h"
+#include "view.h"
 
 void view_field(const char *key, const char *format, ...) {
         char left[32];

@@ -6,11 +6,11 @@
 #include <stdio.h>
 
 #include "bus/names.h"
-#include "ctl/reply.h"
-#include "ctl/report.h"
-#include "ctl/request.h"
-#include "ctl/verbs.h"
+#include "reply.h"
+#include "report.h"
+#include "request.h"
 #include "util/strings.h"
+#include "verbs.h"
 
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 

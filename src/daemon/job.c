@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Jobs as child processes. */
 
-#include "daemon/job.h"
+#include "job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "bus/names.h"
-#include "daemon/child.h"
+#include "child.h"
 #include "host/executor.h"
 #include "util/log.h"
 #include "util/strings.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "daemon/manager.h"
+#include "manager.h"
 #include "util/log.h"
 
 static const char *arg_sysroot = "/";

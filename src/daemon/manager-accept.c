@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "core/ledger-file.h"
-#include "daemon/manager.h"
+#include "ledger/ledger-file.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <systemd/sd-id128.h>
 
-#include "daemon/manager.h"
 #include "host/holders.h"
+#include "manager.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"

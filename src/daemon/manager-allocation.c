@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What is done with any allocation, whatever becomes of it. */
 
-#include "daemon/manager.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -2,17 +2,17 @@
 /*
  * Attributes of VFs. What VFs had before they were prepared is kept with the allocation before anything is written, so
  * that a release can go back to it whatever comes between. What they have afterwards is read by a child when the kernel
- * notifies of an interface of their PF, and on a rescan: core/promise.h compares it with what was promised.
+ * notifies of an interface of their PF, and on a rescan: plan/promise.h compares it with what was promised.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "daemon/manager.h"
 #include "host/linkmonitor.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/messages.h"
 

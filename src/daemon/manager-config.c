@@ -5,10 +5,10 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
-#include "core/promise.h"
-#include "daemon/manager.h"
 #include "host/configfiles.h"
 #include "host/critical.h"
+#include "manager.h"
+#include "plan/promise.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"

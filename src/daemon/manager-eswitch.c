@@ -5,8 +5,8 @@
  * stays unknown, and is not asked again until its driver begins anew, or on a rescan.
  */
 
-#include "daemon/manager.h"
 #include "host/eswitch.h"
+#include "manager.h"
 #include "util/log.h"
 
 typedef struct Telling {

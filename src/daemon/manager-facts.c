@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-#include "daemon/manager.h"
 #include "host/critical.h"
 #include "host/driverlist.h"
 #include "host/numa.h"
 #include "host/scan.h"
+#include "manager.h"
 #include "util/digest.h"
 #include "util/log.h"
 #include "util/strings.h"

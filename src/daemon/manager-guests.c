@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <sys/inotify.h>
 
-#include "daemon/manager.h"
 #include "host/guests.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 

@@ -7,10 +7,10 @@
 
 #include <errno.h>
 
-#include "core/pcilink.h"
-#include "daemon/manager.h"
 #include "host/health.h"
 #include "host/holders.h"
+#include "manager.h"
+#include "model/pcilink.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "daemon/manager.h"
+#include "manager.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "daemon/manager.h"
 #include "host/holders.h"
+#include "manager.h"
 #include "util/strings.h"
 
 /* Fills in *ret with the use of the device that forbids what the check is for; false when no use does. */

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "core/relocate.h"
-#include "daemon/manager.h"
 #include "host/serial.h"
+#include "ledger/relocate.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "daemon/manager.h"
 #include "host/uevent.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 

@@ -5,7 +5,7 @@
  * driver begins anew with it, or on a rescan.
  */
 
-#include "daemon/manager.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 

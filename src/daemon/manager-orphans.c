@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <time.h>
 
-#include "daemon/manager.h"
 #include "host/joblock.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 

@@ -2,8 +2,8 @@
 /* Promises that the node can no longer keep: found whenever facts changed, told once, withdrawn when they hold again.
  */
 
-#include "core/promise.h"
-#include "daemon/manager.h"
+#include "manager.h"
+#include "plan/promise.h"
 #include "util/strings.h"
 
 void manager_check_promise(Manager *m, Allocation *a) {

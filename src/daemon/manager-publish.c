@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "daemon/manager.h"
+#include "manager.h"
 #include "util/log.h"
 
 static void on_removed(PciAddress address, void *userdata) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Devices that were not handed back in order: kept from everybody, until an admin has looked. */
 
-#include "daemon/manager.h"
+#include "manager.h"
 
 #include <errno.h>
 

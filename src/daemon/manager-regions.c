@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "daemon/manager.h"
 #include "host/region.h"
+#include "manager.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/strings.h"

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "daemon/manager.h"
+#include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Promises after a stop, a crash, a boot or a hot-plug: what is left to do for them, and whether it can be done. */
 
-#include "core/promise.h"
-#include "daemon/manager.h"
+#include "manager.h"
+#include "plan/promise.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

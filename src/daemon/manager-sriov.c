@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
-#include "core/vfidentity.h"
-#include "daemon/manager.h"
 #include "host/holders.h"
+#include "manager.h"
+#include "plan/vfidentity.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

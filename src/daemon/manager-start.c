@@ -6,8 +6,8 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "core/device-state.h"
-#include "daemon/manager.h"
+#include "manager.h"
+#include "plan/device-state.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The manager as an object, its loop and its end. */
 
-#include "daemon/manager.h"
+#include "manager.h"
 
 #include <errno.h>
 #include <signal.h>

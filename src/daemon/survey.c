@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A child asks, for a driver may keep it waiting; one that is past its deadline is killed and given up. */
 
-#include "daemon/survey.h"
+#include "survey.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/child.h"
+#include "child.h"
 #include "util/cleanup.h"
 
 /* What the child tells; smaller than PIPE_BUF, and written as far as the answer goes. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "host/critical-internal.h"
+#include "critical-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -6,7 +6,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#include "host/critical-internal.h"
+#include "critical-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

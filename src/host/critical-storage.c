@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "host/critical-internal.h"
+#include "critical-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

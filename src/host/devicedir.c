@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "host/devicedir.h"
+#include "devicedir.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "util/stringtable.h"

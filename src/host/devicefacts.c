@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "core/pcilink.h"
-#include "host/devicefacts.h"
+#include "devicefacts.h"
+#include "model/pcilink.h"
 #include "util/strings.h"
 
 #define CLASS_PCI_BRIDGE 0x0604U

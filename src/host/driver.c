@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Binding by driver_override. */
 
-#include "host/driver.h"
+#include "driver.h"
 
 #include <errno.h>
 
 #include "host/pcipath.h"
-#include "host/sriov.h"
+#include "sriov.h"
 
 #define DRIVER_NAME_MAX 256
 

@@ -9,8 +9,8 @@
 #include <netlink/attr.h>
 #include <stdio.h>
 
-#include "host/netlink.h"
 #include "host/pcipath.h"
+#include "netlink.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "host/executor-services.h"
-#include "host/units.h"
+#include "executor-services.h"
+#include "units.h"
 #include "util/strings.h"
 
 bool clean_together(const StepList *steps, size_t i, size_t j) {

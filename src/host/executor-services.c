@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Services that are stopped while a device is taken from the host. */
 
-#include "host/executor-services.h"
+#include "executor-services.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "host/nvidia.h"
-#include "host/units.h"
+#include "units.h"
 
 uint64_t services_after(const StepList *steps, unsigned part) {
         struct timespec ts;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What each kind of step does, and how it is undone. */
 
-#include "host/executor-steps.h"
+#include "executor-steps.h"
 
 #include <errno.h>
 #include <time.h>
 
-#include "host/driver.h"
+#include "driver.h"
 #include "host/pcipath.h"
 #include "host/region.h"
-#include "host/reset.h"
-#include "host/sriov.h"
 #include "host/vfattr.h"
+#include "reset.h"
+#include "sriov.h"
 #include "util/strings.h"
 
 static unsigned to_count(const char *text) {

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "executor-services.h"
+#include "executor-steps.h"
 #include "host/eswitch.h"
-#include "host/executor-services.h"
-#include "host/executor-steps.h"
 #include "host/pcipath.h"
-#include "host/sriov.h"
 #include "host/vfattr.h"
+#include "sriov.h"
 #include "util/strings.h"
 
 /* Its device, or the VF of it that the step is about. */

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "core/domain-status.h"
+#include "guest/domain-status.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

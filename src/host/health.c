@@ -2,9 +2,9 @@
 
 #include "host/health.h"
 
-#include "core/pcilink.h"
 #include "host/pcipath.h"
-#include "host/reset.h"
+#include "model/pcilink.h"
+#include "reset.h"
 
 /* kernel Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats */
 static int read_errors(const Sysfs *fs, PciAddress address, const char *name, uint64_t *ret) {

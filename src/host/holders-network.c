@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "host/holders-internal.h"
+#include "holders-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "host/holders-internal.h"
+#include "holders-internal.h"
 #include "host/nvidia.h"
 #include "host/pcipath.h"
 #include "util/fileio.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "host/holders-internal.h"
+#include "holders-internal.h"
 #include "host/nvidia.h"
 #include "util/clock.h"
 #include "util/strings.h"

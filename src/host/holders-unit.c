@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "host/holders-internal.h"
+#include "holders-internal.h"
 #include "util/strings.h"
 
 /* The full id of a container; twelve digits of it are what people see. */

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "host/holders-internal.h"
+#include "holders-internal.h"
 #include "util/strings.h"
 
 int holder_found(Holder *ret, const char *remedy, const char *format, ...) {

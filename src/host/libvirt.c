@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "host/libvirt.h"
+#include "libvirt.h"
 
 #include <fcntl.h>
 

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "core/mlx4.h"
+#include "plan/mlx4.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

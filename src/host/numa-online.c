@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "host/numa-internal.h"
 #include "host/numa.h"
+#include "numa-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

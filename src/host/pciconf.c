@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 
-#include "host/pciconf.h"
+#include "pciconf.h"
 #include "util/strings.h"
 
 #define CONFIG_HEADER_SIZE 64

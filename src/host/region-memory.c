@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Memory of a region: allocated on its node, checked, cleared. */
 
-#include "host/region-memory.h"
+#include "region-memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "host/region-memory.h"
+#include "region-memory.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/strings.h"

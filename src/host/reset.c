@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reset, and whether a device is alive afterwards. */
 
-#include "host/reset.h"
+#include "reset.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
 #include "host/pcipath.h"
-#include "host/sriov.h"
+#include "sriov.h"
 #include "util/strings.h"
 
 int reset_device(const Sysfs *fs, PciAddress address) {

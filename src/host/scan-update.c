@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "host/devicefacts.h"
-#include "host/scan-internal.h"
+#include "devicefacts.h"
+#include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -7,13 +7,13 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "devicefacts.h"
 #include "host/cpuinfo.h"
-#include "host/devicefacts.h"
 #include "host/driverlist.h"
-#include "host/libvirt.h"
 #include "host/numa.h"
-#include "host/pciconf.h"
-#include "host/scan-internal.h"
+#include "libvirt.h"
+#include "pciconf.h"
+#include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/serial.h"
+#include "model/serial.h"
 
 /* Its two registers. */
 #define SERIAL_LOW       4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Virtual functions of a PF. */
 
-#include "host/sriov.h"
+#include "sriov.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "core/ledger-file.h"
+#include "ledger/ledger-file.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/messages.h"

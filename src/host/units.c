@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Units of systemd by org.freedesktop.systemd1(5). */
 
-#include "host/units.h"
+#include "units.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #include "host/pcipath.h"
-#include "host/vfattr-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
+#include "vfattr-internal.h"
 
 #define DEVICES_MAX   16U
 #define PORTS_MAX     2U   /* of mlx4 */

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "host/netlink.h"
 #include "host/pcipath.h"
-#include "host/vfattr-internal.h"
+#include "netlink.h"
 #include "util/fileio.h"
 #include "util/strings.h"
+#include "vfattr-internal.h"
 
 /* Interfaces of a PF: representors of its VFs and children of IPoIB besides those of its ports. */
 #define ENTRIES_MAX     4096U

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "host/pcipath.h"
-#include "host/vfattr-internal.h"
+#include "vfattr-internal.h"
 
 static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_AUTO] = "Follow",

@@ -15,10 +15,10 @@
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 
-#include "host/netlink.h"
-#include "host/vfattr-internal.h"
+#include "netlink.h"
 #include "util/log.h"
 #include "util/strings.h"
+#include "vfattr-internal.h"
 
 _Static_assert((int) VF_LINK_AUTO == IFLA_VF_LINK_STATE_AUTO && (int) VF_LINK_UP == IFLA_VF_LINK_STATE_ENABLE &&
                        (int) VF_LINK_DOWN == IFLA_VF_LINK_STATE_DISABLE,

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "host/pcipath.h"
-#include "host/vfattr-internal.h"
+#include "vfattr-internal.h"
 
 /*
  * A PF can have several. The first that offers an attribute has it: MLNX_OFED's directory needs no IPoIB, and of mlx4's

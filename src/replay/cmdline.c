@@ -2,7 +2,7 @@
 
 /* Which words of the kernel command line may be shown. Anybody can invent a key, so those are named that are known. */
 
-#include "replay/cmdline.h"
+#include "cmdline.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

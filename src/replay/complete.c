@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "core/pciaddr.h"
-#include "replay/complete.h"
-#include "replay/remove.h"
+#include "complete.h"
+#include "model/pciaddr.h"
+#include "remove.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "util/tree.h"

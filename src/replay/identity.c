@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#include "replay/identity.h"
+#include "identity.h"
 
 #define UUID_LENGTH 36U
 #define MAC_LENGTH  17U

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A recorded machine: read once, then asked and planned on as the daemon does with a live one. */
 
-#include "replay/node.h"
+#include "node.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <systemd/sd-id128.h>
 
-#include "core/vfidentity.h"
 #include "host/configfiles.h"
 #include "host/node.h"
 #include "host/scan.h"
-#include "replay/root.h"
+#include "plan/vfidentity.h"
+#include "root.h"
 #include "util/log.h"
 #include "util/strings.h"
 

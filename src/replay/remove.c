@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "replay/remove.h"
+#include "remove.h"
 #include "replay/replay.h"
 
 DEFINE_CLEANUP(DIR *, closedir)

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "replay/node.h"
+#include "node.h"
 #include "util/strings.h"
 
 struct Replay {

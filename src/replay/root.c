@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Room for what is unpacked, which is gone again however the process ends. */
 
-#include "replay/root.h"
+#include "root.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "replay/replay.h"
-#include "replay/scratch.h"
+#include "scratch.h"
 #include "util/strings.h"
 #include "util/sysfs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A tmpfs that is mounted nowhere. */
 
-#include "replay/scratch.h"
+#include "scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "host/critical.h"
-#include "replay/snapshot.h"
+#include "snapshot.h"
 
 static int record_link(Recorder *r, const Entry *entry) {
         return record_link_at(r, entry->dir_fd, entry->dir, entry->name);

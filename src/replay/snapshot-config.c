@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "host/configfiles.h"
-#include "replay/snapshot.h"
+#include "snapshot.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

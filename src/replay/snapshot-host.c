@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "core/cpuset.h"
+#include "cmdline.h"
 #include "host/cpuinfo.h"
 #include "host/critical.h"
 #include "host/modalias.h"
 #include "host/numa.h"
-#include "replay/cmdline.h"
-#include "replay/snapshot.h"
+#include "model/cpuset.h"
+#include "snapshot.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -6,8 +6,8 @@
 #include <fcntl.h>
 #include <pci/header.h>
 
-#include "core/inventory.h"
-#include "replay/snapshot.h"
+#include "model/inventory.h"
+#include "snapshot.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "util/tree.h"

@@ -8,8 +8,8 @@
 #include <time.h>
 
 #include "replay/replay.h"
-#include "replay/root.h"
-#include "replay/snapshot.h"
+#include "root.h"
+#include "snapshot.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "util/tree.h"

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "replay/complete.h"
-#include "replay/remove.h"
+#include "complete.h"
+#include "remove.h"
 #include "replay/replay.h"
 #include "util/strings.h"
 #include "util/tree.h"

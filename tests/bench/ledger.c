@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/ledger-file.h"
+#include "ledger/ledger-file.h"
 #include "machine.h"
 
 #include "util/strings.h"

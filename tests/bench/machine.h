@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "core/json.h"
+#include "bus/json.h"
 #include "host/critical.h"
 #include "host/scan.h"
 #include "util/fileio.h"

@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 use Bench;
 use Bus;
 
-# Calls that are put aside at once, of one connection, as include/bus/caller.h says.
+# Calls that are put aside at once, of one connection, as src/bus/caller.h says.
 use constant WAITING_OF_ONE => 32;
 
 my $root = directory("$memory/node");

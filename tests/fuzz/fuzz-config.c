@@ -7,8 +7,8 @@
 
 #include "fuzz-node.h"
 
-#include "core/config.h"
-#include "core/policy.h"
+#include "config/config.h"
+#include "config/policy.h"
 
 #define LATER_POOL "fuzz-later"
 #define LATER      "\n[Exclude]\nMatch=address=0000:83:00.0\n[Pool " LATER_POOL "]\nMatch=class=ffffff\n"

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "core/cpuset.h"
+#include "model/cpuset.h"
 
 /* Ranges in the list: each begins with a number whose predecessor is not in the set. */
 static unsigned count_ranges(const CpuSet *set) {

@@ -5,10 +5,10 @@
 
 #include "fuzz.h"
 
-#include "core/domxml.h"
-#include "core/json.h"
-#include "core/ledger-file.h"
-#include "core/ledger.h"
+#include "bus/json.h"
+#include "guest/domxml.h"
+#include "ledger/ledger-file.h"
+#include "ledger/ledger.h"
 
 static void check_bounds(const Allocation *a) {
         assert_true(allocation_name_is_valid(a->name));

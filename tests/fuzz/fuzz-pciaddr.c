@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 
 /* Another way to the same answer. */
 static bool is_canonical(const char *s) {

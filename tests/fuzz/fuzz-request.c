@@ -10,9 +10,9 @@
 
 #include <sys/socket.h>
 
+#include "bus/json.h"
 #include "bus/names.h"
 #include "bus/request.h"
-#include "core/json.h"
 
 #define TEXT_MAX 80
 #define DEPTH    4

@@ -9,7 +9,7 @@
 
 #include <libxml/parser.h>
 
-#include "core/domxml.h"
+#include "guest/domxml.h"
 
 /* The allocation whose document is made, once. */
 static const Allocation *guest(TestNode *t) {

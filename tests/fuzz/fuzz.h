@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/refusal.h"
+#include "model/refusal.h"
 #include "util/strings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -17,8 +17,8 @@
 #include <cmocka.h>
 #include <libxml/parser.h>
 
-#include "core/domxml.h"
-#include "core/placement.h"
+#include "guest/domxml.h"
+#include "plan/placement.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 

@@ -3,8 +3,8 @@
 
 /* A node in a few lines, for tests of policy, ledger and planner. Failure ends the test. Include after cmocka.h. */
 
-#include "core/plan.h"
-#include "core/proximity.h"
+#include "plan/plan.h"
+#include "plan/proximity.h"
 #include "util/strings.h"
 
 #define GIB (1ULL << 30)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/changes.h"
+#include "bus/changes.h"
 #include "nodefixture.h"
 
 #define GPU    "0000:01:00.0"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "core/config.h"
+#include "config/config.h"
 #include "util/strings.h"
 
 #define _cleanup_config_ _cleanup_(cleanup_config_free)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "core/config.h"
+#include "config/config.h"
 #include "util/strings.h"
 
 static Config *parse(const char *text) {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/cores.h"
+#include "model/cores.h"
 #include "nodefixture.h"
 
 static TestNode *make_node(unsigned n, unsigned threads) {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "core/cpuset.h"
+#include "model/cpuset.h"
 #include "util/cleanup.h"
 
 static CpuSet parse(const char *text) {

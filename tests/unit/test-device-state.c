@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/json.h"
+#include "bus/json.h"
 #include "nodefixture.h"
 
 #define GPU "0000:01:00.0"

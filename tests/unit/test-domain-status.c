@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "core/domain-status.h"
+#include "guest/domain-status.h"
 #include "util/cleanup.h"
 #include "util/strings.h"
 

@@ -2,8 +2,8 @@
 
 /* Domain documents without a template. */
 
-#include "core/ledger.h"
 #include "domxml-fixture.h"
+#include "ledger/ledger.h"
 
 static void test_one_node(void **state) {
         _cleanup_case_ Case c = one_node("vm7");

@@ -16,8 +16,8 @@
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 
-#include "core/step.h"
 #include "host/eswitch.h"
+#include "steps/step.h"
 #include "treefixture.h"
 
 #define FAMILY_ID    21

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "core/guestpci.h"
-#include "core/locality.h"
-#include "core/request.h"
+#include "guest/guestpci.h"
+#include "model/locality.h"
+#include "plan/request.h"
 #include "util/strings.h"
 
 static Inventory *inventory;

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-#include "core/json-internal.h"
+#include "bus/json-internal.h"
 #include "host/health.h"
 #include "treefixture.h"
 

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "bus/json.h"
 #include "host/history.h"
 #include "util/fileio.h"
 #include "util/strings.h"

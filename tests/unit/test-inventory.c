@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/inventory.h"
+#include "model/inventory.h"
 #include "util/strings.h"
 
 static PciAddress addr(const char *s) {

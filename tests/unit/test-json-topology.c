@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/json.h"
+#include "bus/json.h"
 #include "nodefixture.h"
 
 #define ROOT "pci0000:10/0000:10:01.0/0000:11:00.0"

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/json.h"
-#include "core/ledger-file.h"
+#include "bus/json.h"
+#include "ledger/ledger-file.h"
 #include "nodefixture.h"
 
 static AllocationDevice *add(Allocation *a, const char *address, DeviceRole role, const char *slot, const char *pool) {

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "core/ledger-file.h"
+#include "ledger/ledger-file.h"
 #include "nodefixture.h"
 
 #define STEPS 4000U

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/locality.h"
+#include "model/locality.h"
 #include "util/strings.h"
 
 #define SWITCH   "pci0000:10/0000:10:01.0/0000:11:00.0/"

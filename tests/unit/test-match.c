@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "core/config.h"
+#include "config/config.h"
 #include "util/strings.h"
 
 static void test_problems(void **state _unused_) {

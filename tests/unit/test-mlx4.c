@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/device-state.h"
-#include "core/mlx4.h"
+#include "plan/device-state.h"
+#include "plan/mlx4.h"
 #include "policyfixture.h"
 
 #define CARD   "0000:05:00.0"

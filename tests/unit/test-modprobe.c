@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/mlx4.h"
 #include "host/modprobe.h"
+#include "plan/mlx4.h"
 #include "tmptree.h"
 #include "util/fileio.h"
 #include "util/strings.h"

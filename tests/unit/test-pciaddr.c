@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "core/pciaddr.h"
+#include "model/pciaddr.h"
 #include "util/cleanup.h"
 
 static void test_round_trip(void **state _unused_) {

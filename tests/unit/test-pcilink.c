@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/pcilink.h"
+#include "model/pcilink.h"
 #include "util/cleanup.h"
 
 static void test_speed(void **state) {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/peerpath.h"
+#include "model/peerpath.h"
 #include "util/strings.h"
 
 #define RR PCI_ACS_BIT(PCI_ACS_BIT_RR)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/placement.h"
+#include "plan/placement.h"
 
 #define MIB (1ULL << 20)
 

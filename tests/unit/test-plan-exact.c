@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The planner against exhaustive search, as include/core/plan.h words the objective: every set of NUMA nodes, every set
+ * The planner against exhaustive search, as include/plan/plan.h words the objective: every set of NUMA nodes, every set
  * of devices, every pairing. Random small nodes; the smallest one on which the two differ is shown. Shares no code with
  * the planner; distances are read off the paths of devices, not off a Locality.
  *
@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "core/plan-internal.h"
 #include "nodefixture.h"
+#include "plan/plan-internal.h"
 
 #define CASES          3000U
 #define DEVICES_MAX    9U /* of a random tree */
@@ -526,7 +526,7 @@ static bool is_chosen(const Choice *c, size_t index) {
         return false;
 }
 
-/* Devices of a group add up: include/core/plan.h says when. */
+/* Devices of a group add up: include/plan/plan.h says when. */
 static bool group_adds_up(const Oracle *o, int group) {
         const Inventory *inv = o->node->inventory;
         bool one_switch = true, one_pf = true, whole_pfs = true;

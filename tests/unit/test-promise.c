@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "core/device-state.h"
-#include "core/promise.h"
 #include "nodefixture.h"
+#include "plan/device-state.h"
+#include "plan/promise.h"
 
 #define GPU "0000:01:00.0"
 #define PF  "0000:02:00.0"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/proximity.h"
+#include "plan/proximity.h"
 #include "util/strings.h"
 
 static void assert_limit(const Request *r, size_t i, const char *expected) {

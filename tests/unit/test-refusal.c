@@ -7,7 +7,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 
-#include "core/refusal.h"
+#include "model/refusal.h"
 
 static void test_verdict_names(void **state _unused_) {
         for (int v = 0; v < _VERDICT_MAX; v++) {

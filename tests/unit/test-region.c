@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/ledger-file.h"
+#include "ledger/ledger-file.h"
 #include "nodefixture.h"
 
 #define MIB (1ULL << 20)

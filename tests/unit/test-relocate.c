@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/relocate.h"
+#include "ledger/relocate.h"
 #include "nodefixture.h"
 
 #define LEFT  "pci0000:00/0000:00:01.0/0000:01:00.0"

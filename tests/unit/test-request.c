@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "core/request.h"
+#include "plan/request.h"
 
 static void test_numa_policy_names(void **state _unused_) {
         for (int p = 0; p < _NUMA_POLICY_MAX; p++)

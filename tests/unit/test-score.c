@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "core/locality.h"
-#include "core/score.h"
+#include "model/locality.h"
+#include "plan/score.h"
 #include "util/strings.h"
 
 static void test_score_order(void **state) {

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "core/serial.h"
 #include "host/serial.h"
+#include "model/serial.h"
 #include "scanfixture.h"
 
 #define NIC_ADDRESS "0000:01:00.0"

@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "core/ledger-file.h"
 #include "host/store.h"
+#include "ledger/ledger-file.h"
 #include "nodefixture.h"
 #include "tmptree.h"
 

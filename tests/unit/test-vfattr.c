@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "core/vfattr.h"
+#include "model/vfattr.h"
 #include "util/strings.h"
 
 static void assert_round_trip(const char *text, const char *formatted) {

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "core/vfidentity.h"
 #include "nodefixture.h"
+#include "plan/vfidentity.h"
 
 #define BIT(a) VF_ATTRIBUTE_BIT(a)
 #define NODE   "00112233 machine"

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * How far two PCI functions are apart, in the words of nvidia-smi topo (domain.md G1, G2). The distance is an
+ * ultrametric: it is the level at which their two places meet in one tree, node > host bridge > root port > nearest
+ * switch. The planner lives on that.
+ */
+
+#include "model/inventory.h"
+
+typedef enum Distance {
+        DISTANCE_PIX,  /* at most one switch, or the same card */
+        DISTANCE_PXB,  /* several switches, one root port */
+        DISTANCE_PHB,  /* one host bridge */
+        DISTANCE_NODE, /* one NUMA node, different host bridges */
+        DISTANCE_SYS,  /* different or unknown nodes */
+        _DISTANCE_MAX,
+        _DISTANCE_INVALID = -22,
+} Distance;
+const char *distance_to_string(Distance d);
+
+/* Limit between a GPU and its NIC that a request may set. */
+typedef enum Proximity {
+        PROXIMITY_SWITCH,       /* PIX, PXB */
+        PROXIMITY_ROOT_COMPLEX, /* PHB */
+        PROXIMITY_NODE,         /* NODE */
+        PROXIMITY_ANY,          /* SYS */
+        _PROXIMITY_MAX,
+        _PROXIMITY_INVALID = -22,
+} Proximity;
+const char *proximity_to_string(Proximity p);
+Proximity proximity_from_string(const char *s);
+bool proximity_allows(Proximity limit, Distance d);
+
+/*
+ * The place of a device: one number per level, equal numbers mean the same place. level[DISTANCE_PIX] is the nearest
+ * switch, ... level[DISTANCE_NODE] the NUMA node. Two devices are at distance d when d is the lowest level at which
+ * their numbers agree.
+ */
+typedef struct Place {
+        uint32_t level[_DISTANCE_MAX - 1];
+} Place;
+
+typedef struct Locality {
+        Place *places; /* one per inventory device */
+        size_t n_places;
+} Locality;
+
+/* 0 or -ENOMEM. */
+int locality_new(const Inventory *inv, Locality **ret);
+Locality *locality_free(Locality *l);
+DEFINE_CLEANUP(Locality *, locality_free)
+
+Distance place_distance(const Place *a, const Place *b);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Standings of devices and their differences. */
+
+#include "bus/changes.h"
+
+#include "plan/device-state.h"
+#include "util/digest.h"
+#include "util/stringtable.h"
+
+static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
+        [DEVICE_PROPERTY_POOL] = "Pool",
+        [DEVICE_PROPERTY_STATE] = "State",
+        [DEVICE_PROPERTY_REASON] = "Reason",
+        [DEVICE_PROPERTY_DRIVER] = "Driver",
+        [DEVICE_PROPERTY_IOMMU_GROUP] = "IommuGroup",
+        [DEVICE_PROPERTY_ALLOCATION] = "Allocation",
+};
+DEFINE_STRING_TABLE_TO_STRING(device_property, DeviceProperty, _DEVICE_PROPERTY_MAX)
+
+static uint64_t identity_of(const PciDevice *dev) {
+        uint64_t digest = digest_string(DIGEST_START, dev->name);
+
+        digest = digest_number(digest, dev->class);
+        digest = digest_number(digest, dev->numa_node);
+        digest = digest_number(digest, dev->type == PCI_TYPE_VF);
+        if (dev->type == PCI_TYPE_VF)
+                digest = digest_string(digest, PCI_ADDRESS_STR(dev->physfn));
+        return digest;
+}
+
+Standing standing_of(const PlanContext *c, const PciDevice *dev) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        DeviceState state = device_state(c, dev, &why);
+        const Pool *pool = policy_pool(c->policy, dev);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+
+        return (Standing){
+                .address = dev->address,
+                .identity = identity_of(dev),
+                .values = {
+                        [DEVICE_PROPERTY_POOL] = digest_string(DIGEST_START, pool ? pool->name : NULL),
+                        [DEVICE_PROPERTY_STATE] = digest_number(DIGEST_START, state),
+                        [DEVICE_PROPERTY_REASON] = digest_string(DIGEST_START, why.message),
+                        [DEVICE_PROPERTY_DRIVER] = digest_string(DIGEST_START, dev->driver),
+                        [DEVICE_PROPERTY_IOMMU_GROUP] = digest_number(DIGEST_START, dev->iommu_group),
+                        [DEVICE_PROPERTY_ALLOCATION] = digest_string(DIGEST_START, holder ? holder->name : NULL),
+                },
+        };
+}
+
+unsigned standing_differences(const Standing *before, const Standing *now) {
+        unsigned properties = 0;
+
+        for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
+                if (before->values[i] != now->values[i])
+                        properties |= 1U << i;
+        return properties;
+}
+
+StandingList *standing_list_new(const PlanContext *c) {
+        _cleanup_(cleanup_standing_list_free) StandingList *l = calloc(1, sizeof(*l));
+
+        if (!l)
+                return NULL;
+        l->standings = calloc(c->inventory->n_devices + 1, sizeof(*l->standings));
+        if (!l->standings)
+                return NULL;
+        for (; l->n < c->inventory->n_devices; l->n++)
+                l->standings[l->n] = standing_of(c, &c->inventory->devices[l->n]);
+        return TAKE_PTR(l);
+}
+
+StandingList *standing_list_free(StandingList *l) {
+        if (!l)
+                return NULL;
+        free(l->standings);
+        free(l);
+        return NULL;
+}
+
+static int standing_search(const void *key, const void *element) {
+        return pci_address_compare(*(const PciAddress *) key, ((const Standing *) element)->address);
+}
+
+Standing *standing_list_find(const StandingList *l, PciAddress address) {
+        return bsearch(&address, l->standings, l->n, sizeof(*l->standings), standing_search);
+}
+
+void standing_lists_compare(const StandingList *before, const StandingList *now, const ChangeHandler *handler,
+                            void *userdata) {
+        size_t i = 0, j = 0;
+
+        while (i < before->n || j < now->n) {
+                const Standing *a = i < before->n ? &before->standings[i] : NULL;
+                const Standing *b = j < now->n ? &now->standings[j] : NULL;
+                int order = !a ? 1 : !b ? -1 : pci_address_compare(a->address, b->address);
+                bool same = order == 0 && a->identity == b->identity;
+
+                if (same && standing_differences(a, b) != 0)
+                        handler->changed(b->address, standing_differences(a, b), userdata);
+                if (!same && order <= 0)
+                        handler->removed(a->address, userdata);
+                if (!same && order >= 0)
+                        handler->added(b->address, userdata);
+                i += order <= 0;
+                j += order >= 0;
+        }
+}
+
+int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
+                             size_t *n) {
+        const PciDevice *dev = inventory_find(inv, address);
+        const IommuGroup *group = dev ? inventory_find_group(inv, dev->iommu_group) : NULL;
+        int r = pci_address_append(array, n, address);
+
+        if (dev && dev->type == PCI_TYPE_VF)
+                physfn = &dev->physfn;
+        if (r >= 0 && physfn)
+                r = pci_address_append(array, n, *physfn);
+        for (size_t i = 0; r >= 0 && group && i < group->n_members; i++)
+                r = pci_address_append(array, n, inv->devices[group->members[i]].address);
+        for (size_t i = 0; r >= 0 && dev && i < dev->n_vfs; i++)
+                r = pci_address_append(array, n, dev->vfs[i]);
+        return r;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Allocations and plans as JSON. */
+
+#include <stdio.h>
+
+#include "guest/domxml.h"
+#include "json-internal.h"
+
+/* An attribute as JSON says it: octets and words as text. */
+static json_object *json_attribute(VfAttribute a, uint64_t value) {
+        char text[VF_VALUE_MAX];
+
+        switch (a) {
+        case VF_VLAN:
+        case VF_QOS:
+        case VF_MIN_RATE:
+        case VF_MAX_RATE:
+                return json_object_new_uint64(value);
+        case VF_TRUST:
+        case VF_SPOOF_CHECK:
+                return json_object_new_boolean(value != 0);
+        default:
+                return json_object_new_string(vf_value_format(a, value, text));
+        }
+}
+
+/* Named as in the text of them, with underscores as all our keys. NULL when there are none. */
+static json_object *json_attributes(const VfAttributes *v) {
+        json_object *o = v->set ? json_object_new_object() : NULL;
+
+        for (VfAttribute a = 0; o && a < _VF_ATTRIBUTE_MAX; a++) {
+                _cleanup_free_ char *key = vf_attributes_have(v, a) ? strdup(vf_attribute_to_string(a)) : NULL;
+
+                if (!key)
+                        continue;
+                for (char *dash = key; (dash = strchr(dash, '-'));)
+                        *dash = '_';
+                json_object_object_add(o, key, json_attribute(a, v->value[a]));
+        }
+        return o;
+}
+
+static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciAddress host) {
+        for (size_t i = 0; i < n; i++)
+                if (pci_address_equal(guests[i].host, host))
+                        return &guests[i];
+        return NULL;
+}
+
+static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a) {
+        json_object *array = json_object_new_array();
+        _cleanup_free_ GuestAddress *guests = NULL;
+        size_t n_guests = 0;
+
+        (void) domxml_guest_addresses(inv, a, &guests, &n_guests);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const GuestAddress *g = find_guest(guests, n_guests, d->address);
+                json_object *o = json_object_new_object();
+
+                json_object_object_add(o, "slot", json_string_or_null(d->slot));
+                json_object_object_add(o, "pool", json_string_or_null(d->pool));
+                json_object_object_add(o, "role", json_string_or_null(device_role_to_string(d->role)));
+                json_object_object_add(o, "address", json_address(d->address));
+                json_object_object_add(o, "guest_address", g ? json_address(g->guest) : NULL);
+                json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);
+                json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
+                json_object_object_add(o, "attributes", json_attributes(&d->attributes));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
+static json_object *json_cell(size_t id, const Cell *cell) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "id", json_object_new_int((int) id));
+        json_object_object_add(o, "node", json_object_new_int(cell->node));
+        json_object_object_add(o, "vcpus", json_cpus(&cell->vcpus));
+        json_object_object_add(o, "memory", json_object_new_uint64(cell->memory));
+        return o;
+}
+
+static void add_placement(json_object *o, const Allocation *a) {
+        json_object *pins = json_object_new_array(), *nodes = json_object_new_array(),
+                    *memory = json_object_new_object();
+        json_object *cells = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_pins; i++) {
+                json_object *pin = json_object_new_object();
+
+                json_object_object_add(pin, "vcpu", json_object_new_int64(a->pins[i].vcpu));
+                json_object_object_add(pin, "cpu", json_object_new_int64(a->pins[i].cpu));
+                (void) json_object_array_add(pins, pin);
+        }
+        for (size_t i = 0; i < a->n_cells; i++) {
+                char node[16];
+
+                (void) snprintf(node, sizeof(node), "%d", a->cells[i].node);
+                (void) json_object_array_add(nodes, json_object_new_int(a->cells[i].node));
+                json_object_object_add(memory, node, json_object_new_uint64(a->cells[i].memory));
+                (void) json_object_array_add(cells, json_cell(i, &a->cells[i]));
+        }
+        json_object_object_add(o, "cpus", json_cpus(&a->cpus));
+        json_object_object_add(o, "pins", pins);
+        json_object_object_add(o, "numa_nodes", nodes);
+        json_object_object_add(o, "memory", memory);
+        json_object_object_add(o, "page_size", a->page_size > 0 ? json_object_new_uint64(a->page_size) : NULL);
+        json_object_object_add(o, "cells", cells);
+}
+
+/* Of a plan: whoever has it by now is not known. */
+static json_object *json_regions(const Allocation *a) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const Region *r = &a->regions[i];
+                json_object *o = json_object_new_object(), *members = a->shared[i] ? json_object_new_array() : NULL;
+                char path[sizeof("/dev/shm/") + REGION_FILE_MAX], file[REGION_FILE_MAX];
+
+                (void) snprintf(path, sizeof(path), "/dev/shm/%s", region_file(r, file));
+                json_object_object_add(o, "name", json_object_new_string(r->name));
+                json_object_object_add(o, "size", json_object_new_uint64(r->size));
+                json_object_object_add(o, "page_size", r->page_size > 0 ? json_object_new_uint64(r->page_size) : NULL);
+                json_object_object_add(o, "numa_node", json_object_new_int(r->node));
+                json_object_object_add(o, "path", json_object_new_string(path));
+                for (size_t j = 0; a->shared[i] && j < a->shared[i]->n_members; j++)
+                        (void) json_object_array_add(members, json_string_or_null(a->shared[i]->members[j]->name));
+                json_object_object_add(o, "members", members);
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
+/* A plan has no name, id, generation and owner yet. */
+static json_object *json_promise(const Inventory *inv, const Allocation *a, bool planned) {
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "name", planned ? NULL : json_string_or_null(a->name));
+        json_object_object_add(o, "id", planned ? NULL : json_object_new_string(a->id));
+        json_object_object_add(o, "owner", planned ? NULL : json_object_new_int64(a->owner));
+        json_object_object_add(
+                o, "state",
+                json_object_new_string(planned ? "planned" : allocation_state_to_string(allocation_shown_state(a))));
+        json_object_object_add(o, "reason", json_string_or_null(a->reason));
+        json_object_object_add(o, "domain", json_string_or_null(a->domain));
+        json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
+        json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
+        json_object_object_add(o, "devices", json_allocation_devices(inv, a));
+        add_placement(o, a);
+        json_object_object_add(o, "shared_memory", json_regions(a));
+        return o;
+}
+
+json_object *json_allocation(const Inventory *inv, const Allocation *a) {
+        return json_promise(inv, a, false);
+}
+
+json_object *json_score(const Score *s, bool pairs) {
+        json_object *o = json_object_new_object();
+
+        for (ScoreMember m = 0; m < _SCORE_MEMBER_MAX; m++) {
+                unsigned value = score_get(s, m);
+                json_object *member = m != SCORE_WORST_DISTANCE ? json_object_new_int64(value)
+                                      : pairs ? json_string_or_null(distance_to_string((Distance) value))
+                                              : NULL;
+
+                json_object_object_add(o, score_member_to_string(m), member);
+        }
+        return o;
+}
+
+static json_object *json_runner_up(const Plan *p) {
+        json_object *o = json_object_new_object(), *nodes = json_object_new_array(), *devices = json_object_new_array();
+        _cleanup_free_ char *why = score_explain(&p->score, &p->runner_up);
+        ScoreMember lost_by = score_difference(&p->score, &p->runner_up);
+
+        for (size_t i = 0; i < p->n_runner_up_devices; i++)
+                (void) json_object_array_add(devices, json_address(p->runner_up_devices[i]));
+        for (size_t i = 0; i < p->n_runner_up_nodes; i++)
+                (void) json_object_array_add(nodes, json_object_new_int(p->runner_up_nodes[i]));
+        json_object_object_add(o, "numa_nodes", nodes);
+        json_object_object_add(o, "devices", devices);
+        json_object_object_add(o, "score", json_score(&p->runner_up, p->n_pairs > 0));
+        json_object_object_add(o, "lost_by", json_string_or_null(score_member_to_string(lost_by)));
+        json_object_object_add(o, "reason", json_string_or_null(why));
+        return o;
+}
+
+static json_object *json_steps(const PlanContext *c, const Plan *p) {
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        json_object *array = json_object_new_array();
+
+        if (steps_prepare(p->allocation, c->inventory, &steps) < 0 ||
+            steps_around_services(p->allocation, c->config, &steps) < 0 ||
+            steps_make_regions(p->allocation, c->config, &steps) < 0)
+                return array;
+        for (size_t i = 0; i < steps->n; i++) {
+                _cleanup_free_ char *text = step_describe(&steps->steps[i]);
+
+                (void) json_object_array_add(array, json_string_or_null(text));
+        }
+        return array;
+}
+
+static json_object *json_limit(const PlanLimit *l) {
+        json_object *o = json_object_new_object(), *pools = json_object_new_array(), *pairs = json_object_new_array();
+
+        for (size_t i = 0; i < l->n_pairs; i++) {
+                json_object *pair = json_object_new_object(), *devices = json_object_new_array();
+
+                for (unsigned side = 0; side < 2; side++)
+                        (void) json_object_array_add(devices, json_address(l->pairs[i].devices[side]));
+                json_object_object_add(pair, "devices", devices);
+                json_object_object_add(pair, "distance", json_string_or_null(distance_to_string(l->pairs[i].distance)));
+                (void) json_object_array_add(pairs, pair);
+        }
+        for (unsigned side = 0; side < 2; side++)
+                (void) json_object_array_add(pools, json_object_new_string(l->pools[side]));
+        json_object_object_add(o, "pools", pools);
+        json_object_object_add(o, "limit", json_string_or_null(proximity_to_string(l->limit)));
+        json_object_object_add(o, "distance", json_string_or_null(distance_to_string(l->worst)));
+        json_object_object_add(o, "pairs", pairs);
+        return o;
+}
+
+static json_object *json_limits(const Plan *p) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < p->n_limits; i++)
+                (void) json_object_array_add(array, json_limit(&p->limits[i]));
+        return array;
+}
+
+json_object *json_plan(const PlanContext *c, const Plan *p) {
+        json_object *o = json_promise(c->inventory, p->allocation, true), *pairs = json_object_new_array();
+
+        for (size_t i = 0; i < p->n_pairs; i++) {
+                json_object *pair = json_object_new_object();
+
+                json_object_object_add(pair, "gpu", json_address(p->pairs[i].gpu));
+                json_object_object_add(pair, "nic", json_address(p->pairs[i].nic));
+                json_object_object_add(pair, "distance", json_string_or_null(distance_to_string(p->pairs[i].distance)));
+                json_object_object_add(pair, "path",
+                                       json_peer_path(c->inventory, inventory_find(c->inventory, p->pairs[i].nic),
+                                                      inventory_find(c->inventory, p->pairs[i].gpu)));
+                (void) json_object_array_add(pairs, pair);
+        }
+        json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));
+        json_object_object_add(o, "pairs", pairs);
+        json_object_object_add(o, "limits", json_limits(p));
+        json_object_object_add(o, "runner_up", p->has_runner_up ? json_runner_up(p) : NULL);
+        json_object_object_add(o, "steps", json_steps(c, p));
+        return o;
+}

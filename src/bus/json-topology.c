@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The node as a tree for DescribeTopology: NUMA nodes with what is free on them, devices below their bridges, and how
+ * far GPUs and NICs are apart. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "json-internal.h"
+
+/* Devices in the order a person reads them: each before what is below it. Indices into the inventory, -1 for none. */
+typedef struct Tree {
+        int *above; /* the bridge, or a VF's PF */
+        int *child; /* the first one below */
+        int *next;  /* of the same above */
+        int top;    /* the first on a root bus */
+} Tree;
+
+static void tree_done(Tree *t) {
+        free(t->above);
+}
+
+static bool is_beside(const PciDevice *a, const PciDevice *b) {
+        size_t n = pci_device_host_length(a);
+
+        return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
+}
+
+/* A VF is shown with its PF, unless the paths, against all sense, put them elsewhere: there must be no circle. */
+static int find_above(const Inventory *inv, const PciDevice *dev) {
+        const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
+
+        return pf && pf->type == PCI_TYPE_PF && is_beside(pf, dev) ? (int) inventory_device_index(inv, pf)
+                                                                   : dev->parent;
+}
+
+static int tree_init(Tree *t, const Inventory *inv) {
+        size_t n = inv->n_devices;
+        int *all = malloc((3 * n + 1) * sizeof(*all));
+
+        if (!all)
+                return -ENOMEM;
+        *t = (Tree){ .above = all, .child = all + n, .next = all + 2 * n, .top = -1 };
+        for (size_t i = 0; i < n; i++)
+                t->child[i] = -1;
+        /* From the end, so that each list ascends. */
+        for (size_t i = n; i-- > 0;) {
+                int above = find_above(inv, &inv->devices[i]), *list = above >= 0 ? &t->child[above] : &t->top;
+
+                t->above[i] = above;
+                t->next[i] = *list;
+                *list = (int) i;
+        }
+        return 0;
+}
+
+/* Down, else across, else up and across. -1 at the end. */
+static int tree_next(const Tree *t, int i) {
+        if (t->child[i] >= 0)
+                return t->child[i];
+        while (i >= 0 && t->next[i] < 0)
+                i = t->above[i];
+        return i >= 0 ? t->next[i] : -1;
+}
+
+/* Class 13, "non-essential instrumentation": functions that do nothing, which some machines have by the dozen. */
+static bool is_dummy(const PciDevice *dev) {
+        return dev->class >> 16 == 0x13;
+}
+
+static const char *kind_of(const PciDevice *dev) {
+        if (dev->is_bridge)
+                return "bridge";
+        if (pci_device_is_platform(dev) || is_dummy(dev))
+                return "platform";
+        if (pci_device_is_gpu(dev))
+                return "gpu";
+        return pci_device_is_nic(dev) ? "nic" : "other";
+}
+
+static json_object *json_root(const PciDevice *top) {
+        size_t n = pci_device_host_length(top);
+
+        return n > 0 ? json_object_new_string_len(top->path, (int) n) : NULL;
+}
+
+static json_object *json_place(const PlanContext *c, const Tree *t, const PciDevice *dev, const PciDevice *top) {
+        int above = t->above[inventory_device_index(c->inventory, dev)];
+        const Pool *pool = policy_pool(c->policy, dev);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "address", json_address(dev->address));
+        json_object_object_add(o, "root", json_root(top));
+        json_object_object_add(o, "above", above >= 0 ? json_address(c->inventory->devices[above].address) : NULL);
+        json_object_object_add(o, "kind", json_object_new_string(kind_of(dev)));
+        json_object_object_add(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
+        json_object_object_add(o, "vendor", json_hex(dev->vendor, 4));
+        json_object_object_add(o, "device", json_hex(dev->device, 4));
+        json_object_object_add(o, "class", json_hex(dev->class, 6));
+        json_object_object_add(o, "name", json_string_or_null(dev->name));
+        json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
+        json_object_object_add(o, "driver", json_string_or_null(dev->driver));
+        json_object_object_add(o, "acs_capability", json_acs_bits(dev, dev->acs_can));
+        json_object_object_add(o, "acs_control", json_acs_bits(dev, dev->acs_does));
+        json_object_object_add(o, "ats", json_ats(dev));
+        json_object_object_add(o, "pool", json_string_or_null(pool ? pool->name : NULL));
+        json_object_object_add(o, "state", json_string_or_null(device_state_to_string(device_state(c, dev, NULL))));
+        json_object_object_add(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
+        return o;
+}
+
+/* Of what an allocation has and the node has not any more, only what was written down is known. */
+static json_object *json_lost(const Claim *claim) {
+        static const char *const unknown[] = {
+                "root",      "above",  "kind",           "type",        "class", "name",
+                "numa_node", "driver", "acs_capability", "acs_control", "ats",
+        };
+        const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
+        json_object *o = json_object_new_object();
+
+        json_object_object_add(o, "address", json_address(claim->address));
+        for (size_t i = 0; i < ELEMENTSOF(unknown); i++)
+                json_object_object_add(o, unknown[i], NULL);
+        json_object_object_add(o, "vendor", d ? json_hex(d->vendor, 4) : NULL);
+        json_object_object_add(o, "device", d ? json_hex(d->device, 4) : NULL);
+        json_object_object_add(o, "pool", json_string_or_null(d ? d->pool : NULL));
+        json_object_object_add(o, "state", json_object_new_string(device_state_to_string(DEVICE_STATE_MISSING)));
+        json_object_object_add(o, "allocation", json_string_or_null(claim->allocation->name));
+        return o;
+}
+
+static json_object *json_devices(const PlanContext *c, const Tree *t) {
+        json_object *array = json_object_new_array();
+        const PciDevice *top = NULL;
+
+        for (int i = t->top; i >= 0; i = tree_next(t, i)) {
+                const PciDevice *dev = &c->inventory->devices[i];
+
+                if (t->above[i] < 0)
+                        top = dev;
+                (void) json_object_array_add(array, json_place(c, t, dev, top));
+        }
+        for (size_t i = 0; i < c->ledger->n_claims; i++)
+                if (!inventory_find(c->inventory, c->ledger->claims[i].address))
+                        (void) json_object_array_add(array, json_lost(&c->ledger->claims[i]));
+        return array;
+}
+
+/* Cores of the node that have a thread in the set. */
+static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
+        CpuSet seen = { 0 };
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(&node->cpus, inv->cpus[i].id) && cpuset_has(set, inv->cpus[i].id))
+                        cpuset_add(&seen, inv->cpus[i].core);
+        return (int) cpuset_count(&seen);
+}
+
+static json_object *json_cores(const PlanContext *c, const NumaNode *node, const CpuSet *set) {
+        json_object *o = json_object_new_object();
+        CpuSet here = node->cpus, elsewhere = node->cpus;
+
+        cpuset_subtract(&elsewhere, set);
+        cpuset_subtract(&here, &elsewhere);
+        json_object_object_add(o, "cpus", json_cpus(&here));
+        json_object_object_add(o, "cores", json_object_new_int(count_cores(c->inventory, node, &here)));
+        return o;
+}
+
+static void add_cpus(json_object *o, const PlanContext *c, const NumaNode *node) {
+        CpuSet free_cpus;
+
+        ledger_cpus_free(c->ledger, c->inventory, c->config, node, &free_cpus);
+        json_object_object_add(o, "total", json_cores(c, node, &node->cpus));
+        json_object_object_add(o, "free", json_cores(c, node, &free_cpus));
+        json_object_object_add(o, "allocated", json_cores(c, node, &c->ledger->cpus));
+        json_object_object_add(o, "housekeeping", json_cores(c, node, &c->config->housekeeping));
+}
+
+/* page_size 0: ordinary pages. */
+static json_object *json_memory(const PlanContext *c, const NumaNode *node, uint64_t page_size, uint64_t total) {
+        uint64_t unit = page_size > 0 ? page_size : 1;
+        uint64_t available = ledger_memory_free(c->ledger, c->inventory, c->config, node, page_size);
+        json_object *o = json_object_new_object();
+
+        if (page_size > 0)
+                json_object_object_add(o, "size", json_object_new_uint64(page_size));
+        json_object_object_add(o, "total", json_object_new_uint64(total));
+        json_object_object_add(o, "free", json_object_new_uint64(available / unit));
+        json_object_object_add(o, "allocated",
+                               json_object_new_uint64(ledger_memory(c->ledger, node->id, page_size) / unit));
+        return o;
+}
+
+static json_object *json_node(const PlanContext *c, const NumaNode *node) {
+        json_object *o = json_object_new_object(), *cpus = json_object_new_object(), *pages = json_object_new_array(),
+                    *distances = json_object_new_object();
+
+        add_cpus(cpus, c, node);
+        for (size_t i = 0; i < node->n_pages; i++)
+                (void) json_object_array_add(pages, json_memory(c, node, node->pages[i].size, node->pages[i].total));
+        for (size_t i = 0; i < c->inventory->n_nodes; i++) {
+                char key[16];
+
+                (void) snprintf(key, sizeof(key), "%d", c->inventory->nodes[i].id);
+                json_object_object_add(distances, key, json_object_new_int64(node->distance[i]));
+        }
+        json_object_object_add(o, "id", json_object_new_int(node->id));
+        json_object_object_add(o, "package", json_known_or_null(node->package));
+        json_object_object_add(o, "cpus", cpus);
+        json_object_object_add(o, "memory_total", json_object_new_uint64(node->memory));
+        json_object_object_add(o, "memory", json_memory(c, node, 0, numa_node_base_memory(node)));
+        json_object_object_add(o, "pages", pages);
+        json_object_object_add(o, "distances", distances);
+        return o;
+}
+
+static bool is_in_matrix(const PciDevice *dev) {
+        return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev)) && !dev->is_bridge;
+}
+
+/* Inventory indices of GPUs, then NICs, into members. Returns how many, which may be more than there is room for. */
+static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOLOGY_MATRIX_MAX]) {
+        size_t n = 0;
+
+        for (int nics = 0; nics <= 1; nics++)
+                for (size_t i = 0; i < inv->n_devices; i++) {
+                        const PciDevice *dev = &inv->devices[i];
+
+                        if (!is_in_matrix(dev) || pci_device_is_nic(dev) != nics)
+                                continue;
+                        if (n < TOPOLOGY_MATRIX_MAX)
+                                members[n] = (uint32_t) i;
+                        n++;
+                }
+        return n;
+}
+
+/* The words are shared: each is one object with many references. */
+static json_object *json_distances(const Locality *l, const uint32_t *members, size_t n) {
+        json_object *rows = json_object_new_array(), *self = json_object_new_string("X"), *words[_DISTANCE_MAX];
+
+        for (Distance d = 0; d < _DISTANCE_MAX; d++)
+                words[d] = json_object_new_string(distance_to_string(d));
+        for (size_t i = 0; i < n; i++) {
+                json_object *row = json_object_new_array_ext((int) n);
+
+                for (size_t j = 0; j < n; j++) {
+                        Distance d = place_distance(&l->places[members[i]], &l->places[members[j]]);
+
+                        (void) json_object_array_add(row, json_object_get(i == j ? self : words[d]));
+                }
+                (void) json_object_array_add(rows, row);
+        }
+        for (Distance d = 0; d < _DISTANCE_MAX; d++)
+                (void) json_object_put(words[d]);
+        (void) json_object_put(self);
+        return rows;
+}
+
+static json_object *json_near_pair(const PlanContext *c, const PciDevice *gpu, const PciDevice *peer, Distance d) {
+        json_object *o = json_object_new_object();
+        bool nic = pci_device_is_nic(peer);
+
+        json_object_object_add(o, "gpu", json_address(gpu->address));
+        json_object_object_add(o, "peer", json_address(peer->address));
+        json_object_object_add(o, "distance", json_string_or_null(distance_to_string(d)));
+        json_object_object_add(o, "path", json_peer_path(c->inventory, nic ? peer : gpu, nic ? gpu : peer));
+        return o;
+}
+
+/* GPUs with what is below the same root port: where a way that is not by the root complex exists, it is said whether it
+ * is taken. NULL when there are too many. */
+static json_object *json_near_pairs(const PlanContext *c, const uint32_t *members, size_t n) {
+        json_object *pairs = json_object_new_array();
+        size_t found = 0;
+
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = i + 1; j < n; j++) {
+                        const PciDevice *a = &c->inventory->devices[members[i]],
+                                        *b = &c->inventory->devices[members[j]];
+                        Distance d = place_distance(&c->locality->places[members[i]], &c->locality->places[members[j]]);
+
+                        /* GPUs come first. */
+                        if (d > DISTANCE_PXB || !pci_device_is_gpu(a))
+                                continue;
+                        if (found++ == TOPOLOGY_PAIRS_MAX) {
+                                (void) json_object_put(pairs);
+                                return NULL;
+                        }
+                        (void) json_object_array_add(pairs, json_near_pair(c, a, b, d));
+                }
+        return pairs;
+}
+
+static json_object *json_matrix(const PlanContext *c) {
+        json_object *o, *devices;
+        uint32_t members[TOPOLOGY_MATRIX_MAX];
+        size_t n = matrix_members(c->inventory, members);
+
+        if (n > TOPOLOGY_MATRIX_MAX)
+                return NULL;
+        o = json_object_new_object();
+        devices = json_object_new_array();
+        for (size_t i = 0; i < n; i++)
+                (void) json_object_array_add(devices, json_address(c->inventory->devices[members[i]].address));
+        json_object_object_add(o, "devices", devices);
+        json_object_object_add(o, "distances", json_distances(c->locality, members, n));
+        json_object_object_add(o, "pairs", json_near_pairs(c, members, n));
+        return o;
+}
+
+json_object *json_topology(const PlanContext *c) {
+        _cleanup_(tree_done) Tree tree = { 0 };
+        json_object *o, *nodes;
+
+        if (tree_init(&tree, c->inventory) < 0)
+                return NULL;
+        o = json_object_new_object();
+        nodes = json_object_new_array();
+        for (size_t i = 0; i < c->inventory->n_nodes; i++)
+                (void) json_object_array_add(nodes, json_node(c, &c->inventory->nodes[i]));
+        json_object_object_add(o, "nodes", nodes);
+        json_object_object_add(o, "devices", json_devices(c, &tree));
+        json_object_object_add(o, "matrix", json_matrix(c));
+        return o;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Shared by the files of bus/; nobody else includes it. */
+
+#include "bus/names.h"
+#include "bus/server.h"
+#include "caller.h"
+
+typedef struct WaitingCall WaitingCall;
+
+struct Server {
+        sd_bus *bus;
+        const ServerCallbacks *callbacks;
+        void *userdata;
+        char last_caller[32]; /* the connection whose uid was asked for last, by its unique name; "" none */
+        uint32_t last_uid;
+        WaitingCall *waiting[CALLERS_WAITING_MAX]; /* in the order in which they came */
+        size_t n_waiting;
+};
+
+static inline PlanContext server_context(const Server *s) {
+        return s->callbacks->context(s->userdata);
+}
+
+/* Object paths; the caller frees. */
+int device_path(PciAddress address, char **ret);
+int allocation_path(const char *name, char **ret);
+int job_path(uint32_t id, char **ret);
+
+/* For _cleanup_() on a NULL-terminated list of paths. */
+void server_free_nodes(char ***nodes);
+
+/* Each adds its objects (fallback vtable and enumerator) to the bus. */
+int manager_object_add(Server *s);
+int device_objects_add(Server *s);
+int allocation_objects_add(Server *s);
+int job_objects_add(Server *s);
+int log_control_add(Server *s);
+
+/* Arguments of methods of the manager. */
+Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
+/* NULL when there is none; then *ret_reply is what came of telling the caller. */
+const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);
+
+/* manager-change.c: the method of all members that change something, which are root's. */
+int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* Whether a member of the manager is one of them. */
+bool bus_is_change(const char *member);

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The keys of the configuration: what they are called, take, and mean when empty. */
+
+#include <errno.h>
+
+#include "config-internal.h"
+#include "util/strings.h"
+
+#define JOB_TIMEOUT_MAX       3600U
+#define DRIVER_NAME_MAX       63U
+#define DRIVER_NAME           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
+#define INTERFACE_GLOB_MAX    63U
+#define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
+#define GROUP_NAME_MAX        31U
+#define SERVER_MAX            44U /* with a name in it, what an address of a UNIX socket holds */
+
+/* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
+
+static int parse_vfio_driver(ConfigParser *p, const char *value) {
+        size_t len = strspn(value, DRIVER_NAME);
+
+        if (len == 0 || len > DRIVER_NAME_MAX || value[len])
+                return -EINVAL;
+        p->config->variants = streq(value, "auto");
+        return string_copy(&p->config->vfio_driver, p->config->variants ? "vfio-pci" : value);
+}
+
+static int parse_job_timeout(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, JOB_TIMEOUT_MAX, &n);
+
+        if (r < 0 || n == 0)
+                return -EINVAL;
+        p->config->job_timeout = (unsigned) n;
+        return 0;
+}
+
+/* A word of an enum's table; what no word is, _X_INVALID, is -EINVAL. */
+#define DEFINE_WORD_PARSER(key, words, field)                                                                          \
+        static int parse_##key(ConfigParser *p, const char *value) {                                                   \
+                int word = (int) words##_from_string(value);                                                           \
+                                                                                                                       \
+                if (word < 0)                                                                                          \
+                        return word;                                                                                   \
+                p->config->field = word;                                                                               \
+                return 0;                                                                                              \
+        }
+
+DEFINE_WORD_PARSER(after_release, after_release, after_release)
+DEFINE_WORD_PARSER(bind, pool_bind, pools[p->pool].bind)
+DEFINE_WORD_PARSER(numa_policy, numa_policy, pools[p->pool].numa)
+DEFINE_WORD_PARSER(vf_placement, vf_placement, pools[p->pool].placement)
+DEFINE_WORD_PARSER(vf_identity, vf_identity, pools[p->pool].identity)
+
+static int parse_housekeeping(ConfigParser *p, const char *value) {
+        return cpuset_parse(value, &p->config->housekeeping);
+}
+
+static int parse_reserve_memory(ConfigParser *p, const char *value) {
+        return parse_size(value, &p->config->reserve_memory);
+}
+
+static int parse_spare_ports(ConfigParser *p, const char *value) {
+        uint64_t n;
+        int r = parse_unsigned(value, CONFIG_SPARE_MAX, &n);
+
+        if (r == 0)
+                p->config->spare_ports = (unsigned) n;
+        return r;
+}
+
+static int parse_shared_memory_group(ConfigParser *p, const char *value) {
+        size_t len = strspn(value, DRIVER_NAME ".");
+
+        if (len == 0 || len > GROUP_NAME_MAX || value[len])
+                return -EINVAL;
+        return string_copy(&p->config->shared_memory_group, value);
+}
+
+/* An absolute path with %n in it once: each has a server of its own. */
+static int parse_shared_memory_server(ConfigParser *p, const char *value) {
+        const char *name = strstr(value, "%n");
+        size_t before = strspn(value, DRIVER_NAME "./");
+
+        if (!*value)
+                return string_copy(&p->config->shared_memory_server, NULL);
+        if (*value != '/' || strlen(value) > SERVER_MAX || !name || value + before != name ||
+            name[2 + strspn(name + 2, DRIVER_NAME "./")] || strstr(value, "/.."))
+                return -EINVAL;
+        return string_copy(&p->config->shared_memory_server, value);
+}
+
+static bool interface_glob_is_valid(const char *glob) {
+        size_t len = strspn(glob, INTERFACE_GLOB);
+
+        return len > 0 && len <= INTERFACE_GLOB_MAX && !glob[len] && !streq(glob, "!");
+}
+
+static int keep_interface(Config *c, const char *glob) {
+        if (!interface_glob_is_valid(glob) || c->n_keep_interfaces >= CONFIG_INTERFACES_MAX)
+                return -EINVAL;
+        if (ARRAY_RESERVE(c->keep_interfaces, c->n_keep_interfaces) < 0)
+                return -ENOMEM;
+        c->keep_interfaces[c->n_keep_interfaces] = NULL;
+        if (string_copy(&c->keep_interfaces[c->n_keep_interfaces], glob) < 0)
+                return -ENOMEM;
+        c->n_keep_interfaces++;
+        return 0;
+}
+
+/* What a broken list was to keep is not known, and would be given away. */
+static int parse_keep_interfaces(ConfigParser *p, const char *value) {
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy, *glob;
+        Config *c = p->config;
+        int r = 0, told;
+
+        if (!copy)
+                return -ENOMEM;
+        while (!*value && c->n_keep_interfaces > 0)
+                free(c->keep_interfaces[--c->n_keep_interfaces]);
+        while (r >= 0 && (glob = string_next_word(&rest)))
+                r = keep_interface(c, glob);
+        told = r == -EINVAL ? parser_hold_back(p, "A KeepInterfaces= line could not be read") : 0;
+        return told < 0 ? told : r;
+}
+
+static int parse_one_time_use(ConfigParser *p, const char *value) {
+        if (!streq(value, "yes") && !streq(value, "no"))
+                return -EINVAL;
+        p->config->pools[p->pool].one_time_use = streq(value, "yes");
+        return 0;
+}
+
+static int add_service(Pool *pool, const char *name) {
+        if (!service_name_is_valid(name) || pool->n_stop_services >= CONFIG_SERVICES_MAX)
+                return -EINVAL;
+        if (ARRAY_RESERVE(pool->stop_services, pool->n_stop_services) < 0)
+                return -ENOMEM;
+        pool->stop_services[pool->n_stop_services] = NULL;
+        if (string_copy(&pool->stop_services[pool->n_stop_services], name) < 0)
+                return -ENOMEM;
+        pool->n_stop_services++;
+        return 0;
+}
+
+/* Replaces the list: its order counts. One with a name that is none is no list. */
+static int parse_stop_services(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy, *name;
+        int r = 0;
+
+        if (!copy)
+                return -ENOMEM;
+        while (pool->n_stop_services > 0)
+                free(pool->stop_services[--pool->n_stop_services]);
+        while (r == 0 && (name = string_next_word(&rest)))
+                r = add_service(pool, name);
+        while (r < 0 && pool->n_stop_services > 0)
+                free(pool->stop_services[--pool->n_stop_services]);
+        return r;
+}
+
+/* Words as they stand: no shell, no quotes, so that nothing means more than it says. */
+static int parse_cleaner(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+        _cleanup_free_ char *copy = strdup(value);
+        char *rest = copy;
+        unsigned n = 0;
+
+        if (!copy)
+                return -ENOMEM;
+        if (*value && (value[0] != '/' || strpbrk(value, "\"'`$\\")))
+                return -EINVAL;
+        while (string_next_word(&rest))
+                n++;
+        if (n > CLEANER_WORDS_MAX)
+                return -EINVAL;
+        return string_copy(&pool->cleaner, *value ? value : NULL);
+}
+
+static int parse_virtual_functions(ConfigParser *p, const char *value) {
+        bool external = streq(value, "external");
+        uint64_t n = 0;
+        int r = external ? 0 : parse_unsigned(value, VIRTUAL_FUNCTIONS_MAX, &n);
+
+        if (r < 0)
+                return r;
+        p->config->pools[p->pool].virtual_functions = (unsigned) n;
+        p->config->pools[p->pool].external = external;
+        p->config->pools[p->pool].virtual_functions_place = (ConfigPlace){ p->file, p->line };
+        return 0;
+}
+
+/* Gives its own sentences. */
+static int parse_vf_attributes(ConfigParser *p, const char *value) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v;
+        int r = vf_attributes_parse_wanted(value, &v, &problem);
+
+        if (r == -EINVAL)
+                return parser_problem(p, "%s", problem);
+        if (r < 0)
+                return r;
+        if (v.set & VF_IDENTITY_BITS)
+                return parser_problem(p,
+                                      "VfAttributes= is for all VFs of the pool, and no two can have the same mac=, "
+                                      "node-guid=, port-guid= or second-port-guid=: a request gives them to its slots, "
+                                      "VfIdentity= says what the others have.");
+        p->config->pools[p->pool].attributes = v;
+        return 0;
+}
+
+/* "ib,eth": of the first port and of the second. */
+static int parse_port_types(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+        PortType types[PORT_TYPES_MAX];
+        size_t n = 0;
+
+        while (*value) {
+                _cleanup_free_ char *word = strndup(value, strcspn(value, ","));
+
+                if (!word)
+                        return -ENOMEM;
+                if (n == ELEMENTSOF(types))
+                        return -EINVAL;
+                types[n] = port_type_from_string(word);
+                value += strlen(word);
+                /* A comma has a type after it. */
+                if (types[n++] == _PORT_TYPE_INVALID || (*value && !*++value))
+                        return -EINVAL;
+        }
+        memcpy(pool->port_types, types, n * sizeof(*types));
+        pool->n_port_types = n;
+        pool->port_types_place = (ConfigPlace){ p->file, p->line };
+        return 0;
+}
+
+/* Gives its own sentences. Only "Match=" itself empties the list, so that nothing that was to be excluded is forgotten.
+ */
+static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
+        _cleanup_free_ char *problem = NULL;
+        Match m;
+        int r;
+
+        if (p->resets) {
+                while (*n > 0)
+                        match_done(&(*matches)[--*n]);
+                return 0;
+        }
+        if (*n >= CONFIG_MATCHES_MAX)
+                return parser_problem(p, "There are more than %u Match= lines here, those of other files counted.",
+                                      CONFIG_MATCHES_MAX);
+
+        r = match_parse(value, &m, &problem);
+        if (r == -EINVAL)
+                return parser_problem(p, "%s%s", problem,
+                                      p->section == SECTION_EXCLUDE ? " Nothing is offered until it is mended." : "");
+        if (r < 0)
+                return r;
+
+        if (ARRAY_RESERVE(*matches, *n) < 0) {
+                match_done(&m);
+                return -ENOMEM;
+        }
+        m.place = (ConfigPlace){ p->file, p->line };
+        (*matches)[(*n)++] = m;
+        return 0;
+}
+
+static int parse_pool_match(ConfigParser *p, const char *value) {
+        Pool *pool = &p->config->pools[p->pool];
+
+        return add_match(p, value, &pool->matches, &pool->n_matches);
+}
+
+static int parse_exclude_match(ConfigParser *p, const char *value) {
+        return add_match(p, value, &p->config->excludes, &p->config->n_excludes);
+}
+
+static const struct Key {
+        Section section;
+        const char *name;
+        int (*parse)(ConfigParser *p, const char *value);
+        const char *fallback; /* what an empty value means */
+        const char *expected;
+} keys[] = {
+        { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "auto",
+          "auto or the name of a kernel driver, as in vfio-pci" },
+        { SECTION_DAEMON, "JobTimeoutSec", parse_job_timeout, "60", "a number of seconds from 1 to 3600" },
+        { SECTION_DAEMON, "HousekeepingCpus", parse_housekeeping, "", "a list of CPUs, as in 0-3,16" },
+        { SECTION_DAEMON, "ReserveMemory", parse_reserve_memory, "1G", "a size, as in 512M or 2G" },
+        { SECTION_DAEMON, "SparePorts", parse_spare_ports, "1", "a number from 0 to 8" },
+        { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
+        { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
+          "names of network interfaces with spaces between, as in eth0 storage*" },
+        { SECTION_DAEMON, "SharedMemoryGroup", parse_shared_memory_group, "kvm", "the name of a group, as in kvm" },
+        { SECTION_DAEMON, "SharedMemoryServer", parse_shared_memory_server, "",
+          "an absolute path with %n in it, as in /run/ivshmem/%n.sock" },
+        { SECTION_POOL, "Match", parse_pool_match, "", "terms" },
+        { SECTION_POOL, "VirtualFunctions", parse_virtual_functions, "0", "a number from 0 to 65535, or external" },
+        { SECTION_POOL, "PortTypes", parse_port_types, "", "ib, eth or auto, or two of them with a comma between" },
+        { SECTION_POOL, "Bind", parse_bind, "allocate", "allocate or start" },
+        { SECTION_POOL, "NumaPolicy", parse_numa_policy, "preferred", "preferred, legacy, socket or required" },
+        { SECTION_POOL, "VfPlacement", parse_vf_placement, "spread", "spread or pack" },
+        { SECTION_POOL, "OneTimeUse", parse_one_time_use, "no", "yes or no" },
+        { SECTION_POOL, "StopServices", parse_stop_services, "",
+          "names of systemd units with spaces between, as in nvidia-dcgm.service nvidia-persistenced.service" },
+        { SECTION_POOL, "CleanerCommand", parse_cleaner, "",
+          "an absolute path and at most 15 arguments with spaces between, without quotes, backslashes or $" },
+        { SECTION_POOL, "VfAttributes", parse_vf_attributes, "", "attributes" },
+        { SECTION_POOL, "VfIdentity", parse_vf_identity, "fresh", "fresh or stable" },
+        { SECTION_EXCLUDE, "Match", parse_exclude_match, "", "terms" },
+};
+
+static const char *const section_names[_SECTION_MAX] = {
+        [SECTION_DAEMON] = "[Daemon]",
+        [SECTION_POOL] = "[Pool]",
+        [SECTION_EXCLUDE] = "[Exclude]",
+};
+
+/* "Exclude]", "[Exclude": after it the lines of [Exclude] would be taken for those of the section before. */
+bool config_may_be_header(const char *text) {
+        return strpbrk(text, "[]") || strcasestr(text, "exclude");
+}
+
+static int unknown_key(ConfigParser *p, const char *name) {
+        _cleanup_free_ char *known = NULL;
+
+        if (config_may_be_header(name) && parser_hold_back_header(p) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (keys[i].section == p->section &&
+                    string_replace(&known, "%s%s%s=", known ? known : "", known ? ", " : "", keys[i].name) < 0)
+                        return -ENOMEM;
+        return parser_problem(p, "Unknown key '%s=' in %s; known: %s.", name, section_names[p->section], known);
+}
+
+/* After a header that was a problem, which is told already. */
+static int ignored_key(ConfigParser *p, const char *name) {
+        if (!p->suspect || !streq(name, "Match"))
+                return 0;
+        return parser_hold_back(p, "A Match= line under an unknown header, perhaps a misspelt [Exclude], could not be "
+                                   "read");
+}
+
+static int key_without_section(ConfigParser *p, const char *name) {
+        if (streq(name, "Match") && parser_hold_back(p, "A Match= line before any section, perhaps of an [Exclude] "
+                                                        "that was lost, could not be read") < 0)
+                return -ENOMEM;
+        return parser_problem(p, "'%s=' stands before any section; expected [Daemon], [Pool NAME] or [Exclude] first.",
+                              name);
+}
+
+int config_parse_key(ConfigParser *p, const char *name, const char *value) {
+        if (p->section == SECTION_IGNORED)
+                return ignored_key(p, name);
+        if (p->section == SECTION_NONE)
+                return key_without_section(p, name);
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                int r;
+
+                if (keys[i].section != p->section || !streq(keys[i].name, name))
+                        continue;
+                r = keys[i].parse(p, *value ? value : keys[i].fallback);
+                if (r < 0 && r != -ENOMEM)
+                        return parser_problem(p, "%s=%s is not understood: expected %s.", name, value,
+                                              keys[i].expected);
+                return r;
+        }
+        return unknown_key(p, name);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Text to Config: lines and sections. libinih splits a line into key and value; lines and section headers are looked at
+ * before it sees them, because it tells no line numbers, cuts section names at 49 bytes, is silent about an empty
+ * section and reports only the first error.
+ */
+
+#include <errno.h>
+#include <ini.h>
+
+#include "config-internal.h"
+#include "util/strings.h"
+
+/* What the line was to exclude is not known, so nothing may be offered. The first such line is the one named. */
+int parser_hold_back(ConfigParser *p, const char *what) {
+        Config *c = p->config;
+
+        if (c->held_back)
+                return 0;
+        return string_replace(&c->held_back, "%s (%s:%u), so nothing is offered until it is mended.", what, p->file,
+                              p->line);
+}
+
+int parser_hold_back_header(ConfigParser *p) {
+        return parser_hold_back(p, "A line that may be meant as the header [Exclude] could not be read");
+}
+
+int parser_told_problem(ConfigParser *p, int r) {
+        return r < 0 || p->section != SECTION_EXCLUDE ? r
+                                                      : parser_hold_back(p, "A line of [Exclude] could not be read");
+}
+
+static int add_pool(ConfigParser *p, const char *name) {
+        Config *c = p->config;
+        Pool pool = { .place = { p->file, p->line }, .latest = { p->file, p->line }, .numa = NUMA_POLICY_PREFERRED };
+
+        if (c->n_pools >= CONFIG_POOLS_MAX)
+                return parser_problem(p, "[Pool %s] is ignored: there are more than %u pools.", name, CONFIG_POOLS_MAX);
+        if (ARRAY_RESERVE(c->pools, c->n_pools) < 0 || string_copy(&pool.name, name) < 0)
+                return -ENOMEM;
+        p->pool = c->n_pools;
+        c->pools[c->n_pools++] = pool;
+        p->section = SECTION_POOL;
+        return 0;
+}
+
+/* A file may add to a pool of the files before it; twice in one file is a header that somebody copied. */
+static int begin_pool(ConfigParser *p, const char *name) {
+        Config *c = p->config;
+        size_t i = 0;
+
+        p->section = SECTION_IGNORED;
+        if (!pool_name_is_valid(name))
+                return parser_problem(
+                        p,
+                        "[Pool %s] is ignored: the name of a pool is 1 to %u lower-case letters, digits and '-', "
+                        "and does not begin with '-'.",
+                        name, POOL_NAME_MAX);
+        while (i < c->n_pools && !streq(c->pools[i].name, name))
+                i++;
+        if (i == c->n_pools)
+                return add_pool(p, name);
+        if (c->pools[i].latest.file == p->file)
+                return parser_problem(p, "[Pool %s] is ignored: line %u has that pool already.", name,
+                                      c->pools[i].latest.line);
+
+        c->pools[i].latest = (ConfigPlace){ p->file, p->line };
+        p->pool = i;
+        p->section = SECTION_POOL;
+        return 0;
+}
+
+/* name: between the brackets. */
+static int begin_section(ConfigParser *p, const char *name) {
+        if (strncmp(name, "Pool ", 5) == 0)
+                return begin_pool(p, name + 5 + strspn(name + 5, " "));
+
+        p->section = SECTION_IGNORED;
+        if (streq(name, "Daemon"))
+                p->section = SECTION_DAEMON;
+        else if (streq(name, "Exclude"))
+                p->section = SECTION_EXCLUDE;
+        else if (streq(name, "Pool"))
+                return parser_problem(p, "[Pool] is ignored: it needs a name, as in [Pool gpu].");
+        else {
+                p->suspect = true;
+                return parser_problem(p, "Section [%s] is ignored; known: [Daemon], [Pool NAME], [Exclude].", name);
+        }
+        return 0;
+}
+
+/* However broken, it cannot be meant as [Exclude]. */
+static bool is_pool_header(const char *line) {
+        return strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5]);
+}
+
+static int parse_header(ConfigParser *p, char *line) {
+        char *end = strchr(line, ']');
+        const char *rest = end ? end + 1 + strspn(end + 1, " ") : "";
+
+        p->suspect = false;
+        if (!end || (*rest && !strchr(";#", *rest))) {
+                p->section = SECTION_IGNORED;
+                p->suspect = !is_pool_header(line);
+                return parser_problem(
+                        p,
+                        "'%s' is no section header, so what follows it is ignored: write [Section] and nothing else.",
+                        line);
+        }
+        *end = 0;
+        return begin_section(p, line + 1);
+}
+
+/* Copies the next line without its indentation, which libinih would take for a continuation. Tabs become spaces. */
+static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
+        const char *start = p->text, *end;
+        size_t len;
+
+        if (start == p->end)
+                return false;
+        end = memchr(start, '\n', (size_t) (p->end - start));
+        p->text = end ? end + 1 : p->end;
+        p->line++;
+
+        if (!end)
+                end = p->end;
+        while (start < end && (*start == ' ' || *start == '\t'))
+                start++;
+        while (start < end && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
+                end--;
+
+        len = (size_t) (end - start);
+        *ret_len = len;
+        len = MIN(len, size - 1);
+        memcpy(buf, start, len);
+        buf[len] = 0;
+        for (char *t = memchr(buf, '\t', len); t; t = memchr(t, '\t', (size_t) (buf + len - t)))
+                *t = ' ';
+        return true;
+}
+
+/* The line as a whole is lost, though it may have been a header. n: bytes of it that buf has. */
+static int lose_line(ConfigParser *p, const char *buf, size_t n) {
+        if (buf[0] == '[') {
+                p->section = SECTION_IGNORED;
+                return is_pool_header(buf) ? 0 : parser_hold_back_header(p);
+        }
+        return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
+}
+
+/* True when the line in buf is one for libinih. */
+static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
+        size_t n = MIN(len, size - 1);
+        int r;
+
+        if (memchr(buf, 0, n))
+                r = parser_problem(p, "The line contains a NUL byte.");
+        else if (!buf[0] || strchr(";#", buf[0]))
+                return false;
+        else if (len > CONFIG_LINE_MAX)
+                r = parser_problem(p, "The line has %zu bytes; the limit is %u.", len, CONFIG_LINE_MAX);
+        else if (!text_is_clean(buf))
+                r = parser_problem(p, "The line contains control characters or is not UTF-8.");
+        else if (buf[0] == '[') {
+                p->error = parse_header(p, buf);
+                return false;
+        } else {
+                p->resets = streq(buf, "Match=");
+                return true;
+        }
+        p->error = r < 0 ? r : lose_line(p, buf, n);
+        return false;
+}
+
+/* The line that libinih made no key of. It cut off the '=' that it found, if any, and what follows. */
+static int no_key(ConfigParser *p, const char *line) {
+        int r = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
+
+        return r < 0 || !config_may_be_header(line) ? r : parser_hold_back_header(p);
+}
+
+/* fgets() for libinih. It asks for a line when it is done with the one before: if that one made no key, it was none. */
+static char *read_line(char *buf, int size, void *userdata) {
+        ConfigParser *p = userdata;
+        size_t len;
+
+        if (p->pending && p->section != SECTION_IGNORED)
+                p->error = no_key(p, buf);
+        p->pending = false;
+
+        while (p->error >= 0 && next_line(p, buf, (size_t) size, &len))
+                if (preview_line(p, buf, (size_t) size, len)) {
+                        p->pending = true;
+                        return buf;
+                }
+        return NULL;
+}
+
+static int on_key(void *userdata, const char *section _unused_, const char *name, const char *value) {
+        ConfigParser *p = userdata;
+
+        p->pending = false;
+        if (p->error >= 0)
+                p->error = config_parse_key(p, name, value);
+        return 1;
+}
+
+static int add_file(Config *c, const char *file) {
+        if (ARRAY_RESERVE(c->files, c->n_files) < 0)
+                return -ENOMEM;
+        c->files[c->n_files] = strdup(file);
+        if (!c->files[c->n_files])
+                return -ENOMEM;
+        c->n_files++;
+        return 0;
+}
+
+int config_read_text(Config *c, const char *file, const char *text, size_t size) {
+        static const char mark[] = "\xef\xbb\xbf"; /* byte order mark */
+        ConfigParser p = { .config = c, .text = text, .end = text + size };
+
+        if (size > CONFIG_TEXT_MAX - c->size)
+                return config_read_failed(c, file, "the configuration is too large, 1 MiB is the limit");
+        if (add_file(c, file) < 0)
+                return -ENOMEM;
+
+        c->size += size;
+        p.file = c->files[c->n_files - 1];
+        if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
+                p.text += strlen(mark);
+        (void) ini_parse_stream(read_line, &p, on_key, &p);
+        return p.error;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whether a device may be handed out, with its group. */
+
+#include "model/inventory.h"
+#include "policy-internal.h"
+#include "util/strings.h"
+
+/* What a GPU brings along on its own card: audio, and the USB controller and UCSI of its USB-C port. */
+static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
+        static const uint32_t classes[] = { 0x0403, 0x0c03, 0x0c80 };
+
+        if (!pci_device_is_gpu(gpu) || !pci_device_is_companion(gpu, dev))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(classes); i++)
+                if (dev->class >> 8 == classes[i])
+                        return true;
+        return false;
+}
+
+/* A pool has the device or the GPU whose function it is: a GPU's audio goes where the GPU goes. */
+static bool is_offered(const Policy *p, const PciDevice *dev) {
+        const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
+
+        /* Functions of a slot are neighbours. */
+        while (d > first && pci_address_same_slot(d[-1].address, dev->address))
+                d--;
+        for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
+                if (policy_pool(p, d) && (d == dev || (is_function_of_gpu(d, dev) && !policy_is_untouchable(p, d))))
+                        return true;
+        return false;
+}
+
+GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
+        bool harmless = pci_device_driver_is_harmless(member);
+
+        /* A bridge stays where it is in any case. */
+        if ((member->critical && !member->is_bridge) || policy_is_display(p, member))
+                return GROUP_ROLE_BLOCK;
+        if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
+            policy_is_excluded(p, member))
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        /* Its own PF serves all its siblings, so it cannot leave the host for the sake of one VF. */
+        if (dev->type == PCI_TYPE_VF && pci_address_equal(dev->physfn, member->address))
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        /* vfio-pci refuses a PF with VFs (domain.md B13). */
+        if (member->n_vfs > 0)
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        if (!member->has_override)
+                return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
+        /* A port of the same card that no pool has may be the host's. */
+        if (pci_device_is_companion(dev, member) &&
+            (policy_pool(p, member) || harmless || is_function_of_gpu(dev, member)))
+                return GROUP_ROLE_COMPANION;
+        if (is_offered(p, member) || harmless)
+                return GROUP_ROLE_HOLD;
+        return GROUP_ROLE_BLOCK;
+}
+
+/* Why a member blocks the group of dev, in the order of policy_group_role(). */
+static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
+        const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
+
+        if (m->critical && !m->is_bridge)
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address,
+                              "Move the device to a slot with a group of its own.",
+                              "IOMMU group %d also holds %s, which the host needs: %s.", dev->iommu_group,
+                              PCI_ADDRESS_STR(m->address), m->critical);
+        if (policy_is_display(p, m))
+                why = m->boot_vga ? "the boot VGA" : "on which the console is";
+        else if (m->is_bridge)
+                why = "a bridge";
+        else if (pci_device_is_platform(m))
+                why = "a part of the platform";
+        else if (!pci_address_is_assignable(m->address))
+                why = "which no guest can have, because its PCI domain is above ffff";
+        else if (policy_is_excluded(p, m))
+                why = "which the configuration excludes";
+        else if (dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)) {
+                why = "its own PF";
+                remedy = "Enable ACS on the port above (firmware setting), so that VFs get groups of their own.";
+        } else if (m->n_vfs > 0)
+                why = "a PF that has VFs";
+        else if (!m->has_override)
+                why = "for which the kernel shows no driver_override";
+        else {
+                why = "which no pool offers";
+                remedy = pci_device_is_companion(dev, m) ? "Put it into a pool too, or unbind its driver."
+                                                         : "Put it into a pool too, unbind its driver, or move one of "
+                                                           "the cards to another slot.";
+        }
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &m->address, remedy,
+                      "IOMMU group %d also holds %s, bound to %s, %s.", dev->iommu_group, PCI_ADDRESS_STR(m->address),
+                      m->driver ?: "no driver", why);
+}
+
+static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        const IommuGroup *group = inventory_find_group(p->inventory, dev->iommu_group);
+
+        if (!group)
+                return VERDICT_NONE;
+        if (group->direct)
+                return refuse(ret, VERDICT_RESERVED_REGION, &dev->address,
+                              "Ask the vendor for firmware that does not reserve memory for this device (RMRR).",
+                              "The firmware demands a direct memory mapping for IOMMU group %d, so VFIO refuses it.",
+                              group->number);
+        for (size_t i = 0; i < group->n_members; i++) {
+                const PciDevice *m = &p->inventory->devices[group->members[i]];
+
+                if (m != dev && policy_group_role(p, dev, m) == GROUP_ROLE_BLOCK)
+                        return refuse_member(p, dev, m, ret);
+        }
+        return VERDICT_NONE;
+}
+
+/* In no pool. Where a pool has the other end, PF or VF, a Match= line for this one would offer the hardware twice. */
+static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        const PciDevice *vf = policy_find_offered_vf(p, dev), *pf;
+        const Pool *pool = vf ? policy_pool(p, vf) : policy_vf_pool(p, dev);
+
+        if (pool)
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Ask for a VF from that pool instead.",
+                              "No pool offers it: %s pool '%s', and a PF is not offered beside its VFs.",
+                              vf ? "its VFs are in" : "the daemon makes VFs on it for", pool->name);
+        pf = dev->type == PCI_TYPE_VF ? inventory_find(p->inventory, dev->physfn) : NULL;
+        if (pf && policy_offers(p, pf))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                              "To offer VFs, take the PF out of that pool first.",
+                              "No pool offers it: its PF %s is in pool '%s', and a VF is not offered beside its PF.",
+                              PCI_ADDRESS_STR(pf->address), policy_pool(p, pf)->name);
+        return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
+                      p->inventory->iommu ? "Add a Match= line for it to a [Pool NAME] section."
+                                          : "Enable the IOMMU first, without it no pool can offer anything: VT-d or "
+                                            "AMD-Vi in the firmware, and intel_iommu=on (Intel). Then add a Match= "
+                                            "line for it to a [Pool NAME] section.",
+                      p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
+}
+
+/* A VF is what its PF makes of it: without one, or under a PF that is a guest's, nobody answers for it. */
+static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
+        const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
+        const char *address = PCI_ADDRESS_STR(vf->physfn);
+
+        if (!pf)
+                return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Plug its card in again, or boot.",
+                              "Its PF %s is not on this node any more, and nobody answers for what is left of it.",
+                              address);
+        if (pci_device_driver_is_harmless(pf))
+                return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Bind the PF to its own driver.",
+                              "Its PF %s %s%s, so no driver of the host answers for its VFs.", address,
+                              pf->driver ? "is on " : "has no driver", pf->driver ?: "");
+        return VERDICT_NONE;
+}
+
+/* Variant drivers are known only where they are loaded. */
+static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
+        return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
+               (p->config->variants && inventory_variant_driver(p->inventory, dev));
+}
+
+Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(&remedy, "Load its module: systemctl start modprobe@%s.service.", driver);
+        return refuse(ret, VERDICT_NO_VFIO_DRIVER, device, remedy,
+                      "The kernel has no driver %s, to which %s would be bound.", driver, PCI_ADDRESS_STR(*device));
+}
+
+static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
+        const char *remedy = "Use another card for the console, or ask with --force.";
+
+        return dev->boot_vga ? refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy,
+                                      "It is the boot VGA: the firmware's console is on it.")
+                             : refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy, "The host's console is on it: %s.",
+                                      dev->console);
+}
+
+Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        if (dev->is_bridge)
+                return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
+                              "It is a bridge: only endpoints can be given to a guest.");
+        if (pci_device_is_platform(dev))
+                return refuse(ret, VERDICT_BRIDGE, &dev->address, NULL,
+                              "It is part of the platform, not a device for guests.");
+        if (!pci_address_is_assignable(dev->address))
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
+                              "Where Intel VMD makes that domain, turn VMD off for its slot in the firmware.",
+                              "It is in PCI domain %x: QEMU can assign devices of the domains up to ffff only.",
+                              dev->address.domain);
+        if (dev->critical)
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s.", dev->critical);
+        if (policy_is_display(p, dev))
+                return refuse_display(dev, ret);
+        if (policy_is_excluded(p, dev)) {
+                const Match *m = match_any(p->config->excludes, p->config->n_excludes, dev);
+
+                return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Take the line out of [Exclude] to offer it.",
+                              "The configuration excludes it (%s:%u).", m->place.file, m->place.line);
+        }
+        if (!policy_pool(p, dev))
+                return refuse_outsider(p, dev, ret);
+        if (p->inventory->critical_unknown)
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Let the daemon read it, then rescan.",
+                              "Nobody can tell what the host stands on: %s", p->inventory->critical_unknown);
+        if (p->config->held_back)
+                return refuse(ret, VERDICT_EXCLUDED, &dev->address,
+                              p->config->unreadable ? "Let the daemon read it, then reload the configuration."
+                                                    : "Mend that line, then reload the configuration.",
+                              "%s", p->config->held_back);
+        if (dev->iommu_group < 0)
+                return p->inventory->iommu
+                               ? refuse(ret, VERDICT_NO_IOMMU, &dev->address,
+                                        "See the kernel log for DMAR or AMD-Vi; try a firmware update or another slot.",
+                                        "It has no IOMMU group, so its memory access cannot be confined to a guest.")
+                               : refuse(ret, VERDICT_NO_IOMMU, &dev->address,
+                                        "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
+                                        "This node has no IOMMU groups: the IOMMU is off.");
+        if (!dev->has_override)
+                return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, "Boot Linux 3.16 or later.",
+                              "The kernel shows no driver_override for it, so it cannot be bound on its own.");
+        if (!has_vfio_driver(p, dev))
+                return policy_refuse_driver(&dev->address, p->config->vfio_driver, ret);
+        if (dev->n_vfs > 0)
+                return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
+                              "It is a PF with %zu VFs, and vfio-pci takes no PF with VFs.", dev->n_vfs);
+        if (dev->type == PCI_TYPE_VF) {
+                Verdict v = check_physfn(p, dev, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return check_group(p, dev, ret);
+}

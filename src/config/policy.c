@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pools and eligibility. */
+
+#include "policy-internal.h"
+
+#include <errno.h>
+
+#include "util/strings.h"
+
+int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (p->n_problems >= CONFIG_PROBLEMS_MAX)
+                return 0;
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text || ARRAY_RESERVE(p->problems, p->n_problems) < 0)
+                return -ENOMEM;
+        p->problems[p->n_problems] = string_format("%s:%u: %s", place->file, place->line, text);
+        if (!p->problems[p->n_problems])
+                return -ENOMEM;
+        p->n_problems++;
+        return 0;
+}
+
+/* The first pool that matches has the device; a second one is told so. */
+static int assign_pool(Policy *p, size_t index) {
+        const PciDevice *dev = &p->inventory->devices[index];
+        int r;
+
+        p->pools[index] = -1;
+        if (dev->is_bridge || pci_device_is_platform(dev))
+                return 0;
+        for (size_t i = 0; i < p->config->n_pools; i++) {
+                const Pool *pool = &p->config->pools[i];
+                const Match *m = match_any(pool->matches, pool->n_matches, dev);
+
+                if (!m)
+                        continue;
+                if (p->pools[index] < 0) {
+                        p->pools[index] = (int16_t) i;
+                        continue;
+                }
+                const Pool *first = &p->config->pools[p->pools[index]];
+                r = policy_add_problem(
+                        p, &m->place, "Pool '%s' also matches %s, which pool '%s' (%s:%u) has; it stays there.",
+                        pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->place.file, first->place.line);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+bool policy_is_excluded(const Policy *p, const PciDevice *dev) {
+        return match_any(p->config->excludes, p->config->n_excludes, dev);
+}
+
+const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
+        int pool = p->pools[inventory_device_index(p->inventory, dev)];
+
+        return pool < 0 ? NULL : &p->config->pools[pool];
+}
+
+/* A loss, but no end. */
+bool policy_is_display(const Policy *p, const PciDevice *dev) {
+        return !p->forced && pci_device_is_display(dev);
+}
+
+/* The host needs it, no guest can have it, or the admin said never, or may have said so: it stays with its driver
+ * whatever group it is in. */
+bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
+        return p->config->held_back || policy_is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
+               !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
+}
+
+bool policy_offers(const Policy *p, const PciDevice *dev) {
+        return policy_pool(p, dev) && !policy_is_untouchable(p, dev);
+}
+
+const PciDevice *policy_find_offered_vf(const Policy *p, const PciDevice *pf) {
+        for (size_t i = 0; i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
+
+                if (vf && policy_offers(p, vf))
+                        return vf;
+        }
+        return NULL;
+}
+
+/* A PF on offer whose VFs are, or are about to be, on offer as well. */
+static void find_conflict(Policy *p) {
+        const Inventory *inv = p->inventory;
+
+        for (size_t i = 0; i < inv->n_devices && p->conflict.verdict == VERDICT_NONE; i++) {
+                const PciDevice *pf = &inv->devices[i];
+                const Pool *pool = policy_pool(p, pf), *vf_pool;
+                const PciDevice *vf;
+
+                if (pf->type != PCI_TYPE_PF || !policy_offers(p, pf))
+                        continue;
+                vf = policy_find_offered_vf(p, pf);
+                if (vf) {
+                        vf_pool = policy_pool(p, vf);
+                        refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
+                               "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
+                               "Pool '%s' (%s:%u) offers the PF %s and pool '%s' (%s:%u) its own VF %s: the same "
+                               "hardware twice.",
+                               pool->name, pool->place.file, pool->place.line, PCI_ADDRESS_STR(pf->address),
+                               vf_pool->name, vf_pool->place.file, vf_pool->place.line, PCI_ADDRESS_STR(vf->address));
+                        return;
+                }
+                vf_pool = policy_vf_pool(p, pf);
+                if (vf_pool)
+                        refuse(&p->conflict, VERDICT_INVALID_REQUEST, &pf->address,
+                               "Offer the PF or its VFs: add type=pf or type=vf to a Match= line.",
+                               "Pool '%s' (%s:%u) offers the PF %s and VirtualFunctions= of pool '%s' (%s:%u) would "
+                               "create VFs on it: the same hardware twice.",
+                               pool->name, pool->place.file, pool->place.line, PCI_ADDRESS_STR(pf->address),
+                               vf_pool->name, vf_pool->place.file, vf_pool->place.line);
+        }
+}
+
+static int make(const Config *config, const Inventory *inv, bool forced, Policy **ret) {
+        _cleanup_(cleanup_policy_free) Policy *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->config = config;
+        p->inventory = inv;
+        p->forced = forced;
+        p->pools = calloc(inv->n_devices + 1, sizeof(*p->pools));
+        p->verdicts = calloc(inv->n_devices + 1, sizeof(*p->verdicts));
+        if (!p->pools || !p->verdicts)
+                return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                r = assign_pool(p, i);
+                if (r < 0)
+                        return r;
+        }
+        /* After all pools are known: viability asks for the pools of group members. */
+        for (size_t i = 0; i < inv->n_devices; i++)
+                p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
+        find_conflict(p);
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+int policy_new(const Config *config, const Inventory *inv, Policy **ret) {
+        return make(config, inv, false, ret);
+}
+
+int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret) {
+        return make(config, inv, true, ret);
+}
+
+Policy *policy_free(Policy *p) {
+        if (!p)
+                return NULL;
+        for (size_t i = 0; i < p->n_problems; i++)
+                free(p->problems[i]);
+        free(p->problems);
+        free(p->pools);
+        free(p->verdicts);
+        refusal_done(&p->conflict);
+        free(p);
+        return NULL;
+}
+
+void policy_recheck(Policy *p, const PciDevice *dev) {
+        const IommuGroup *group = inventory_find_group(p->inventory, dev->iommu_group);
+        size_t index = inventory_device_index(p->inventory, dev);
+
+        p->verdicts[index] = (uint8_t) policy_check_uncached(p, dev, NULL);
+        for (size_t i = 0; group && i < group->n_members; i++) {
+                index = group->members[i];
+                p->verdicts[index] = (uint8_t) policy_check_uncached(p, &p->inventory->devices[index], NULL);
+        }
+        for (size_t i = 0; i < dev->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, dev->vfs[i]);
+
+                if (vf)
+                        p->verdicts[inventory_device_index(p->inventory, vf)] =
+                                (uint8_t) policy_check_uncached(p, vf, NULL);
+        }
+}
+
+Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
+        return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
+}
+
+Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
+        if (policy_verdict(p, dev) == VERDICT_NONE)
+                return VERDICT_NONE;
+        return policy_check_uncached(p, dev, ret);
+}
+
+/* The first pool with VirtualFunctions= for a VF that is not there yet, as far as it can be foretold from its PF. */
+static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
+        PciDevice vf = *pf;
+
+        vf.type = PCI_TYPE_VF;
+        vf.physfn = pf->address;
+        vf.device = pf->vf_device;
+        vf.is_bridge = false;
+        for (size_t i = 0; i < p->config->n_pools; i++) {
+                const Pool *pool = &p->config->pools[i];
+
+                if ((pool->virtual_functions > 0 || pool->external) && match_any(pool->matches, pool->n_matches, &vf))
+                        return pool;
+        }
+        return NULL;
+}
+
+const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
+        const Pool *pool;
+
+        if (pf->type != PCI_TYPE_PF)
+                return NULL;
+        /* One that is there may match where a foretold one does not: it has an address. */
+        for (size_t i = 0; i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
+
+                pool = vf ? policy_pool(p, vf) : NULL;
+                if (pool && pool->external)
+                        return pool;
+        }
+        pool = find_vf_pool(p, pf);
+        return pool && pool->external ? pool : NULL;
+}
+
+const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
+        if (pf->type != PCI_TYPE_PF || policy_is_untouchable(p, pf) || policy_external_pool(p, pf))
+                return NULL;
+        return find_vf_pool(p, pf);
+}
+
+const Pool *policy_withheld_vf_pool(const Policy *p, const PciDevice *pf) {
+        if (pf->type != PCI_TYPE_PF || !pf->critical || policy_is_excluded(p, pf) || policy_external_pool(p, pf))
+                return NULL;
+        return find_vf_pool(p, pf);
+}

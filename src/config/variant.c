@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Which PCI drivers the kernel has, and which VFIO driver is made for a device, as the kernel's modules say. */
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+
+#include "model/inventory.h"
+#include "util/strings.h"
+
+int inventory_add_variant(Inventory *inv, const char *pattern, const char *driver) {
+        VfioVariant v = { 0 };
+
+        if (inv->n_variants >= INVENTORY_VARIANTS_MAX)
+                return -E2BIG;
+        if (ARRAY_RESERVE(inv->variants, inv->n_variants) < 0)
+                return -ENOMEM;
+        v = (VfioVariant){ .pattern = strdup(pattern), .driver = strdup(driver) };
+        if (!v.pattern || !v.driver) {
+                free(v.pattern);
+                free(v.driver);
+                return -ENOMEM;
+        }
+        inv->variants[inv->n_variants++] = v;
+        return 0;
+}
+
+int inventory_copy_drivers(Inventory *to, const Inventory *from) {
+        int r = 0;
+
+        to->drivers_known = from->drivers_known;
+        to->drivers = calloc(from->n_drivers + 1, sizeof(*to->drivers));
+        if (!to->drivers)
+                return -ENOMEM;
+        for (; to->n_drivers < from->n_drivers; to->n_drivers++)
+                if (string_copy(&to->drivers[to->n_drivers], from->drivers[to->n_drivers]) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < from->n_variants; i++)
+                r = inventory_add_variant(to, from->variants[i].pattern, from->variants[i].driver);
+        return r;
+}
+
+void inventory_swap_drivers(Inventory *a, Inventory *b) {
+        Inventory before = *a;
+
+        a->drivers = b->drivers;
+        a->n_drivers = b->n_drivers;
+        a->drivers_known = b->drivers_known;
+        a->variants = b->variants;
+        a->n_variants = b->n_variants;
+        b->drivers = before.drivers;
+        b->n_drivers = before.n_drivers;
+        b->drivers_known = before.drivers_known;
+        b->variants = before.variants;
+        b->n_variants = before.n_variants;
+}
+
+bool inventory_may_have_driver(const Inventory *inv, const char *name) {
+        for (size_t i = 0; i < inv->n_drivers; i++)
+                if (streq(inv->drivers[i], name))
+                        return true;
+        return !inv->drivers_known;
+}
+
+static unsigned open_parts(const char *pattern) {
+        unsigned n = 0;
+
+        for (; *pattern; pattern++)
+                n += *pattern == '*';
+        return n;
+}
+
+const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev) {
+        const VfioVariant *best = NULL;
+        char name[64];
+
+        /* As the kernel names it in modalias; the interface byte of the class comes last. */
+        (void) snprintf(name, sizeof(name), "v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", dev->vendor, dev->device,
+                        dev->subsystem_vendor, dev->subsystem_device, dev->class >> 16 & 0xff, dev->class >> 8 & 0xff,
+                        dev->class & 0xff);
+        for (size_t i = 0; i < inv->n_variants; i++) {
+                const VfioVariant *v = &inv->variants[i];
+
+                if (fnmatch(v->pattern, name, 0) == 0 && (!best || open_parts(v->pattern) < open_parts(best->pattern)))
+                        best = v;
+        }
+        return best ? best->driver : NULL;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The verbs, one file each. A verb returns an exit status, or a negative errno, having reported it already. It connects
+ * only after all of its arguments made sense.
+ */
+
+#include "options.h"
+
+typedef struct Verb {
+        const char *name;
+        int (*run)(const Args *args);
+        const char *arguments; /* as usage shows them */
+        size_t min, max;       /* operands */
+        unsigned options;      /* OPTION_BIT()s besides OPTIONS_GLOBAL */
+        const char *help;      /* one line */
+        const OptionNote *notes;
+        const char *instead; /* what to do with an operand too many, which comes after it; NULL: nothing */
+} Verb;
+
+int verb_list(const Args *args);
+int verb_show(const Args *args);
+int verb_explain(const Args *args);
+int verb_topology(const Args *args);
+int verb_plan(const Args *args);
+int verb_allocate(const Args *args);
+int verb_allocations(const Args *args);
+int verb_release(const Args *args);
+int verb_accept(const Args *args);
+int verb_xml(const Args *args);
+int verb_sriov(const Args *args);
+int verb_monitor(const Args *args);
+int verb_snapshot(const Args *args);
+int verb_history(const Args *args);
+int verb_quarantine(const Args *args);
+int verb_rescan(const Args *args);
+int verb_reload(const Args *args);

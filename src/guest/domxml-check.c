@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The devices of a template: none may be a host PCI device, and ours have to find room beside them. */
+
+#include <errno.h>
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+#define PCI_INDEX_MAX 255U
+#define OTHERS_SPARE  8U /* root ports left free for hot-plug */
+
+/* The <address> with a host PCI address somewhere below; false when there is none that can be read. */
+static bool find_host_address(const xmlNode *node, PciAddress *ret) {
+        unsigned domain = 0, bus, slot, function = 0;
+        const xmlNode *address = node_find(node_find(node, "source"), "address");
+
+        if (!address || node_get_number(address, "domain", UINT32_MAX, &domain) == -EINVAL ||
+            node_get_number(address, "bus", 255, &bus) < 0 || node_get_number(address, "slot", 31, &slot) < 0 ||
+            node_get_number(address, "function", 7, &function) == -EINVAL)
+                return false;
+        *ret = (PciAddress){ domain, (uint8_t) bus, (uint8_t) slot, (uint8_t) function };
+        return true;
+}
+
+/* A type that we do not know may be a host PCI function too. */
+static bool is_pci_hostdev(const xmlNode *node) {
+        static const char *const others[] = { "usb", "scsi", "scsi_host", "mdev", "storage", "misc", "net" };
+
+        if (!node_is(node, "hostdev"))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                if (node_has(node, "type", others[i]))
+                        return false;
+        return true;
+}
+
+/* Everything by which libvirt hands a host PCI function to a guest. */
+static bool is_host_pci(const xmlNode *node) {
+        return is_pci_hostdev(node) || (node_is(node, "interface") && node_has(node, "type", "hostdev")) ||
+               (node_is(node, "disk") && node_has(node, "type", "nvme"));
+}
+
+static bool is_our_region(const xmlNode *node) {
+        _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
+
+        return name && strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0;
+}
+
+/* Only what was allocated is handed out. */
+static Verdict check_device(const xmlNode *node, Refusal *ret) {
+        static const char remedy[] = "Remove it from the template and allocate the device.";
+        PciAddress address;
+
+        if (node_is(node, "memory"))
+                return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
+                                       "The template has a memory device, which is memory outside of the allocation.");
+        if (is_our_region(node))
+                return refuse_template(ret, node, NULL, "Remove it and ask for the shared memory in the allocation.",
+                                       "The template has shared memory of allocations itself.");
+        if (!is_host_pci(node))
+                return VERDICT_NONE;
+        if (!find_host_address(node, &address))
+                return refuse_template(ret, node, NULL, remedy,
+                                       "The template has a host PCI device of its own, in an <%s>.",
+                                       (const char *) node->name);
+        return refuse_template(ret, node, &address, remedy, "The template hands out %s itself, in an <%s>.",
+                               PCI_ADDRESS_STR(address), (const char *) node->name);
+}
+
+/* A vfio-pci device on QEMU's own command line is a hostdev by another name. Its properties (-set, -global) are fine.
+ */
+static Verdict check_commandline(const Domain *d, Refusal *ret) {
+        for (const xmlNode *line = d->root->children; line; line = line->next) {
+                if (line->type != XML_ELEMENT_NODE || !line->ns || !streq((const char *) line->name, "commandline"))
+                        continue;
+                for (const xmlNode *arg = line->children; arg; arg = arg->next) {
+                        _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
+
+                        if (value && strstr(value, "vfio-pci") && (strstr(value, "host") || strstr(value, "sysfsdev")))
+                                return refuse_template(ret, arg, NULL, "Remove it and allocate the device.",
+                                                       "The template has a vfio-pci device on QEMU's command line.");
+                        if (value && strstr(value, "/" REGION_FILE_PREFIX))
+                                return refuse_template(ret, arg, NULL,
+                                                       "Remove it and ask for the shared memory in the allocation.",
+                                                       "The template has shared memory of allocations on QEMU's "
+                                                       "command line.");
+                }
+        }
+        return VERDICT_NONE;
+}
+
+/* What the template's PCI controllers take. */
+typedef struct Controllers {
+        CpuSet indices;
+        unsigned unnumbered; /* libvirt gives them the lowest free indices */
+        unsigned unplaced;   /* expanders that libvirt places below all others */
+} Controllers;
+
+static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
+        const char *const remedy = "Number them as 'virsh dumpxml' does, or leave the numbers out.";
+        bool is_root = node_has(node, "model", "pcie-root");
+        _cleanup_free_ char *text = node_get(node, "index");
+        uint64_t index = 0;
+
+        if (node_has(node, "model", "pci-root"))
+                return refuse_template(
+                        ret, node, NULL, "Remove its PCI controllers and use machine='q35'.",
+                        "The template's PCI root is 'pci-root': it describes a machine without PCI Express.");
+        if (text && parse_unsigned(text, PCI_INDEX_MAX, &index) < 0)
+                return refuse_template(
+                        ret, node, NULL, remedy,
+                        "The template has a PCI controller with the index '%s', which is no decimal number up "
+                        "to %u.",
+                        QUOTABLE(text), PCI_INDEX_MAX);
+        if (!text && !is_root) {
+                c->unnumbered++;
+                return VERDICT_NONE;
+        }
+        if (is_root != (index == 0))
+                return refuse_template(ret, node, NULL, NULL, "The template's PCI controller 0 is not its pcie-root.");
+        if (is_root && cpuset_has(&c->indices, 0))
+                return refuse_template(ret, node, NULL, NULL, "The template has more than one pcie-root.");
+        if (cpuset_has(&c->indices, (unsigned) index))
+                return refuse_template(ret, node, NULL, remedy,
+                                       "The template has more than one PCI controller with the index %u.",
+                                       (unsigned) index);
+        cpuset_add(&c->indices, (unsigned) index);
+        if (is_root)
+                node_set(d, node, "index", "0");
+        d->room.first_index = MAX(d->room.first_index, (unsigned) index + 1);
+        return VERDICT_NONE;
+}
+
+static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
+        unsigned bus_nr = GUEST_BUSES_MAX;
+        const xmlNode *target = node_find(node, "target");
+        Verdict v = check_index(d, node, c, ret);
+        int r;
+
+        if (v != VERDICT_NONE)
+                return v;
+        r = target ? node_get_number(target, "busNr", GUEST_BUSES_MAX - 1, &bus_nr) : -ENOENT;
+        if (r < 0 && r != -ENOENT)
+                return refuse_template(ret, node, NULL, NULL,
+                                       "The template has a PCI controller whose busNr is not a number up to 255.");
+        if (r == -ENOENT && node_has(node, "model", "pcie-expander-bus"))
+                c->unplaced++;
+        d->room.bus_end = MIN(d->room.bus_end, bus_nr);
+        return VERDICT_NONE;
+}
+
+/* Beyond so many vCPUs only Intel's has what they need. */
+static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
+        if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
+                return VERDICT_NONE;
+        return refuse_template(ret, node, NULL, "Remove it, or use model='intel'.",
+                               "The template's <iommu> cannot serve more than %u vCPUs.", DOMXML_PLAIN_VCPUS_MAX);
+}
+
+/* Two devices of one name make libvirt refuse the domain. */
+static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
+        const xmlNode *alias = node_find(node, "alias");
+        _cleanup_free_ char *name = alias ? node_get(alias, "name") : NULL;
+
+        for (size_t i = 0; name && i < d->a->n_devices; i++) {
+                const AllocationDevice *dev = &d->a->devices[i];
+
+                if (!guest_pci_shows(dev) || !dev->slot || strncmp(name, "ua-", 3) != 0 || !streq(name + 3, dev->slot))
+                        continue;
+                return refuse_template(ret, node, &dev->address, "Give the template's device another alias.",
+                                       "A device of the template has the alias '%s', which is that of %s.",
+                                       QUOTABLE(name), PCI_ADDRESS_STR(dev->address));
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
+        const xmlNode *address = node_find(node, "address");
+        Verdict v = check_device(node, ret);
+        unsigned bus;
+
+        if (v == VERDICT_NONE)
+                v = check_alias(d, node, ret);
+        if (v == VERDICT_NONE)
+                v = check_iommu(d, node, ret);
+        if (v == VERDICT_NONE && node_is(node, "controller") && node_has(node, "type", "pci"))
+                v = check_controller(d, node, c, ret);
+        if (address && node_has(address, "type", "pci") && node_get_number(address, "bus", PCI_INDEX_MAX, &bus) == 0)
+                d->room.first_index = MAX(d->room.first_index, bus + 1);
+        return v;
+}
+
+/* libvirt finds it a PCI address, perhaps on a port that is there for others. */
+static bool seeks_port(const xmlNode *node) {
+        static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
+                                             "crypto", "shmem",     "sound",      "watchdog",   "input" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (node_is(node, names[i]))
+                        return !node_find(node, "address") && !node_has(node, "model", "none");
+        return false;
+}
+
+Verdict domain_check_devices(Domain *d, Refusal *ret) {
+        Controllers c = { 0 };
+        unsigned others = 0;
+        Verdict v = check_commandline(d, ret);
+
+        d->room = GUEST_PCI_ROOM_DEFAULT;
+        for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n)) {
+                v = check_node(d, n, &c, ret);
+                if (node_is(n, "controller") && node_has(n, "type", "pci"))
+                        continue;
+                others++;
+                d->room.seekers += seeks_port(n);
+        }
+        /* Those of shared memory are below one bridge to conventional PCI, which libvirt plugs into a port. */
+        if (d->a->n_regions > 0) {
+                others++;
+                d->room.seekers++;
+        }
+        /*
+         * Buses of pcie.0: each device may need a port, and each index below ours has a bus, because libvirt adds
+         * a controller where one is missing. An expander that libvirt places takes two.
+         */
+        others += d->room.first_index - 1 + c.unnumbered + 2 * c.unplaced + OTHERS_SPARE;
+        d->room.others = MAX(d->room.others, others);
+        return v;
+}

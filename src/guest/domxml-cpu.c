@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* CPUs and memory of the domain, pinned to what the allocation holds. */
+
+#include <limits.h>
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+#define DISTANCE_SELF     10U  /* libvirt takes nothing else */
+#define DISTANCE_REMOTE   20U  /* when the host does not say */
+#define DISTANCE_NEAREST  11U  /* 10 is refused for two different cells */
+#define DISTANCE_FARTHEST 254U /* 255 means unreachable */
+#define IOTHREADS_MAX     1024U
+
+/* Guest cell ids are dense; hugepage entries speak of guest cells, numatune of host nodes. */
+static CpuSet guest_cells(const Allocation *a) {
+        CpuSet set = { 0 };
+
+        for (unsigned i = 0; i < a->n_cells; i++)
+                cpuset_add(&set, i);
+        return set;
+}
+
+static CpuSet host_nodes(const Allocation *a) {
+        CpuSet set = { 0 };
+
+        for (size_t i = 0; i < a->n_cells; i++)
+                if (a->cells[i].node >= 0 && a->cells[i].node < (int) CPUSET_MAX)
+                        cpuset_add(&set, (unsigned) a->cells[i].node);
+        return set;
+}
+
+static CpuSet pinned_cpus(const Allocation *a) {
+        CpuSet set = a->cpus;
+
+        for (size_t i = 0; i < a->n_pins; i++)
+                if (a->pins[i].cpu < CPUSET_MAX)
+                        cpuset_add(&set, a->pins[i].cpu);
+        return set;
+}
+
+/* Of a node: housekeeping CPUs, else those of the guest, else all. */
+static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
+        const CpuSet guest = pinned_cpus(d->a);
+        CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
+
+        for (size_t i = 0; i < d->inv->n_cpus; i++) {
+                const Cpu *cpu = &d->inv->cpus[i];
+
+                if (cpu->node != node)
+                        continue;
+                cpuset_add(&all, cpu->id);
+                if (cpuset_has(&d->config->housekeeping, cpu->id))
+                        cpuset_add(&own, cpu->id);
+                if (cpuset_has(&guest, cpu->id))
+                        cpuset_add(&shared, cpu->id);
+        }
+        if (housekeeping_only || !cpuset_is_empty(&own))
+                return own;
+        return !cpuset_is_empty(&shared) ? shared : all;
+}
+
+static CpuSet emulator_cpus_of_cells(const Domain *d, bool housekeeping_only) {
+        CpuSet set = { 0 };
+
+        for (size_t i = 0; i < d->a->n_cells; i++) {
+                const CpuSet cpus = emulator_cpus_of(d, d->a->cells[i].node, housekeeping_only);
+
+                cpuset_merge(&set, &cpus);
+        }
+        return set;
+}
+
+/*
+ * libvirt 8.10 to 9.2 has QEMU fill the memory of each cell by threads on its host node, and the guest does not start
+ * where the emulator has no CPU there. Later versions leave such nodes out. The schema tells maxphysaddr since 8.7 and
+ * the driver model since 10.0.
+ */
+static bool needs_emulator_on_each_node(const LibvirtFeatures *f) {
+        return f->known && f->maxphysaddr && !f->driver_model;
+}
+
+/* The emulator disturbs no vCPU where one of the guest's nodes has housekeeping CPUs. */
+static CpuSet emulator_cpus(const Domain *d) {
+        CpuSet set = emulator_cpus_of_cells(d, !needs_emulator_on_each_node(&d->inv->libvirt));
+
+        if (cpuset_is_empty(&set))
+                set = emulator_cpus_of_cells(d, false);
+        return cpuset_is_empty(&set) ? pinned_cpus(d->a) : set;
+}
+
+/* Memory is allocated before the guest starts, or it may land elsewhere (domain.md E9). source and access stay:
+ * virtiofs needs them. */
+static void write_backing(Domain *d) {
+        static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
+        const CpuSet cells = guest_cells(d->a);
+        xmlNode *backing = domain_take(d, "memoryBacking");
+        xmlNode *source = node_find(backing, "source");
+
+        for (size_t i = 0; i < ELEMENTSOF(ours); i++)
+                node_remove_all(backing, ours[i]);
+        if (d->a->page_size > 0) {
+                xmlNode *page = node_add(d, node_add(d, backing, "hugepages"), "page");
+
+                node_set_size(d, page, "size", d->a->page_size);
+                node_set_cpus(d, page, "nodeset", &cells);
+                if (source && node_has(source, "type", "anonymous")) /* libvirt: not with hugepages */
+                        node_remove(source);
+        }
+        (void) node_add(d, backing, "nosharepages");
+        node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
+}
+
+/* VFIO pins all memory: libvirt works the limit out itself, and any other is too low (domain.md F10). */
+static void drop_memory_limit(Domain *d) {
+        xmlNode *memtune = node_find(d->root, "memtune");
+
+        if (!memtune)
+                return;
+        node_remove_all(memtune, "hard_limit");
+        if (!xmlFirstElementChild(memtune)) {
+                if (memtune == d->anchor)
+                        d->anchor = xmlNextElementSibling(memtune);
+                node_remove(memtune);
+        }
+}
+
+void domain_write_memory(Domain *d) {
+        uint64_t memory = allocation_memory(d->a);
+
+        node_set_size(d, domain_add(d, "memory"), NULL, memory);
+        node_set_size(d, domain_add(d, "currentMemory"), NULL, memory);
+        drop_memory_limit(d);
+        write_backing(d);
+}
+
+/* The template's I/O threads run beside the emulator. Ids: those it lists, then the lowest free ones up to its count.
+ */
+static void pin_iothreads(Domain *d, xmlNode *cputune, const CpuSet *cpus) {
+        const xmlNode *count_node = node_find(d->root, "iothreads"), *list = node_find(d->root, "iothreadids");
+        _cleanup_free_ char *text = count_node ? node_get_text(count_node) : NULL;
+        uint64_t count = 0;
+        CpuSet ids = { 0 };
+        unsigned id;
+
+        if (text && parse_unsigned(text, IOTHREADS_MAX, &count) < 0)
+                count = 0;
+        for (const xmlNode *n = list ? list->children : NULL; n; n = n->next)
+                if (node_is(n, "iothread") && node_get_number(n, "id", CPUSET_MAX - 1, &id) == 0)
+                        cpuset_add(&ids, id);
+        for (id = 1; cpuset_count(&ids) < count; id++)
+                cpuset_add(&ids, id);
+
+        for (int i = cpuset_next(&ids, 0); i >= 0; i = cpuset_next(&ids, (unsigned) i + 1)) {
+                xmlNode *pin = node_add(d, cputune, "iothreadpin");
+
+                node_set(d, pin, "iothread", "%d", i);
+                node_set_cpus(d, pin, "cpuset", cpus);
+        }
+}
+
+static void write_pins(Domain *d) {
+        const CpuSet emulator = emulator_cpus(d);
+        xmlNode *cputune = domain_add(d, "cputune");
+
+        for (size_t i = 0; i < d->a->n_pins; i++) {
+                xmlNode *pin = node_add(d, cputune, "vcpupin");
+
+                node_set(d, pin, "vcpu", "%u", d->a->pins[i].vcpu);
+                node_set(d, pin, "cpuset", "%u", d->a->pins[i].cpu);
+        }
+        node_set_cpus(d, node_add(d, cputune, "emulatorpin"), "cpuset", &emulator);
+        pin_iothreads(d, cputune, &emulator);
+}
+
+/* libvirt refuses 1:1 pins for an emulated CPU: its threads have one affinity, that of <vcpu>. */
+static void write_vcpus(Domain *d) {
+        const CpuSet cpus = pinned_cpus(d->a);
+        xmlNode *vcpu = domain_add(d, "vcpu");
+
+        node_set(d, vcpu, "placement", "static");
+        if (d->emulated)
+                node_set_cpus(d, vcpu, "cpuset", &cpus);
+        node_set_text(d, vcpu, "%zu", d->a->n_pins);
+        if (!d->emulated)
+                write_pins(d);
+}
+
+static void write_numatune(Domain *d) {
+        const CpuSet nodes = host_nodes(d->a);
+        xmlNode *numatune = domain_add(d, "numatune"), *memory = node_add(d, numatune, "memory");
+
+        node_set(d, memory, "mode", "strict");
+        node_set_cpus(d, memory, "nodeset", &nodes);
+        for (size_t i = 0; i < d->a->n_cells; i++) {
+                xmlNode *memnode = node_add(d, numatune, "memnode");
+
+                node_set(d, memnode, "cellid", "%zu", i);
+                node_set(d, memnode, "mode", "strict");
+                node_set(d, memnode, "nodeset", "%d", d->a->cells[i].node);
+        }
+}
+
+static unsigned cell_distance(const Domain *d, size_t from, size_t to) {
+        const NumaNode *node = inventory_find_node(d->inv, d->a->cells[from].node);
+        int index = inventory_node_index(d->inv, d->a->cells[to].node);
+        unsigned distance = node && index >= 0 ? node->distance[index] : 0;
+
+        if (from == to)
+                return DISTANCE_SELF;
+        if (distance == 0)
+                return DISTANCE_REMOTE;
+        return MIN(MAX(distance, DISTANCE_NEAREST), DISTANCE_FARTHEST);
+}
+
+static void write_cell(Domain *d, xmlNode *numa, size_t i) {
+        xmlNode *cell = node_add(d, numa, "cell"), *distances;
+
+        node_set(d, cell, "id", "%zu", i);
+        node_set_cpus(d, cell, "cpus", &d->a->cells[i].vcpus);
+        node_set_size(d, cell, "memory", d->a->cells[i].memory);
+        if (d->a->n_cells == 1)
+                return;
+
+        distances = node_add(d, cell, "distances");
+        for (size_t to = 0; to < d->a->n_cells; to++) {
+                xmlNode *sibling = node_add(d, distances, "sibling");
+
+                node_set(d, sibling, "id", "%zu", to);
+                node_set(d, sibling, "value", "%u", cell_distance(d, i, to));
+        }
+}
+
+static void write_cpu(Domain *d) {
+        xmlNode *cpu = domain_add(d, "cpu"), *numa;
+
+        node_set(d, cpu, "mode", "%s", d->emulated ? "maximum" : "host-passthrough");
+        node_set(d, cpu, "check", "none");
+        if (!d->aarch64)
+                node_set(d, cpu, "migratable", "off");
+        domain_write_topology(d, cpu);
+        if (!d->emulated && !d->aarch64) { /* of x86 */
+                node_set(d, node_add(d, cpu, "cache"), "mode", "passthrough");
+                if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
+                        node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");
+        }
+        numa = node_add(d, cpu, "numa");
+        for (size_t i = 0; i < d->a->n_cells; i++)
+                write_cell(d, numa, i);
+}
+
+void domain_write_cpus(Domain *d) {
+        write_vcpus(d);
+        write_numatune(d);
+        write_cpu(d);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* PCI controllers, hostdevs, the memory balloon and the guest's IOMMU. */
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+#define PLAIN_DRIVER "vfio-pci"
+
+#define CLASS_VGA 0x0300U
+#define UNIT_GIB  (1ULL << 30)
+#define UNIT_MIB  (1ULL << 20)
+
+#define FIRMWARE_HINT "opt/ovmf/X-PciMmio64Mb"
+
+static void write_address(Domain *d, xmlNode *parent, const char *type, PciAddress a, bool multifunction) {
+        xmlNode *address = node_add(d, parent, "address");
+
+        if (type)
+                node_set(d, address, "type", "%s", type);
+        node_set(d, address, "domain", "0x%04x", a.domain);
+        node_set(d, address, "bus", "0x%02x", a.bus);
+        node_set(d, address, "slot", "0x%02x", a.slot);
+        node_set(d, address, "function", "0x%x", a.function);
+        if (multifunction)
+                node_set(d, address, "multifunction", "on");
+}
+
+static xmlNode *write_controller(Domain *d, unsigned index, const char *model) {
+        xmlNode *controller = node_add(d, d->devices, "controller");
+
+        node_set(d, controller, "type", "pci");
+        node_set(d, controller, "index", "%u", index);
+        node_set(d, controller, "model", "%s", model);
+        return controller;
+}
+
+static void write_guest_controller(Domain *d, const GuestController *c) {
+        static const char *const models[] = {
+                [GUEST_EXPANDER_BUS] = "pcie-expander-bus",
+                [GUEST_ROOT_PORT] = "pcie-root-port",
+                [GUEST_UPSTREAM_PORT] = "pcie-switch-upstream-port",
+                [GUEST_DOWNSTREAM_PORT] = "pcie-switch-downstream-port",
+        };
+        xmlNode *controller = write_controller(d, c->index, models[c->type]);
+
+        if (c->type == GUEST_EXPANDER_BUS) {
+                xmlNode *target = node_add(d, controller, "target");
+
+                node_set(d, target, "busNr", "%u", c->bus_nr);
+                node_set_text(d, node_add(d, target, "node"), "%d", c->cell);
+        } else if (c->bus > 0)
+                write_address(d, controller, "pci",
+                              (PciAddress){ .bus = (uint8_t) c->bus, .slot = c->slot, .function = c->function },
+                              c->multifunction);
+}
+
+static xmlNode *find_root_controller(const xmlNode *devices) {
+        for (xmlNode *n = devices->children; n; n = n->next)
+                if (node_is(n, "controller") && node_has(n, "type", "pci") && node_has(n, "model", "pcie-root"))
+                        return n;
+        return NULL;
+}
+
+/* A size as libvirt writes it: number and unit, KiB when there is none. 0 when it cannot be read. */
+static uint64_t node_size(const xmlNode *node) {
+        _cleanup_free_ char *number = node_get_text(node), *unit = node_get(node, "unit"), *text = NULL;
+        uint64_t n;
+
+        if (!number || string_replace(&text, "%s%s", number, unit ? unit : "KiB") < 0 || parse_size(text, &n) < 0)
+                return 0;
+        return n;
+}
+
+/* The template's own window stays when it is the larger one. */
+static void write_root(Domain *d) {
+        xmlNode *root = find_root_controller(d->devices), *hole;
+
+        if (!root)
+                root = write_controller(d, 0, "pcie-root");
+        /* The window of 'virt' has 512 GiB, and cannot be told otherwise. */
+        if (d->pci->hole64 == 0 || !root || d->aarch64)
+                return;
+        hole = node_find(root, "pcihole64");
+        if (hole && node_size(hole) >= d->pci->hole64)
+                return;
+        if (hole)
+                node_remove(hole);
+        hole = node_add(d, root, "pcihole64");
+        node_set(d, hole, "unit", "GiB");
+        node_set_text(d, hole, "%llu", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
+}
+
+/* VFs have no ROM, and a GPU that draws no screen does not need its own: firmware would only run it. */
+static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
+        const PciDevice *facts = inventory_find(d->inv, dev->address);
+
+        return dev->is_vf || (facts && pci_device_is_gpu(facts) && facts->class >> 8 != CLASS_VGA);
+}
+
+/* One guest is not of two minds: all its devices, or none. */
+static bool uses_iommufd(const Domain *d) {
+        for (size_t i = 0; i < d->pci->n_functions; i++) {
+                const PciDevice *dev = inventory_find(d->inv, d->a->devices[d->pci->functions[i].device].address);
+
+                if (!dev || !dev->vfio_cdev)
+                        return false;
+        }
+        return d->inv->libvirt.iommufd;
+}
+
+/* What only some libvirts know is written for those that do. Which driver it is is said where it is no plain one. */
+static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
+        xmlNode *driver = node_add(d, hostdev, "driver");
+        const char *name = allocation_driver(d->a, dev);
+
+        node_set(d, driver, "name", "vfio");
+        if (d->inv->libvirt.driver_model && name && !streq(name, PLAIN_DRIVER))
+                node_set(d, driver, "model", "%s", name);
+        if (uses_iommufd(d))
+                node_set(d, driver, "iommufd", "yes");
+}
+
+/* The expander says of all behind it which cell they are on, this says it of the device (SRAT). */
+static void write_nodeset(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
+        int cell = guest_pci_port(d->pci, f)->cell;
+
+        if (d->inv->libvirt.acpi_nodeset && cell >= 0)
+                node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
+}
+
+static void write_hostdev(Domain *d, const GuestFunction *f) {
+        const AllocationDevice *dev = &d->a->devices[f->device];
+        xmlNode *hostdev = node_add(d, d->devices, "hostdev");
+
+        node_set(d, hostdev, "mode", "subsystem");
+        node_set(d, hostdev, "type", "pci");
+        node_set(d, hostdev, "managed", "no"); /* binding is ours (domain.md F6) */
+        write_driver(d, hostdev, dev);
+        write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
+        if (rom_is_useless(d, dev))
+                node_set(d, node_add(d, hostdev, "rom"), "bar", "off");
+        if (dev->slot)
+                node_set(d, node_add(d, hostdev, "alias"), "name", "ua-%s", dev->slot);
+        write_nodeset(d, hostdev, f);
+        write_address(d, hostdev, "pci", f->guest, f->multifunction);
+}
+
+static xmlNode *node_need(Domain *d, xmlNode *parent, const char *name) {
+        xmlNode *node = node_find(parent, name);
+
+        return node ? node : node_add(d, parent, name);
+}
+
+/* QEMU wants caching mode where host devices are behind it; 39 bits of address, its default, are soon too few. */
+static void write_iommu(Domain *d) {
+        xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
+        xmlNode *features = node_find(d->root, "features");
+
+        node_set(d, iommu, "model", "intel");
+        node_set(d, driver, "intremap", "on");
+        node_set(d, driver, "caching_mode", "on");
+        node_set(d, driver, "eim", "on");
+        node_set(d, driver, "aw_bits", "48");
+        if (!features)
+                features = domain_add(d, "features");
+        node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* else there is no remapping */
+}
+
+static bool is_uefi(const Domain *d) {
+        const xmlNode *os = node_find(d->root, "os"), *loader = node_find(os, "loader");
+
+        return (os && node_has(os, "firmware", "efi")) || (loader && node_has(loader, "type", "pflash"));
+}
+
+static bool has_hint(const xmlNode *commandline) {
+        for (const xmlNode *arg = commandline ? commandline->children : NULL; arg; arg = arg->next) {
+                _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
+
+                if (value && strstr(value, FIRMWARE_HINT))
+                        return true;
+        }
+        return false;
+}
+
+/* libvirt has no word for it, and keeps that name from <sysinfo> (domain.md F8b). The template's own stays. */
+static void write_firmware_hint(Domain *d) {
+        xmlNode *commandline = NULL, *arg;
+        xmlNs *ns;
+
+        for (xmlNode *n = d->root->children; n && !commandline; n = n->next)
+                if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_QEMU_NAMESPACE) &&
+                    streq((const char *) n->name, "commandline"))
+                        commandline = n;
+        if (has_hint(commandline))
+                return;
+        if (!commandline) {
+                commandline = node_add(d, d->root, "commandline");
+                ns = commandline
+                             ? xmlNewNs(commandline, (const xmlChar *) DOMXML_QEMU_NAMESPACE, (const xmlChar *) "qemu")
+                             : NULL;
+                if (!ns) {
+                        d->failed = true;
+                        return;
+                }
+                xmlSetNs(commandline, ns);
+        }
+        arg = node_add(d, commandline, "arg"); /* of the namespace of what it is in */
+        node_set(d, arg, "value", "-fw_cfg");
+        arg = node_add(d, commandline, "arg");
+        node_set(d, arg, "value", "name=%s,string=%llu", FIRMWARE_HINT,
+                 (unsigned long long) (d->pci->hole64 / UNIT_MIB));
+}
+
+/* A server tells its guests the size itself, and libvirt will not hear of another. */
+static void write_shmem(Domain *d, const Region *r) {
+        const char *pattern = d->config->shared_memory_server;
+        _cleanup_free_ char *server = pattern ? region_server(r, pattern) : NULL;
+        xmlNode *shmem = node_add(d, d->devices, "shmem");
+
+        node_set(d, shmem, "name", "%s", region_file(r, (char[REGION_FILE_MAX]){ 0 }));
+        node_set(d, shmem, "role", "peer");
+        node_set(d, node_add(d, shmem, "model"), "type", pattern ? "ivshmem-doorbell" : "ivshmem-plain");
+        if (!pattern) {
+                node_set_size(d, node_add(d, shmem, "size"), NULL, r->size);
+                return;
+        }
+        if (server)
+                node_set(d, node_add(d, shmem, "server"), "path", "%s", server);
+        else
+                d->failed = true;
+        node_set(d, node_add(d, shmem, "msi"), "ioeventfd", "on");
+}
+
+void domain_write_devices(Domain *d) {
+        write_root(d);
+        for (size_t i = 0; i < d->pci->n_controllers; i++)
+                write_guest_controller(d, &d->pci->controllers[i]);
+        for (size_t i = 0; i < d->pci->n_functions; i++)
+                write_hostdev(d, &d->pci->functions[i]);
+        for (size_t i = 0; i < d->a->n_regions; i++)
+                write_shmem(d, &d->a->regions[i]);
+        node_remove_all(d->devices, "memballoon");
+        node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
+        if (domain_needs_iommu(d))
+                write_iommu(d);
+        if (d->pci->hint && is_uefi(d) && !d->aarch64)
+                write_firmware_hint(d);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Writes nodes, with one flag for "out of memory" instead of a check at each. */
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+xmlNode *node_add(Domain *d, xmlNode *parent, const char *name) {
+        xmlNode *node = parent ? xmlNewChild(parent, NULL, (const xmlChar *) name, NULL) : NULL;
+
+        if (!node)
+                d->failed = true;
+        return node;
+}
+
+_printf_(2, 0) static char *format_text(Domain *d, const char *format, va_list ap) {
+        char *s = string_vformat(format, ap);
+
+        if (!s)
+                d->failed = true;
+        return s;
+}
+
+void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) {
+        _cleanup_free_ char *s = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        s = format_text(d, format, ap);
+        va_end(ap);
+        if (node && s && !xmlSetProp(node, (const xmlChar *) attribute, (const xmlChar *) s))
+                d->failed = true;
+}
+
+void node_set_text(Domain *d, xmlNode *node, const char *format, ...) {
+        _cleanup_free_ char *s = NULL;
+        xmlNode *text;
+        va_list ap;
+
+        va_start(ap, format);
+        s = format_text(d, format, ap);
+        va_end(ap);
+        if (!node || !s)
+                return;
+
+        xmlNodeSetContent(node, NULL);
+        text = xmlNewDocText(d->doc, (const xmlChar *) s);
+        if (!text || !xmlAddChild(node, text))
+                d->failed = true;
+}
+
+void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set) {
+        _cleanup_free_ char *s = cpuset_format(set);
+
+        if (s)
+                node_set(d, node, attribute, "%s", s);
+        else
+                d->failed = true;
+}
+
+void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t bytes) {
+        static const struct {
+                unsigned shift;
+                const char *name;
+        } units[] = { { 30, "GiB" }, { 20, "MiB" }, { 10, "KiB" }, { 0, "b" } };
+        size_t i = 0;
+
+        while (bytes & ((1ULL << units[i].shift) - 1))
+                i++;
+        if (attribute)
+                node_set(d, node, attribute, "%llu", (unsigned long long) (bytes >> units[i].shift));
+        else
+                node_set_text(d, node, "%llu", (unsigned long long) (bytes >> units[i].shift));
+        node_set(d, node, "unit", "%s", units[i].name);
+}
+
+static xmlNode *domain_insert(Domain *d, xmlNode *node) {
+        xmlNode *inserted = NULL;
+
+        if (node)
+                inserted = d->anchor ? xmlAddPrevSibling(d->anchor, node) : xmlAddChild(d->root, node);
+        if (!inserted) {
+                d->failed = true;
+                xmlFreeNode(node);
+        }
+        return inserted;
+}
+
+xmlNode *domain_add(Domain *d, const char *name) {
+        return domain_insert(d, xmlNewDocNode(d->doc, NULL, (const xmlChar *) name, NULL));
+}
+
+xmlNode *domain_take(Domain *d, const char *name) {
+        xmlNode *node = node_find(d->root, name);
+
+        if (!node)
+                return domain_add(d, name);
+        if (node == d->anchor)
+                d->anchor = xmlNextElementSibling(node);
+        xmlUnlinkNode(node);
+        return domain_insert(d, node);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The document we start from: the caller's template, checked and with everything that is ours taken out, or a bootable
+ * skeleton. */
+
+#include <errno.h>
+
+#include <libxml/parser.h>
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+#define SKELETON_DEVICES                                                                                               \
+        "<on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>"                 \
+        "<devices>"                                                                                                    \
+        "<disk type='file' device='disk'>"                                                                             \
+        "<driver name='qemu' type='qcow2' cache='none' io='native'/><source/><target dev='vda' bus='virtio'/>"         \
+        "</disk>"                                                                                                      \
+        "<controller type='usb' model='none'/>"                                                                        \
+        "<interface type='network'><source network='default'/><model type='virtio'/></interface>"                      \
+        "<serial type='pty'/><console type='pty'/>"                                                                    \
+        "</devices>"
+
+static const char skeleton_x86_64[] =
+        "<domain type='kvm'>"
+        "<os firmware='efi'><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>"
+        "<features><acpi/><apic/></features>"
+        "<clock offset='utc'>"
+        "<timer name='rtc' tickpolicy='catchup'/><timer name='pit' tickpolicy='delay'/><timer name='hpet' "
+        "present='no'/>"
+        "</clock>" SKELETON_DEVICES "</domain>";
+
+/* GICv3: version 2 serves eight CPUs, and no message signalled interrupts of PCI. */
+static const char skeleton_aarch64[] =
+        "<domain type='kvm'>"
+        "<os firmware='efi'><type arch='aarch64' machine='virt'>hvm</type><boot dev='hd'/></os>"
+        "<features><acpi/><gic version='3'/></features>"
+        "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
+
+Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
+                        const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (!ret)
+                return VERDICT_INVALID_TEMPLATE;
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "Out of memory.");
+        if (!at)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s", text);
+        return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s See line %ld.", text, node_line(at));
+}
+
+/* Entities are never expanded, nothing is ever loaded. */
+static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
+        const int options =
+                XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES;
+        xmlParserCtxt *ctxt = xmlNewParserCtxt();
+        const xmlError *error;
+        Verdict v = VERDICT_NONE;
+
+        if (!ctxt)
+                return refuse_no_memory(ret_refusal);
+        *ret = xmlCtxtReadMemory(ctxt, text, (int) size, NULL, NULL, options);
+        error = xmlCtxtGetLastError(ctxt);
+        if (!*ret && error && error->code == XML_ERR_NO_MEMORY)
+                v = refuse_no_memory(ret_refusal);
+        else if (!*ret)
+                v = refuse_template(ret_refusal, NULL, NULL, "Try it with virt-xml-validate.",
+                                    "The template is not well-formed XML: see line %d.", error ? error->line : 0);
+        xmlFreeParserCtxt(ctxt);
+        return v;
+}
+
+/* libxml2 does not escape these when it writes a namespace: what comes out would not be XML. */
+static bool namespaces_can_be_written(const xmlNode *node) {
+        for (const xmlNs *ns = node->nsDef; ns; ns = ns->next)
+                if (ns->href && strpbrk((const char *) ns->href, "<&"))
+                        return false;
+        for (const xmlNode *n = node->children; n; n = n->next)
+                if (n->type == XML_ELEMENT_NODE && !namespaces_can_be_written(n))
+                        return false;
+        return true;
+}
+
+static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
+        size_t size = strnlen(text, DOMXML_TEMPLATE_MAX + 1U);
+        Verdict v;
+
+        if (size > DOMXML_TEMPLATE_MAX)
+                return refuse_template(ret, NULL, NULL, NULL, "The template is larger than %s.",
+                                       FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
+        v = parse(text, size, &d->doc, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (d->doc->intSubset || d->doc->extSubset)
+                return refuse_template(ret, NULL, NULL, "Remove it.", "The template has a DOCTYPE.");
+
+        d->root = xmlDocGetRootElement(d->doc);
+        if (!d->root || !node_is(d->root, "domain"))
+                return refuse_template(ret, d->root, NULL, "Take the output of virsh dumpxml --inactive.",
+                                       "The template is not a <domain>.");
+        if (!namespaces_can_be_written(d->root))
+                return refuse_template(ret, NULL, NULL, "Use another URI.",
+                                       "The template has a namespace with '<' or '&' in its URI.");
+        return VERDICT_NONE;
+}
+
+static Verdict check_type(Domain *d, Refusal *ret) {
+        _cleanup_free_ char *type = node_get(d->root, "type");
+
+        d->emulated = type && streq(type, "qemu");
+        if (!d->emulated && (!type || !streq(type, "kvm")))
+                return refuse_template(
+                        ret, d->root, NULL, "Use type='kvm'.",
+                        "The template's domain type is '%s'; devices can be passed to 'kvm' and 'qemu' only.",
+                        type ? QUOTABLE(type) : "");
+        return VERDICT_NONE;
+}
+
+static bool machine_is_q35(const char *machine) {
+        return streq(machine, "q35") || strncmp(machine, "pc-q35", 6) == 0;
+}
+
+static bool machine_is_i440fx(const char *machine) {
+        return streq(machine, "pc") || strncmp(machine, "pc-", 3) == 0;
+}
+
+/* "virt", or "virt-8.0" */
+static bool machine_is_virt(const char *machine) {
+        return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
+}
+
+/* The PCI layout needs PCI Express: the old PC becomes its successor, other machines have another. */
+static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
+        const char *wanted = d->aarch64 ? "virt" : "q35",
+                   *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
+        _cleanup_free_ char *machine = node_get(type, "machine");
+
+        if (machine && (d->aarch64 ? machine_is_virt(machine) : machine_is_q35(machine)))
+                return VERDICT_NONE;
+        if (machine && (d->aarch64 || !machine_is_i440fx(machine)))
+                return refuse_template(ret, type, NULL, remedy, "The template's machine '%s' is not %s.",
+                                       QUOTABLE(machine), wanted);
+        node_set(d, type, "machine", "%s", wanted);
+        return VERDICT_NONE;
+}
+
+static Verdict set_os(Domain *d, Refusal *ret) {
+        xmlNode *os = node_find(d->root, "os"), *type = node_find(os, "type");
+        const char *wanted = inventory_architecture(d->inv);
+        _cleanup_free_ char *arch = NULL, *text = NULL;
+
+        if (!os)
+                os = node_add(d, d->root, "os");
+        if (!type)
+                type = node_add(d, os, "type");
+        if (!type)
+                return VERDICT_NONE;
+        text = node_get_text(type);
+        if (text && !*text)
+                node_set_text(d, type, "hvm");
+        else if (text && !streq(text, "hvm"))
+                return refuse_template(ret, type, NULL, "Use <type>hvm</type>.",
+                                       "The template's operating system type is '%s': devices can be passed to 'hvm' "
+                                       "only.",
+                                       QUOTABLE(text));
+
+        arch = node_get(type, "arch");
+        if (!arch)
+                node_set(d, type, "arch", "%s", wanted);
+        else if (!streq(arch, wanted))
+                return refuse_template(ret, type, NULL, NULL, "The template is for '%s'; this node makes %s domains.",
+                                       QUOTABLE(arch), wanted);
+        return set_machine(d, type, ret);
+}
+
+/* Version 2, which libvirt may choose, has no interrupts for PCI devices of guests. */
+static void set_gic(Domain *d) {
+        xmlNode *features = node_find(d->root, "features"), *gic;
+
+        if (!d->aarch64)
+                return;
+        if (!features)
+                features = node_add(d, d->root, "features");
+        gic = node_find(features, "gic");
+        if (!gic)
+                node_set(d, node_add(d, features, "gic"), "version", "3");
+}
+
+/* libvirt refuses a domain whose SMBIOS tables tell another UUID. */
+static void set_sysinfo_uuid(Domain *d) {
+        xmlNode *system = node_find(node_find(d->root, "sysinfo"), "system");
+
+        for (xmlNode *n = system ? system->children : NULL; n; n = n->next)
+                if (node_is(n, "entry") && node_has(n, "name", "uuid"))
+                        node_set_text(d, n, "%s", d->a->id);
+}
+
+static void remove_ours(Domain *d) {
+        static const char *const names[] = {
+                "name", "uuid", "memory", "currentMemory", "maxMemory", "vcpu", "vcpus", "cputune", "numatune", "cpu",
+        };
+        xmlNode *metadata = node_find(d->root, "metadata");
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                node_remove_all(d->root, names[i]);
+        for (xmlNode *n = metadata ? metadata->children : NULL, *next; n; n = next) {
+                next = n->next;
+                if (n->type == XML_ELEMENT_NODE && n->ns && streq((const char *) n->ns->href, DOMXML_NAMESPACE))
+                        node_remove(n);
+        }
+}
+
+static void name_disk(Domain *d) {
+        node_set(d, node_find(node_find(d->devices, "disk"), "source"), "file", "/var/lib/libvirt/images/%s.qcow2",
+                 d->a->name);
+}
+
+Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
+        Verdict v;
+
+        d->aarch64 = streq(inventory_architecture(d->inv), ARCHITECTURE_AARCH64);
+        v = load_text(d, text ?: d->aarch64 ? skeleton_aarch64 : skeleton_x86_64, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        remove_ours(d);
+        d->devices = node_find(d->root, "devices");
+        v = domain_check_schema(d, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = check_type(d, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = set_os(d, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        set_gic(d);
+
+        if (!d->devices)
+                d->devices = node_add(d, d->root, "devices");
+        if (!d->devices)
+                return VERDICT_NONE; /* out of memory: d->failed says so */
+        v = domain_check_devices(d, ret);
+        if (v != VERDICT_NONE)
+                return v;
+
+        if (!text)
+                name_disk(d);
+        d->anchor = xmlFirstElementChild(d->root);
+        set_sysinfo_uuid(d);
+        return VERDICT_NONE;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The domain document as a whole: what it must have, who it says it is, and its text. */
+
+#include "guest/domxml.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <libxml/xmlsave.h>
+
+#include "domxml-internal.h"
+#include "ledger/ledger.h"
+#include "util/strings.h"
+
+#define NAMESPACE_PREFIX "passthroughd"
+
+/* libvirt quietly drops or adds what does not fit together (domain.md F5), so it has to fit before. */
+static Verdict check_allocation(const Allocation *a, Refusal *ret) {
+        CpuSet vcpus = { 0 };
+
+        if (a->n_pins == 0 || a->n_cells == 0 || allocation_memory(a) == 0)
+                return refuse_request(ret, "Allocate CPUs and memory with the devices.",
+                                      "'%s' holds devices only: a domain needs CPUs and memory.", a->name);
+
+        for (size_t i = 0; i < a->n_cells; i++)
+                cpuset_merge(&vcpus, &a->cells[i].vcpus);
+        for (size_t i = 0; i < a->n_pins; i++)
+                if (a->pins[i].vcpu != i || !cpuset_has(&vcpus, (unsigned) i))
+                        return refuse_request(ret, NULL, "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.",
+                                              i, a->name);
+
+        /* Its address is that of another card now. */
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].lost)
+                        return refuse(ret, VERDICT_MISSING, &a->devices[i].address,
+                                      "Plug it in again, or release the allocation.",
+                                      "The card that was %s is not on this node any more.",
+                                      PCI_ADDRESS_STR(a->devices[i].address));
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role != DEVICE_ROLE_HELD && !pci_address_is_assignable(a->devices[i].address))
+                        return refuse(ret, VERDICT_NOT_SUPPORTED, &a->devices[i].address, NULL,
+                                      "QEMU cannot assign %s: its PCI domain is above ffff.",
+                                      PCI_ADDRESS_STR(a->devices[i].address));
+        return VERDICT_NONE;
+}
+
+static void format_address(Domain *d, xmlNode *node, const char *attribute, PciAddress a) {
+        node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
+}
+
+/* Named as everywhere; there may be none. */
+static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
+        xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
+
+        for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++) {
+                char text[VF_VALUE_MAX];
+
+                if (vf_attributes_have(v, a))
+                        node_set(d, node, vf_attribute_to_string(a), "%s", vf_value_format(a, v->value[a], text));
+        }
+}
+
+static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunction *f) {
+        const AllocationDevice *dev = &d->a->devices[f->device];
+        xmlNode *node = node_add(d, parent, "device");
+
+        if (dev->slot)
+                node_set(d, node, "slot", "%s", dev->slot);
+        if (dev->pool)
+                node_set(d, node, "pool", "%s", dev->pool);
+        format_address(d, node, "address", dev->address);
+        format_address(d, node, "guest", f->guest);
+        if (guest_pci_port(d->pci, f)->bus_nr > 0)
+                format_address(d, node, "seen", guest_pci_seen(d->pci, f));
+        if (dev->is_vf)
+                format_address(d, node, "physfn", dev->physfn);
+        write_attributes(d, node, &dev->attributes);
+}
+
+/* With all that have it now, the allocation itself among them. */
+static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, const SharedRegion *shared) {
+        xmlNode *node = node_add(d, parent, "shared-memory");
+
+        node_set(d, node, "name", "%s", r->name);
+        node_set(d, node, "size", "%llu", (unsigned long long) r->size);
+        if (r->page_size > 0)
+                node_set(d, node, "page-size", "%llu", (unsigned long long) r->page_size);
+        node_set(d, node, "node", "%d", r->node);
+        for (size_t i = 0; shared && i < shared->n_members; i++)
+                node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
+}
+
+/* So that who finds the domain also finds the allocation. One element per namespace is libvirt's rule. */
+static void write_metadata(Domain *d) {
+        xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
+        xmlNs *ns =
+                node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) NAMESPACE_PREFIX) : NULL;
+
+        if (!ns) {
+                d->failed = true;
+                return;
+        }
+        xmlSetNs(node, ns);
+        node_set(d, node, "name", "%s", d->a->name);
+        node_set(d, node, "id", "%s", d->a->id);
+        node_set(d, node, "generation", "%llu", (unsigned long long) d->a->generation);
+        for (size_t i = 0; i < d->pci->n_functions; i++)
+                write_metadata_device(d, node, &d->pci->functions[i]);
+        for (size_t i = 0; i < d->a->n_regions; i++)
+                write_metadata_region(d, node, &d->a->regions[i], d->a->shared[i]);
+}
+
+static void write_domain(Domain *d) {
+        node_set_text(d, domain_add(d, "name"), "%s", d->a->name);
+        node_set_text(d, domain_add(d, "uuid"), "%s", d->a->id);
+        write_metadata(d);
+        domain_write_memory(d);
+        domain_write_cpus(d);
+        domain_write_devices(d);
+}
+
+/* The caller frees; NULL when out of memory. */
+static char *document_text(xmlDoc *doc) {
+        xmlBuffer *buffer = xmlBufferCreate();
+        xmlSaveCtxt *save = buffer ? xmlSaveToBuffer(buffer, "UTF-8", XML_SAVE_FORMAT | XML_SAVE_NO_DECL) : NULL;
+        bool ok = save && xmlSaveDoc(save, doc) >= 0;
+        char *text = NULL;
+
+        if (save && xmlSaveClose(save) < 0)
+                ok = false;
+        if (ok)
+                text = strdup((const char *) xmlBufferContent(buffer));
+        xmlBufferFree(buffer);
+        return text;
+}
+
+/* The template, and what the domain's PCI looks like beside what is in it. */
+static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
+        Verdict v = check_allocation(d->a, ret);
+        int r;
+
+        if (v == VERDICT_NONE && !inventory_has_domains(d->inv))
+                v = refuse(ret, VERDICT_NOT_SUPPORTED, NULL, NULL, "There is no domain document for %s.",
+                           QUOTABLE(inventory_architecture(d->inv)));
+        if (v == VERDICT_NONE)
+                v = domain_load(d, template, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (d->failed)
+                return refuse_no_memory(ret);
+        if (d->emulated && domain_needs_iommu(d))
+                return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use type='kvm', or allocate fewer CPUs.",
+                              "A domain without KVM cannot have %zu vCPUs, but %u.", d->a->n_pins,
+                              DOMXML_PLAIN_VCPUS_MAX);
+
+        r = guest_pci_new(d->inv, d->a, &d->room, &d->pci);
+        if (r == -E2BIG)
+                return refuse_request(
+                        ret,
+                        d->a->topology == GUEST_TOPOLOGY_MIRROR
+                                ? "Allocate them with --topology flat, or take some out of the template."
+                                : "Ask for fewer devices, or take some out of the template.",
+                        "The devices of '%s' and its template need more than the %u PCI buses a guest has.", d->a->name,
+                        GUEST_BUSES_MAX);
+        return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
+}
+
+static Verdict take_text(const Domain *d, xmlDoc *doc, char **ret, Refusal *ret_refusal) {
+        char *text = d->failed || !doc ? NULL : document_text(doc);
+
+        if (!text)
+                return refuse_no_memory(ret_refusal);
+        *ret = text;
+        return VERDICT_NONE;
+}
+
+static void domain_done(Domain *d) {
+        guest_pci_free(d->pci);
+        xmlFreeDoc(d->doc);
+}
+
+Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
+                    Refusal *ret_refusal) {
+        Domain d = { .inv = inv, .config = config, .a = a };
+        Verdict v = prepare(&d, template, ret_refusal);
+
+        if (v == VERDICT_NONE) {
+                write_domain(&d);
+                v = take_text(&d, d.doc, ret, ret_refusal);
+        }
+        domain_done(&d);
+        return v;
+}
+
+Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
+                             char **ret, Refusal *ret_refusal) {
+        Domain d = { .inv = inv, .config = config, .a = a };
+        Verdict v = prepare(&d, template, ret_refusal);
+
+        if (v == VERDICT_NONE) {
+                xmlDoc *doc = domain_nccl(&d);
+
+                v = take_text(&d, doc, ret, ret_refusal);
+                xmlFreeDoc(doc);
+        }
+        domain_done(&d);
+        return v;
+}
+
+int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+        GuestAddress *addresses;
+        int r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+
+        if (r < 0)
+                return r;
+        addresses = calloc(pci->n_functions + 1, sizeof(GuestAddress));
+        if (!addresses)
+                return -ENOMEM;
+        for (size_t i = 0; i < pci->n_functions; i++)
+                addresses[i] = (GuestAddress){
+                        .host = a->devices[pci->functions[i].device].address,
+                        .guest = pci->functions[i].guest,
+                        .seen = guest_pci_seen(pci, &pci->functions[i]),
+                };
+        *ret = addresses;
+        *ret_n = pci->n_functions;
+        return 0;
+}

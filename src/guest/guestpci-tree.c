@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The guest's PCI tree: expanders, ports and switches, what is plugged into what, and the bus numbers. */
+
+#include <errno.h>
+
+#include "guestpci-internal.h"
+
+#define SLOTS_MAX     32U
+#define FUNCTIONS_MAX 8U
+
+static bool is_mirror(const GuestLayout *l) {
+        return l->a->topology == GUEST_TOPOLOGY_MIRROR;
+}
+
+/* The same place on the host, named by that much of each path; no place is like no other. */
+static bool same_place(const GuestCard *a, size_t a_length, const GuestCard *b, size_t b_length) {
+        return a_length > 0 && a_length == b_length && memcmp(a->path, b->path, a_length) == 0;
+}
+
+static bool same_host(const GuestCard *a, const GuestCard *b) {
+        return same_place(a, a->host, b, b->host) || (a->host == 0 && b->host == 0);
+}
+
+/* Both are below one root port, and not because they are one card there. */
+static bool same_tree(const GuestCard *a, const GuestCard *b) {
+        return a->group == b->group && a->nearest > 0 && b->nearest > 0 && same_place(a, a->port, b, b->port);
+}
+
+static bool same_switch(const GuestCard *a, const GuestCard *b) {
+        return same_place(a, a->nearest, b, b->nearest);
+}
+
+static int find_group(const GuestLayout *l, const GuestCard *card) {
+        for (size_t i = 0; i < l->n_groups; i++)
+                if (l->groups[i].cell == card->cell && (!is_mirror(l) || same_host(l->groups[i].card, card)))
+                        return (int) i;
+        return -1;
+}
+
+static int join_group(GuestLayout *l, GuestCard *card) {
+        card->group = find_group(l, card);
+        if (card->group >= 0)
+                return 0;
+        if (l->n_groups == ELEMENTSOF(l->groups))
+                return -E2BIG;
+        card->group = (int) l->n_groups;
+        l->groups[l->n_groups++] = (GuestGroup){ .cell = card->cell, .card = card };
+        return 0;
+}
+
+/* In the order of the cells; or of the request, for which the guest's bus numbers then ascend. */
+static int make_groups(GuestLayout *l) {
+        for (int cell = 0; cell < (int) l->a->n_cells; cell++)
+                for (size_t i = 0; i < l->n_cards; i++) {
+                        GuestCard *card = &l->cards[i];
+                        bool joins = is_mirror(l) ? cell == 0 && card->cell >= 0 : card->cell == cell;
+                        int r = joins ? join_group(l, card) : 0;
+
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+/* Its index, or -E2BIG. */
+static int add_controller(GuestLayout *l, GuestControllerType type, unsigned bus, int cell) {
+        unsigned index = l->room->first_index + (unsigned) l->pci->n_controllers;
+
+        if (index >= GUEST_BUSES_MAX)
+                return -E2BIG;
+        l->pci->controllers[l->pci->n_controllers++] =
+                (GuestController){ .type = type, .index = index, .cell = cell, .bus = bus };
+        return (int) index;
+}
+
+static int plug(GuestLayout *l, GuestCard *card, GuestControllerType type, unsigned bus) {
+        int port = add_controller(l, type, bus, card->cell);
+
+        if (port >= 0)
+                card->bus = (unsigned) port;
+        return MIN(port, 0);
+}
+
+/* A switch below a port, which is added first when there is to be one. Its index, or -E2BIG. */
+static int add_switch(GuestLayout *l, GuestControllerType port, unsigned bus, int cell) {
+        int below = add_controller(l, port, bus, cell);
+
+        return below < 0 ? below : add_controller(l, GUEST_UPSTREAM_PORT, (unsigned) below, cell);
+}
+
+/* Every other card below the root port is at the switch of this one, or below it. */
+static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
+        for (size_t i = 0; i < l->n_cards; i++) {
+                const GuestCard *other = &l->cards[i];
+
+                if (same_tree(card, other) &&
+                    (other->nearest < card->nearest || memcmp(other->path, card->path, card->nearest) != 0))
+                        return false;
+        }
+        return true;
+}
+
+/* The cards of one switch that is below another one: near to each other, farther from the rest. */
+static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
+        int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
+
+        for (size_t i = 0; r == 0 && i < l->n_cards; i++)
+                if (same_tree(first, &l->cards[i]) && same_switch(first, &l->cards[i]))
+                        r = plug(l, &l->cards[i], GUEST_DOWNSTREAM_PORT, (unsigned) below);
+        return r;
+}
+
+/* All cards below the root port of this one, the first of them. Two levels of switches tell all distances apart. */
+static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
+        int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
+
+        for (size_t i = 0; r == 0 && i < l->n_cards; i++) {
+                GuestCard *card = &l->cards[i];
+
+                if (card->bus > 0 || !same_tree(first, card))
+                        continue;
+                if (is_at_top(l, card))
+                        r = plug(l, card, GUEST_DOWNSTREAM_PORT, (unsigned) top);
+                else
+                        r = plug_lower_switch(l, card, (unsigned) top);
+        }
+        return r;
+}
+
+static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
+        for (size_t i = 0; is_mirror(l) && i < l->n_cards; i++)
+                if (&l->cards[i] != card && same_tree(&l->cards[i], card))
+                        return true;
+        return false;
+}
+
+/* What is plugged into one root bus: that of a group, or pcie.0. */
+static int plug_group(GuestLayout *l, int group, unsigned bus) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < l->n_cards; i++) {
+                GuestCard *card = &l->cards[i];
+
+                if (card->group != group || card->bus > 0)
+                        continue;
+                if (shares_switch(l, card))
+                        r = plug_tree(l, card, bus);
+                else
+                        r = plug(l, card, GUEST_ROOT_PORT, bus);
+        }
+        return r;
+}
+
+static int plug_all(GuestLayout *l) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < l->n_groups; i++) {
+                int expander = add_controller(l, GUEST_EXPANDER_BUS, 0, l->groups[i].cell);
+
+                r = expander < 0 ? expander : plug_group(l, (int) i, (unsigned) expander);
+        }
+        return r ?: plug_group(l, -1, 0);
+}
+
+/* After all others, so that no device has another address for them: on pcie.0, where libvirt looks for a free port
+ * first, then behind each expander. */
+static int add_spares(GuestLayout *l) {
+        unsigned n = l->a->spare_ports;
+        int r = 0;
+
+        l->pci->n_used = l->pci->n_controllers;
+        for (unsigned i = 0; n > 0 && r >= 0 && i < n + l->room->seekers; i++)
+                r = add_controller(l, GUEST_ROOT_PORT, 0, -1);
+        for (size_t i = 0; i < l->pci->n_used; i++) {
+                const GuestController *c = &l->pci->controllers[i];
+
+                for (unsigned j = 0; c->type == GUEST_EXPANDER_BUS && r >= 0 && j < n; j++)
+                        r = add_controller(l, GUEST_ROOT_PORT, c->index, c->cell);
+        }
+        return MIN(r, 0);
+}
+
+/* Slots of what is plugged into one controller, ascending as it was added; functions where slots do not suffice. */
+static int place_children(GuestPci *pci, const GuestController *parent) {
+        unsigned n = 0, per_slot, at = 0;
+
+        for (size_t i = 0; i < pci->n_controllers; i++)
+                n += pci->controllers[i].bus == parent->index;
+        if (n == 0)
+                return 0;
+        per_slot = (n + SLOTS_MAX - 1) / SLOTS_MAX;
+        if (per_slot > FUNCTIONS_MAX)
+                return -E2BIG;
+        for (size_t i = 0; i < pci->n_controllers; i++) {
+                GuestController *c = &pci->controllers[i];
+
+                if (c->bus != parent->index)
+                        continue;
+                c->slot = (uint8_t) (at / per_slot);
+                c->function = (uint8_t) (at % per_slot);
+                c->multifunction = c->function == 0 && per_slot > 1 && at + 1 < n;
+                at++;
+        }
+        return 0;
+}
+
+/* Those that are plugged into it, and so on; itself not. */
+static unsigned count_below(const GuestPci *pci, const GuestController *parent) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < pci->n_controllers; i++)
+                if (pci->controllers[i].bus == parent->index)
+                        n += 1 + count_below(pci, &pci->controllers[i]);
+        return n;
+}
+
+/* Depth first, each port one bus: the children of a controller ascend by slot. */
+static void number_below(GuestPci *pci, const GuestController *parent, unsigned *next) {
+        for (size_t i = 0; i < pci->n_controllers; i++)
+                if (pci->controllers[i].bus == parent->index) {
+                        pci->controllers[i].bus_nr = (*next)++;
+                        number_below(pci, &pci->controllers[i], next);
+                }
+}
+
+/* From the top down; what is left below the lowest expander belongs to pcie.0. */
+static int number_buses(GuestLayout *l) {
+        GuestPci *pci = l->pci;
+        unsigned end = l->room->bus_end, behind = 0, next;
+
+        for (size_t i = pci->n_used; i-- > 0;) {
+                GuestController *c = &pci->controllers[i];
+                unsigned below = c->type == GUEST_EXPANDER_BUS ? count_below(pci, c) : 0;
+
+                if (c->type != GUEST_EXPANDER_BUS)
+                        continue;
+                if (1 + below + GUEST_EXPANDER_SPARE >= end)
+                        return -E2BIG;
+                end -= 1 + below + GUEST_EXPANDER_SPARE;
+                behind += 1 + below;
+                c->bus_nr = end;
+                next = end + 1;
+                number_below(pci, c, &next);
+        }
+        /* Of the others, those that have a spare port are counted with it. */
+        behind += l->a->spare_ports > 0 ? l->room->seekers : 0;
+        return 1 + (pci->n_controllers - behind) + l->room->others > end ? -E2BIG : 0;
+}
+
+int guest_layout_controllers(GuestLayout *l) {
+        int r;
+
+        l->pci->controllers = calloc(GUEST_BUSES_MAX, sizeof(GuestController));
+        if (!l->pci->controllers)
+                return -ENOMEM;
+        r = make_groups(l);
+        r = r ?: plug_all(l);
+        r = r ?: add_spares(l);
+        for (size_t i = 0; r == 0 && i < l->pci->n_controllers; i++)
+                r = place_children(l->pci, &l->pci->controllers[i]);
+        return r ?: number_buses(l);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Lays out the guest's PCI: cards, then controllers for them, then addresses. */
+
+#include <errno.h>
+
+#include "guestpci-internal.h"
+
+#define HOLE64_DEFAULT (32ULL << 30) /* QEMU's q35 without pcihole64 (domain.md F8) */
+
+bool guest_pci_shows(const AllocationDevice *dev) {
+        return dev->role == DEVICE_ROLE_ASSIGNED || dev->role == DEVICE_ROLE_COMPANION;
+}
+
+/* A VF is a card of its own, wherever its routing id falls. */
+static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) {
+        if (dev->is_vf)
+                return NULL;
+        for (size_t i = 0; i < l->n_cards; i++) {
+                const AllocationDevice *first = &l->a->devices[l->cards[i].first];
+
+                if (!first->is_vf && pci_address_same_slot(first->address, dev->address))
+                        return &l->cards[i];
+        }
+        return NULL;
+}
+
+/* Unknown is not zero: a device without a node is on no cell. */
+static int layout_cell(const GuestLayout *l, const AllocationDevice *dev) {
+        if (dev->numa_node < 0)
+                return -1;
+        for (size_t i = 0; i < l->a->n_cells; i++)
+                if (l->a->cells[i].node == dev->numa_node)
+                        return (int) i;
+        return -1;
+}
+
+/*
+ * As model/locality.h sees it: three bridges and more are a root port and switches, each an upstream port and a
+ * downstream port, so that siblings meet at the upstream port.
+ */
+static void locate_card(GuestCard *card, const AllocationDevice *dev) {
+        size_t last = 0, second = 0; /* where the names of the nearest bridges end */
+        const char *at, *end;
+        unsigned n = 0;
+
+        card->path = dev->path ?: "";
+        card->host = pci_path_host_length(card->path);
+        at = card->path + card->host;
+        for (; card->host > 0 && *at && (end = strchr(at + 1, '/')); at = end) {
+                second = last;
+                last = (size_t) (end - card->path);
+                if (n++ == 0)
+                        card->port = last;
+        }
+        card->nearest = n >= 3 ? second : n == 2 ? last : 0;
+}
+
+static int layout_make_cards(GuestLayout *l) {
+        for (size_t i = 0; i < l->a->n_devices; i++) {
+                const AllocationDevice *dev = &l->a->devices[i];
+                GuestCard *card;
+
+                if (!guest_pci_shows(dev))
+                        continue;
+                card = layout_find_card(l, dev);
+                if (!card) {
+                        if (l->n_cards == ELEMENTSOF(l->cards))
+                                return -E2BIG;
+                        card = &l->cards[l->n_cards++];
+                        *card = (GuestCard){
+                                .first = i,
+                                .lowest = dev->address.function,
+                                .cell = layout_cell(l, dev),
+                                .group = -1,
+                        };
+                        locate_card(card, dev);
+                }
+                card->n++;
+                card->lowest = MIN(card->lowest, dev->address.function);
+        }
+        return 0;
+}
+
+static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
+        pci->functions = calloc(l->a->n_devices + 1, sizeof(GuestFunction));
+        if (!pci->functions)
+                return -ENOMEM;
+
+        for (size_t i = 0, next_card = 0; i < l->a->n_devices; i++) {
+                const AllocationDevice *dev = &l->a->devices[i];
+                const GuestCard *card;
+                uint8_t function;
+
+                if (!guest_pci_shows(dev))
+                        continue;
+                if (next_card < l->n_cards && l->cards[next_card].first == i)
+                        card = &l->cards[next_card++];
+                else
+                        card = layout_find_card(l, dev);
+                function = (uint8_t) (dev->address.function - card->lowest);
+                pci->functions[pci->n_functions++] = (GuestFunction){
+                        .device = i,
+                        .guest = { .bus = (uint8_t) card->bus, .function = function },
+                        .multifunction = function == 0 && card->n > 1,
+                };
+        }
+        return 0;
+}
+
+/* Of all that the guest gets, as far as anybody knows. */
+static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
+        const uint64_t limit = 1ULL << 60;
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < a->n_regions; i++)
+                sum += a->regions[i].size;
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev =
+                        guest_pci_shows(&a->devices[i]) ? inventory_find(inv, a->devices[i].address) : NULL;
+
+                for (size_t bar = 0; dev && bar < PCI_BARS_MAX; bar++)
+                        sum = dev->bar_size[bar] > limit - sum ? limit : sum + dev->bar_size[bar];
+        }
+        return sum;
+}
+
+/*
+ * Twice the BARs, so that alignment cannot make them miss, as a power of two; but once when twice would be half of all
+ * there is to address. Firmware takes an eighth of that for its window when it is not told otherwise (domain.md F8).
+ */
+static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
+        uint64_t sum = sum_bars(inv, a), space = inv->phys_bits > 0 ? 1ULL << MIN(inv->phys_bits, 63U) : 0, size = 1;
+
+        while (size < sum * 2)
+                size *= 2;
+        if (space > 0 && size >= space / 2 && size / 2 >= sum)
+                size /= 2;
+        if (size <= HOLE64_DEFAULT)
+                return;
+        pci->hole64 = size;
+        pci->hint = space > 0 && size > space / 8;
+}
+
+int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = calloc(1, sizeof(GuestPci));
+        GuestLayout l = { .a = a, .room = room, .pci = pci };
+        int r;
+
+        if (!pci)
+                return -ENOMEM;
+
+        r = layout_make_cards(&l);
+        if (r < 0)
+                return r;
+        r = guest_layout_controllers(&l);
+        if (r < 0)
+                return r;
+        r = layout_make_functions(&l, pci);
+        if (r < 0)
+                return r;
+
+        size_window(inv, a, pci);
+        *ret = TAKE_PTR(pci);
+        return 0;
+}
+
+GuestPci *guest_pci_free(GuestPci *p) {
+        if (!p)
+                return NULL;
+        free(p->controllers);
+        free(p->functions);
+        free(p);
+        return NULL;
+}
+
+const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f) {
+        return &p->controllers[f->guest.bus - p->controllers[0].index];
+}
+
+const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c) {
+        while (c->type != GUEST_ROOT_PORT)
+                c = &p->controllers[c->bus - p->controllers[0].index];
+        return c;
+}
+
+PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f) {
+        return (PciAddress){ .bus = (uint8_t) guest_pci_port(p, f)->bus_nr, .function = f->guest.function };
+}
+
+static int try_topology(const Inventory *inv, GuestTopology topology, Allocation *a) {
+        _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
+
+        a->topology = topology;
+        return guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
+}
+
+Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret) {
+        bool mirrors = wanted == GUEST_TOPOLOGY_MIRROR;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                n += a->devices[i].role == DEVICE_ROLE_ASSIGNED;
+        if (mirrors || (wanted == _GUEST_TOPOLOGY_INVALID && n > 1))
+                r = try_topology(inv, GUEST_TOPOLOGY_MIRROR, a);
+        else
+                a->topology = GUEST_TOPOLOGY_FLAT;
+        if (r == -E2BIG && mirrors)
+                return refuse_request(ret, "Use --topology flat, or ask for fewer devices.",
+                                      "The host's PCI tree of these devices does not fit the %u buses of a guest.",
+                                      GUEST_BUSES_MAX);
+        if (r == -E2BIG) {
+                a->topology = GUEST_TOPOLOGY_FLAT;
+                return VERDICT_NONE;
+        }
+        return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Allocations as objects. */
+
+#include "ledger/allocation.h"
+
+#include <errno.h>
+
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+static const char *const allocation_state_table[_ALLOCATION_STATE_MAX] = {
+        [ALLOCATION_RESERVED] = "reserved", [ALLOCATION_PREPARING] = "preparing", [ALLOCATION_READY] = "ready",
+        [ALLOCATION_IN_USE] = "in-use",     [ALLOCATION_RELEASING] = "releasing", [ALLOCATION_FAILED] = "failed",
+};
+DEFINE_STRING_TABLE(allocation_state, AllocationState, _ALLOCATION_STATE_MAX)
+
+static const char *const device_role_table[_DEVICE_ROLE_MAX] = {
+        [DEVICE_ROLE_ASSIGNED] = "assigned",
+        [DEVICE_ROLE_COMPANION] = "companion",
+        [DEVICE_ROLE_HELD] = "held",
+};
+DEFINE_STRING_TABLE(device_role, DeviceRole, _DEVICE_ROLE_MAX)
+
+AllocationState allocation_shown_state(const Allocation *a) {
+        if (a->state != ALLOCATION_READY)
+                return a->state;
+        if (a->domain)
+                return ALLOCATION_IN_USE;
+        return a->reason ? ALLOCATION_FAILED : ALLOCATION_READY;
+}
+
+static const char *const guest_topology_table[_GUEST_TOPOLOGY_MAX] = {
+        [GUEST_TOPOLOGY_FLAT] = "flat",
+        [GUEST_TOPOLOGY_MIRROR] = "mirror",
+};
+
+DEFINE_STRING_TABLE(guest_topology, GuestTopology, _GUEST_TOPOLOGY_MAX)
+
+Allocation *allocation_new(const char *name) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = calloc(1, sizeof(*a));
+
+        if (!a || string_copy(&a->name, name) < 0)
+                return NULL;
+        return TAKE_PTR(a);
+}
+
+Allocation *allocation_free(Allocation *a) {
+        if (!a)
+                return NULL;
+        for (size_t i = 0; i < a->n_devices; i++) {
+                AllocationDevice *d = &a->devices[i];
+
+                free(d->slot);
+                free(d->pool);
+                free(d->prior_driver);
+                free(d->prior_override);
+                free(d->vfio_driver);
+                free(d->path);
+        }
+        free(a->devices);
+        free(a->pins);
+        free(a->reason);
+        free(a->domain);
+        free(a->vfio_driver);
+        free(a->name);
+        free(a);
+        return NULL;
+}
+
+AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role) {
+        if (ARRAY_RESERVE(a->devices, a->n_devices) < 0)
+                return NULL;
+        a->devices[a->n_devices] =
+                (AllocationDevice){ .address = address, .role = role, .numa_node = -1, .vf_index = -1 };
+        return &a->devices[a->n_devices++];
+}
+
+static int copy_device(Allocation *to, const AllocationDevice *from) {
+        AllocationDevice *copy = allocation_add_device(to, from->address, from->role);
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *from;
+        copy->slot = copy->pool = copy->prior_driver = copy->prior_override = copy->vfio_driver = copy->path = NULL;
+        if (string_copy(&copy->slot, from->slot) < 0 || string_copy(&copy->pool, from->pool) < 0 ||
+            string_copy(&copy->prior_driver, from->prior_driver) < 0 ||
+            string_copy(&copy->prior_override, from->prior_override) < 0 ||
+            string_copy(&copy->vfio_driver, from->vfio_driver) < 0 || string_copy(&copy->path, from->path) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason) {
+        _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_new(a->name);
+
+        if (!rest || copy_device(rest, d) < 0 || string_copy(&rest->vfio_driver, a->vfio_driver) < 0 ||
+            string_copy(&rest->reason, reason) < 0)
+                return NULL;
+        memcpy(rest->id, a->id, sizeof(rest->id));
+        rest->owner = a->owner;
+        rest->generation = a->generation;
+        rest->state = ALLOCATION_FAILED;
+        return TAKE_PTR(rest);
+}
+
+const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (!a->devices[i].lost && pci_address_equal(a->devices[i].address, address))
+                        return &a->devices[i];
+        return NULL;
+}
+
+uint64_t allocation_memory(const Allocation *a) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < a->n_cells; i++)
+                sum += a->cells[i].memory;
+        return sum;
+}
+
+bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) {
+        return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
+}
+
+/* A VF is one of its PF: the same address may be another PF's after a boot. */
+static bool is_same_vf(const AllocationDevice *d, const PciDevice *dev) {
+        if (!d->is_vf || dev->type != PCI_TYPE_VF)
+                return !d->is_vf && dev->type != PCI_TYPE_VF;
+        return pci_address_equal(d->physfn, dev->physfn) &&
+               (d->vf_index < 0 || dev->vf_index < 0 || d->vf_index == dev->vf_index);
+}
+
+bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev) {
+        bool same_serial = d->serial != 0 && dev->serial_known && dev->serial == d->serial;
+
+        return !d->lost && is_same_vf(d, dev) && dev->vendor == d->vendor && dev->device == d->device &&
+               dev->subsystem_vendor == d->subsystem_vendor && dev->subsystem_device == d->subsystem_device &&
+               (same_serial || (streq_ptr(dev->path, d->path) && !allocation_device_differs(d, dev)));
+}
+
+int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
+        if (string_copy(&d->path, dev->path) < 0)
+                return -ENOMEM;
+        d->address = dev->address;
+        d->is_vf = dev->type == PCI_TYPE_VF;
+        d->physfn = dev->physfn;
+        d->vf_index = d->is_vf ? dev->vf_index : -1;
+        d->vendor = dev->vendor;
+        d->device = dev->device;
+        d->subsystem_vendor = dev->subsystem_vendor;
+        d->subsystem_device = dev->subsystem_device;
+        if (dev->serial_known)
+                d->serial = dev->serial;
+        d->numa_node = dev->numa_node;
+        d->lost = false;
+        return 0;
+}
+
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+bool allocation_name_is_valid(const char *name) {
+        size_t len = strnlen(name, ALLOCATION_NAME_MAX + 1);
+
+        return len > 0 && len <= ALLOCATION_NAME_MAX && strchr(LETTERS_AND_DIGITS, name[0]) &&
+               strspn(name, LETTERS_AND_DIGITS "_.-") == len;
+}
+
+Verdict allocation_name_check(const char *name, Refusal *ret) {
+        if (allocation_name_is_valid(name))
+                return VERDICT_NONE;
+        return refuse_request(ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
+                              "'%s' cannot be the name of an allocation.", QUOTABLE(name));
+}

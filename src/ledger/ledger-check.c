@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What may be entered into the ledger. */
+
+#include "ledger/ledger.h"
+
+#include <errno.h>
+
+#include "ledger-internal.h"
+#include "util/strings.h"
+
+static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
+        return refuse(ret, VERDICT_ALLOCATED, &address, "Release that one first.", "%s is held by '%s'.",
+                      PCI_ADDRESS_STR(address), holder->name);
+}
+
+Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
+        const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
+
+        return w ? refuse(ret, w->verdict, &address,
+                          w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
+                                                      : "Wait for the job to end.",
+                          "%s", w->message)
+                 : VERDICT_NONE;
+}
+
+Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
+        const Finding *foreign = l->n_foreign > 0 ? ledger_find_foreign(l, address) : NULL;
+        const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
+
+        if (foreign)
+                return refuse(ret, VERDICT_CONTESTED, &address,
+                              "Shut it down, or give it what it needs by an allocation.", "%s", foreign->message);
+        if (q)
+                return refuse(ret, VERDICT_QUARANTINED, &address,
+                              "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
+        return ledger_check_withheld(l, address, ret);
+}
+
+/* What keeps it from a new allocation, whoever may have it now. */
+static Verdict check_condition(const Ledger *l, PciAddress address, Refusal *ret) {
+        const Finding *unhealthy = l->n_unhealthy > 0 ? ledger_find_unhealthy(l, address) : NULL;
+        Verdict v = ledger_check_kept(l, address, ret);
+
+        if (v != VERDICT_NONE || !unhealthy)
+                return v;
+        return refuse(ret, VERDICT_UNHEALTHY, &address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
+}
+
+/*
+ * Another member of the group is somebody else's: the kernel gives a group to one user only (domain.md A9). Or a job
+ * works on it, perhaps for ever.
+ */
+static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
+                           Refusal *ret) {
+        const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
+
+        if (group && group->n_members == 1)
+                return VERDICT_NONE; /* dev itself, which was looked at */
+        for (size_t i = 0; group && i < group->n_members; i++) {
+                const PciDevice *member = &inv->devices[group->members[i]];
+                const Allocation *holder = ledger_holder(l, member->address);
+                Verdict v;
+
+                if (holder && holder != except)
+                        return refuse(ret, VERDICT_ALLOCATED, &dev->address, "Release that one first.",
+                                      "%s shares IOMMU group %d with %s, which '%s' holds.",
+                                      PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
+                                      holder->name);
+                v = check_condition(l, member->address, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, PciAddress physfn,
+                            const Allocation *except, Refusal *ret) {
+        const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
+
+        if (holder && holder != except)
+                return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that one first.",
+                              "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
+        if (is_vf)
+                return check_condition(l, physfn, ret);
+        if (ledger_pf_use(l, address) > 0)
+                return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release those first.",
+                              "%u of its VFs are in allocations.", ledger_pf_use(l, address));
+        return VERDICT_NONE;
+}
+
+Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
+                            Refusal *ret) {
+        const Allocation *holder = ledger_holder(l, dev->address);
+        Verdict v;
+
+        if (holder && holder != except)
+                return refuse_held(ret, dev->address, holder);
+        v = check_condition(l, dev->address, ret);
+        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined + l->n_foreign + l->n_unhealthy > 0 &&
+                           i < dev->n_vfs;
+             i++)
+                v = check_condition(l, dev->vfs[i], ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);
+        return v != VERDICT_NONE ? v : check_group(l, inv, dev, except, ret);
+}
+
+uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
+                            uint64_t page_size) {
+        uint64_t promised = ledger_memory(l, node->id, page_size), idle = ledger_memory_idle(l, node->id, page_size);
+        uint64_t have, now = UINT64_MAX;
+
+        if (cpuset_is_empty(&node->cpus))
+                return 0;
+        if (page_size > 0) {
+                const PagePool *pages = numa_node_pages(node, page_size);
+
+                if (!pages)
+                        return 0;
+                have = pages->total * pages->size;
+                now = pages->free * pages->size;
+        } else {
+                have = numa_node_base_memory(node);
+                have -= MIN(have, config->reserve_memory);
+                if (node->available_known)
+                        now = node->available;
+        }
+        /* Memory of running guests is not free any more; that of the others will be taken from what is. */
+        return MIN(have - MIN(have, promised), now - MIN(now, idle));
+}
+
+void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret) {
+        CpuSet busy = config->housekeeping, free_cpus = node->cpus;
+
+        cpuset_merge(&busy, &l->cpus);
+        /* A core with one busy thread is a busy core. */
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(&busy, inv->cpus[i].id))
+                        cpuset_add(&busy, inv->cpus[i].core);
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                if (cpuset_has(&busy, inv->cpus[i].core))
+                        cpuset_remove(&free_cpus, inv->cpus[i].id);
+        *ret = free_cpus;
+}
+
+/* The claim does not contradict itself: nothing twice, and no VF beside its own PF. */
+static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        for (const AllocationDevice *other = a->devices; other < a->devices + a->n_devices; other++) {
+                if (other->lost)
+                        continue;
+                if (other != d && pci_address_equal(other->address, d->address))
+                        return refuse(ret, VERDICT_INVALID_REQUEST, &d->address, NULL, "%s appears twice.",
+                                      PCI_ADDRESS_STR(d->address));
+                if (other->is_vf && pci_address_equal(other->physfn, d->address))
+                        return refuse(ret, VERDICT_PF_HAS_VFS, &d->address, NULL,
+                                      "%s and its own VF %s are claimed at once.", PCI_ADDRESS_STR(d->address),
+                                      PCI_ADDRESS_STR(other->address));
+        }
+        return VERDICT_NONE;
+}
+
+/* What holds for an allocation whether or not the hardware is there: nobody else was promised the same. */
+static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
+        if (ledger_find(l, a->name))
+                return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
+                              "There is already an allocation '%s'.", a->name);
+        if (l->n_allocations >= LEDGER_ALLOCATIONS_MAX)
+                return refuse(ret, VERDICT_LIMIT, NULL, "Release some first.",
+                              "There are already %u allocations, the most there can be.", LEDGER_ALLOCATIONS_MAX);
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const Allocation *holder = ledger_holder(l, d->address);
+                Verdict v;
+
+                if (d->lost)
+                        continue;
+                if (holder)
+                        return refuse_held(ret, d->address, holder);
+                v = check_within(a, d, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+                v = check_family(l, d->is_vf, d->address, d->physfn, NULL, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        if (cpuset_intersects(&l->cpus, &a->cpus))
+                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL,
+                              "A CPU of '%s' is pinned by another allocation.", a->name);
+        return ledger_check_regions(l, a, ret);
+}
+
+/* What a would have of a node and page size that the ledger has not given out yet. */
+static Verdict check_memory(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a, int id,
+                            uint64_t page_size, Refusal *ret) {
+        const NumaNode *node = inventory_find_node(inv, id);
+        uint64_t wanted = ledger_new_regions(l, a, id, page_size), have;
+
+        if (!node)
+                return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "There is no NUMA node %d.", id);
+        for (size_t i = 0; i < a->n_cells && page_size == a->page_size; i++)
+                if (a->cells[i].node == id && __builtin_add_overflow(wanted, a->cells[i].memory, &wanted))
+                        wanted = UINT64_MAX;
+        have = ledger_memory_free(l, inv, config, node, page_size);
+        if (wanted <= have)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, NULL, "NUMA node %d has %s left, %s are wanted.", id,
+                      FORMAT_SIZE(have), FORMAT_SIZE(wanted));
+}
+
+static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a,
+                              Refusal *ret) {
+        CpuSet missing = a->cpus;
+
+        for (size_t i = 0; i < a->n_cells; i++) {
+                Verdict v = check_memory(l, inv, config, a, a->cells[i].node, a->page_size, ret);
+                CpuSet free_cpus;
+
+                if (v != VERDICT_NONE)
+                        return v;
+                ledger_cpus_free(l, inv, config, inventory_find_node(inv, a->cells[i].node), &free_cpus);
+                cpuset_subtract(&missing, &free_cpus);
+        }
+        for (size_t i = 0; i < a->n_regions; i++) {
+                const Region *r = &a->regions[i];
+                Verdict v = ledger_find_region(l, r->name)
+                                    ? VERDICT_NONE
+                                    : check_memory(l, inv, config, a, r->node, r->page_size, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        if (!cpuset_is_empty(&missing))
+                return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL, NULL, "CPU %d is not free.",
+                              cpuset_next(&missing, 0));
+        return VERDICT_NONE;
+}
+
+Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret) {
+        Verdict v;
+
+        if (l->read_only)
+                return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", l->read_only);
+        v = check_promises(l, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(inv, a->devices[i].address);
+
+                if (!dev)
+                        return refuse(ret, VERDICT_NO_SUCH_DEVICE, &a->devices[i].address, NULL,
+                                      "%s is not on this node.", PCI_ADDRESS_STR(a->devices[i].address));
+                v = ledger_check_device(l, inv, dev, NULL, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        v = check_capacity(l, inv, config, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (ledger_enter(l, a) < 0)
+                return refuse_no_memory(ret);
+        return VERDICT_NONE;
+}
+
+Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret) {
+        Verdict v = check_promises(l, a, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (ledger_enter(l, a) < 0)
+                return refuse_no_memory(ret);
+        return VERDICT_NONE;
+}
+
+static bool same_claims(const Ledger *a, const Ledger *b) {
+        if (a->n_allocations != b->n_allocations || a->n_claims != b->n_claims || a->n_pf_uses != b->n_pf_uses ||
+            !cpuset_equal(&a->cpus, &b->cpus))
+                return false;
+        for (size_t i = 0; i < a->n_claims; i++)
+                if (!pci_address_equal(a->claims[i].address, b->claims[i].address) ||
+                    a->claims[i].allocation != b->claims[i].allocation)
+                        return false;
+        for (size_t i = 0; i < a->n_pf_uses; i++)
+                if (!pci_address_equal(a->pf_uses[i].pf, b->pf_uses[i].pf) || a->pf_uses[i].vfs != b->pf_uses[i].vfs)
+                        return false;
+        if (a->n_regions != b->n_regions)
+                return false;
+        for (size_t i = 0; i < a->n_regions; i++)
+                if (!streq(a->regions[i]->region.name, b->regions[i]->region.name) ||
+                    a->regions[i]->n_members != b->regions[i]->n_members)
+                        return false;
+        for (size_t i = 0; i < a->n_memory; i++)
+                if (a->memory[i].bytes != ledger_memory(b, a->memory[i].node, a->memory[i].page_size) ||
+                    a->memory[i].bytes - a->memory[i].backed !=
+                            ledger_memory_idle(b, a->memory[i].node, a->memory[i].page_size))
+                        return false;
+        return true;
+}
+
+/* No group has devices of two allocations. */
+static bool groups_are_exclusive(const Ledger *l, const Inventory *inv) {
+        for (size_t i = 0; i < inv->n_groups; i++) {
+                const Allocation *first = NULL;
+
+                for (size_t j = 0; j < inv->groups[i].n_members; j++) {
+                        const Allocation *holder = ledger_holder(l, inv->devices[inv->groups[i].members[j]].address);
+
+                        if (holder && first && holder != first)
+                                return false;
+                        first = first ?: holder;
+                }
+        }
+        return true;
+}
+
+int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config) {
+        _cleanup_(cleanup_ledger_free) Ledger *again = ledger_new();
+        bool good = again;
+
+        for (size_t i = 0; good && i < l->n_allocations; i++)
+                good = ledger_adopt(again, l->allocations[i], NULL) == VERDICT_NONE;
+        good = good && same_claims(l, again) && groups_are_exclusive(l, inv);
+        for (size_t i = 0; good && i < inv->n_nodes; i++) {
+                uint64_t have = numa_node_base_memory(&inv->nodes[i]);
+
+                good = ledger_memory(l, inv->nodes[i].id, 0) <= have - MIN(have, config->reserve_memory);
+        }
+        if (again)
+                again->n_allocations = 0;
+        ledger_reclaim(l);
+        return good ? 0 : -EBADMSG;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The text of a file of the ledger as an allocation. It trusts nothing: a file that does not make a whole one is
+ * broken, never half of one. */
+
+#include "ledger/ledger-file.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include "config/config.h"
+#include "model/json-value.h"
+#include "model/serial.h"
+#include "util/strings.h"
+
+/* Readers of members: 0 or -EBADMSG when absent, of another type or out of range; -ENOMEM. */
+
+static int get_string(json_object *o, const char *key, bool may_be_null, char **ret) {
+        json_object *v;
+
+        if (!json_object_object_get_ex(o, key, &v))
+                return -EBADMSG;
+        if (!v)
+                return may_be_null ? 0 : -EBADMSG;
+        if (!json_object_is_type(v, json_type_string) ||
+            strlen(json_object_get_string(v)) != (size_t) json_object_get_string_len(v))
+                return -EBADMSG;
+        return string_copy(ret, json_object_get_string(v));
+}
+
+static int to_number(json_object *v, uint64_t max, uint64_t *ret) {
+        if (!v || !json_object_is_type(v, json_type_int) || json_object_get_int64(v) < 0 ||
+            json_object_get_uint64(v) > max)
+                return -EBADMSG;
+        *ret = json_object_get_uint64(v);
+        return 0;
+}
+
+static int get_number(json_object *o, const char *key, uint64_t max, uint64_t *ret) {
+        json_object *v;
+
+        return json_object_object_get_ex(o, key, &v) ? to_number(v, max, ret) : -EBADMSG;
+}
+
+/* Absent: false. */
+static int get_flag(json_object *o, const char *key, bool *ret) {
+        json_object *v;
+
+        if (!json_object_object_get_ex(o, key, &v))
+                return 0;
+        if (!json_object_is_type(v, json_type_boolean))
+                return -EBADMSG;
+        *ret = json_object_get_boolean(v);
+        return 0;
+}
+
+/* null is unknown. */
+static int get_node(json_object *o, int *ret) {
+        json_object *v;
+        uint64_t node;
+        int r;
+
+        if (!json_object_object_get_ex(o, "numa_node", &v))
+                return -EBADMSG;
+        if (!v)
+                return 0;
+        r = to_number(v, INT_MAX, &node);
+        if (r == 0)
+                *ret = (int) node;
+        return r;
+}
+
+static int get_array(json_object *o, const char *key, size_t max, json_object **ret) {
+        json_object *v;
+
+        if (!json_object_object_get_ex(o, key, &v) || !json_object_is_type(v, json_type_array) ||
+            json_object_array_length(v) > max)
+                return -EBADMSG;
+        *ret = v;
+        return 0;
+}
+
+static int get_cpus(json_object *o, const char *key, CpuSet *ret) {
+        _cleanup_free_ char *text = NULL;
+        int r = get_string(o, key, false, &text);
+
+        if (r == 0 && cpuset_parse(text, ret) < 0)
+                r = -EBADMSG;
+        return r;
+}
+
+static int get_address(json_object *o, const char *key, bool may_be_null, bool *ret_there, PciAddress *ret) {
+        _cleanup_free_ char *text = NULL;
+        int r = get_string(o, key, may_be_null, &text);
+
+        *ret_there = text;
+        if (r == 0 && text && pci_address_parse(text, ret) < 0)
+                r = -EBADMSG;
+        return r;
+}
+
+static int parse_ids(json_object *o, AllocationDevice *d) {
+        uint64_t vendor = 0, device = 0, subsystem_vendor = 0, subsystem_device = 0;
+        int r = get_number(o, "vendor", UINT16_MAX, &vendor);
+
+        r = r ?: get_number(o, "device", UINT16_MAX, &device);
+        r = r ?: get_number(o, "subsystem_vendor", UINT16_MAX, &subsystem_vendor);
+        r = r ?: get_number(o, "subsystem_device", UINT16_MAX, &subsystem_device);
+        d->vendor = (uint16_t) vendor;
+        d->device = (uint16_t) device;
+        d->subsystem_vendor = (uint16_t) subsystem_vendor;
+        d->subsystem_device = (uint16_t) subsystem_device;
+        return r;
+}
+
+/* Absent, as in files from before there were any, or null: none. */
+static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
+        _cleanup_free_ char *text = NULL, *problem = NULL;
+        int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, true, &text) : 0;
+
+        *ret_there = text;
+        if (r == 0 && text)
+                r = vf_attributes_parse(text, ret, &problem);
+        return r == -EINVAL ? -EBADMSG : r;
+}
+
+static int parse_attributes(json_object *o, AllocationDevice *d) {
+        VfAttributes generated = { 0 };
+        bool there;
+        int r = get_attributes(o, "attributes", &there, &d->attributes);
+
+        r = r ?: get_attributes(o, "generated", &there, &generated);
+        r = r ?: get_attributes(o, "baseline", &d->has_baseline, &d->baseline);
+        if (r == 0 && vf_attributes_differ(&generated, &d->attributes))
+                r = -EBADMSG;
+        d->generated = generated.set;
+        return r;
+}
+
+/* What files from before had not: absent, none. */
+static int parse_identity(json_object *o, AllocationDevice *d) {
+        _cleanup_free_ char *serial = NULL;
+        uint64_t index;
+        int r = get_flag(o, "lost", &d->lost);
+
+        if (r == 0 && json_object_object_get_ex(o, "vfio_driver", NULL))
+                r = get_string(o, "vfio_driver", false, &d->vfio_driver);
+        if (r == 0 && json_object_object_get_ex(o, "serial", NULL))
+                r = get_string(o, "serial", false, &serial);
+        if (r == 0 && serial && pci_serial_parse(serial, &d->serial) < 0)
+                r = -EBADMSG;
+        if (r < 0 || !json_object_object_get_ex(o, "vf_index", NULL))
+                return r;
+        r = get_number(o, "vf_index", UINT16_MAX, &index);
+        if (r < 0 || !d->is_vf)
+                return -EBADMSG;
+        d->vf_index = (int) index;
+        return 0;
+}
+
+static int parse_device(json_object *o, Allocation *a) {
+        _cleanup_free_ char *role = NULL;
+        AllocationDevice *d;
+        PciAddress address;
+        bool there;
+        int r = get_address(o, "address", false, &there, &address);
+
+        r = r ?: get_string(o, "role", false, &role);
+        if (r < 0)
+                return r;
+        if ((int) device_role_from_string(role) < 0)
+                return -EBADMSG;
+        d = allocation_add_device(a, address, device_role_from_string(role));
+        if (!d)
+                return -ENOMEM;
+        r = get_string(o, "slot", d->role == DEVICE_ROLE_HELD, &d->slot);
+        r = r ?: get_string(o, "pool", true, &d->pool);
+        r = r ?: get_string(o, "prior_driver", true, &d->prior_driver);
+        r = r ?: get_string(o, "prior_override", true, &d->prior_override);
+        r = r ?: get_address(o, "physical_function", true, &d->is_vf, &d->physfn);
+        r = r ?: get_string(o, "path", true, &d->path);
+        r = r ?: get_node(o, &d->numa_node);
+        r = r ?: parse_attributes(o, d);
+        r = r ?: parse_identity(o, d);
+        return r ?: parse_ids(o, d);
+}
+
+static int parse_pins(json_object *pins, Allocation *a) {
+        size_t n = json_object_array_length(pins);
+        CpuSet pinned = { 0 };
+
+        a->pins = calloc(n + 1, sizeof(*a->pins));
+        if (!a->pins)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                json_object *pin = json_object_array_get_idx(pins, i);
+                uint64_t vcpu, cpu;
+
+                if (!json_object_is_type(pin, json_type_array) || json_object_array_length(pin) != 2 ||
+                    to_number(json_object_array_get_idx(pin, 0), ALLOCATION_CPUS_MAX - 1, &vcpu) < 0 ||
+                    to_number(json_object_array_get_idx(pin, 1), CPUSET_MAX - 1, &cpu) < 0 ||
+                    !cpuset_has(&a->cpus, (unsigned) cpu) || cpuset_has(&pinned, (unsigned) cpu) ||
+                    (i > 0 && vcpu <= a->pins[i - 1].vcpu))
+                        return -EBADMSG;
+                cpuset_add(&pinned, (unsigned) cpu);
+                a->pins[a->n_pins++] = (Pin){ .vcpu = (unsigned) vcpu, .cpu = (unsigned) cpu };
+        }
+        return 0;
+}
+
+static int parse_cells(json_object *cells, Allocation *a) {
+        for (size_t i = 0; i < json_object_array_length(cells); i++) {
+                json_object *o = json_object_array_get_idx(cells, i);
+                Cell *cell = &a->cells[i];
+                uint64_t node;
+                int r = get_number(o, "node", INT_MAX, &node);
+
+                r = r ?: get_number(o, "memory", ALLOCATION_MEMORY_MAX, &cell->memory);
+                r = r ?: get_cpus(o, "vcpus", &cell->vcpus);
+                if (r < 0)
+                        return r;
+                cell->node = (int) node;
+                a->n_cells++;
+        }
+        return 0;
+}
+
+/* Absent, as in files from before there was a choice: flat, and no spare ports. */
+static int parse_guest_pci(json_object *o, Allocation *a) {
+        _cleanup_free_ char *topology = NULL;
+        uint64_t spare_ports = 0;
+        int r = 0;
+
+        if (json_object_object_get_ex(o, "topology", NULL))
+                r = get_string(o, "topology", false, &topology);
+        if (r == 0 && json_object_object_get_ex(o, "spare_ports", NULL))
+                r = get_number(o, "spare_ports", CONFIG_SPARE_MAX, &spare_ports);
+        if (r < 0)
+                return r;
+        a->topology = topology ? guest_topology_from_string(topology) : GUEST_TOPOLOGY_FLAT;
+        a->spare_ports = (unsigned) spare_ports;
+        return (int) a->topology < 0 ? -EBADMSG : 0;
+}
+
+static int parse_region(json_object *o, Allocation *a) {
+        _cleanup_free_ char *name = NULL;
+        Region region = { 0 };
+        uint64_t node = 0;
+        int r = get_string(o, "name", false, &name);
+
+        r = r ?: get_number(o, "size", REGION_SIZE_MAX, &region.size);
+        r = r ?: get_number(o, "page_size", REGION_SIZE_MAX, &region.page_size);
+        r = r ?: get_number(o, "node", INT_MAX, &node);
+        if (r < 0)
+                return r;
+        if (region_name(&region, name, NULL) != VERDICT_NONE || region_check(&region, NULL) != VERDICT_NONE ||
+            region_is_among(a->regions, a->n_regions, name))
+                return -EBADMSG;
+        region.node = (int) node;
+        a->regions[a->n_regions++] = region;
+        return 0;
+}
+
+/* Those without have no such member. */
+static int parse_regions(json_object *o, Allocation *a) {
+        json_object *regions = NULL;
+        int r = json_object_object_get_ex(o, "shared_memory", NULL)
+                        ? get_array(o, "shared_memory", ALLOCATION_REGIONS_MAX, &regions)
+                        : 0;
+
+        for (size_t i = 0; r == 0 && regions && i < json_object_array_length(regions); i++)
+                r = parse_region(json_object_array_get_idx(regions, i), a);
+        return r;
+}
+
+static int parse_head(json_object *o, Allocation *a) {
+        _cleanup_free_ char *id = NULL, *state = NULL;
+        uint64_t owner = 0;
+        int r = get_string(o, "name", false, &a->name);
+
+        r = r ?: get_string(o, "id", false, &id);
+        r = r ?: get_string(o, "state", false, &state);
+        r = r ?: get_string(o, "reason", true, &a->reason);
+        r = r ?: get_string(o, "vfio_driver", false, &a->vfio_driver);
+        r = r ?: get_number(o, "owner", UINT32_MAX, &owner);
+        r = r ?: get_flag(o, "release_with_domain", &a->release_with_domain);
+        r = r ?: get_flag(o, "had_domain", &a->had_domain);
+        r = r ?: get_flag(o, "forced", &a->forced);
+        r = r ?: get_number(o, "generation", INT64_MAX, &a->generation);
+        r = r ?: parse_guest_pci(o, a);
+        r = r ?: get_number(o, "page_size", ALLOCATION_MEMORY_MAX, &a->page_size);
+        r = r ?: get_cpus(o, "cpus", &a->cpus);
+        if (r < 0)
+                return r;
+        if (!allocation_name_is_valid(a->name) || strlen(id) + 1 != sizeof(a->id) ||
+            (int) allocation_state_from_string(state) < 0)
+                return -EBADMSG;
+        memcpy(a->id, id, sizeof(a->id));
+        a->state = allocation_state_from_string(state);
+        a->owner = (uint32_t) owner;
+        return 0;
+}
+
+static int parse_allocation(json_object *o, Allocation *a) {
+        json_object *devices = NULL, *pins = NULL, *cells = NULL;
+        int r = parse_head(o, a);
+
+        r = r ?: get_array(o, "devices", INVENTORY_DEVICES_MAX, &devices);
+        r = r ?: get_array(o, "pins", ALLOCATION_CPUS_MAX, &pins);
+        r = r ?: get_array(o, "cells", ALLOCATION_CELLS_MAX, &cells);
+        for (size_t i = 0; r == 0 && i < json_object_array_length(devices); i++)
+                r = parse_device(json_object_array_get_idx(devices, i), a);
+        r = r ?: parse_pins(pins, a);
+        r = r ?: parse_cells(cells, a);
+        return r ?: parse_regions(o, a);
+}
+
+static json_object *parse_text(const char *text, size_t size) {
+        json_tokener *tokener = json_tokener_new();
+        json_object *o = NULL;
+
+        if (!tokener)
+                return NULL;
+        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+        o = size <= LEDGER_FILE_MAX ? json_tokener_parse_ex(tokener, text, (int) size) : NULL;
+        if (json_tokener_get_error(tokener) != json_tokener_success) {
+                (void) json_object_put(o);
+                o = NULL;
+        }
+        json_tokener_free(tokener);
+        return o;
+}
+
+LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **ret, char **ret_message) {
+        _cleanup_json_ json_object *o = parse_text(text, size);
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
+        uint64_t version;
+
+        if (!o || !json_object_is_type(o, json_type_object) || get_number(o, "version", INT_MAX, &version) < 0) {
+                (void) string_replace(ret_message, "it is not a whole JSON object with a version, perhaps truncated");
+                return LEDGER_FILE_BROKEN;
+        }
+        if (version < 1 || version > LEDGER_FILE_VERSION) {
+                (void) string_replace(ret_message, "it has version %d, this program knows version 1 to %d",
+                                      (int) version, LEDGER_FILE_VERSION);
+                return LEDGER_FILE_UNKNOWN_VERSION;
+        }
+        if (!a || parse_allocation(o, a) < 0) {
+                (void) string_replace(ret_message, "a member is missing, of the wrong type or out of range");
+                return LEDGER_FILE_BROKEN;
+        }
+        *ret = TAKE_PTR(a);
+        return LEDGER_FILE_OK;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The ledger as a set of sorted arrays: what is entered and taken out. What may be entered is ledger-check.c's. */
+
+#include "ledger/ledger.h"
+
+#include <errno.h>
+
+#include "ledger-internal.h"
+#include "util/strings.h"
+
+Ledger *ledger_new(void) {
+        return calloc(1, sizeof(Ledger));
+}
+
+static void free_findings(Finding *array, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(array[i].message);
+        free(array);
+}
+
+Ledger *ledger_free(Ledger *l) {
+        if (!l)
+                return NULL;
+        for (size_t i = 0; i < l->n_allocations; i++)
+                allocation_free(l->allocations[i]);
+        for (size_t i = 0; i < l->n_withheld; i++)
+                free(l->withheld[i].message);
+        free_findings(l->contested, l->n_contested);
+        free_findings(l->foreign, l->n_foreign);
+        free_findings(l->unhealthy, l->n_unhealthy);
+        for (size_t i = 0; i < l->n_quarantined; i++)
+                allocation_free(l->quarantined[i]);
+        free(l->quarantined);
+        ledger_free_regions(l);
+        free(l->allocations);
+        free(l->claims);
+        free(l->pf_uses);
+        free(l->memory);
+        free(l->withheld);
+        free(l->read_only);
+        free(l->unwritable);
+        free(l);
+        return NULL;
+}
+
+const char *ledger_problem(const Ledger *l) {
+        return l->read_only ?: l->unwritable;
+}
+
+/* Position of the first allocation whose name is not less. */
+static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
+        size_t low = 0, high = l->n_allocations;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int c = strcmp(l->allocations[middle]->name, name);
+
+                if (c == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (c < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+/* The same for anything that begins with a PciAddress. */
+static size_t find_address(const void *array, size_t n, size_t size, PciAddress address, bool *ret_found) {
+        size_t low = 0, high = n;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                const PciAddress *at = (const void *) ((const char *) array + middle * size);
+                int c = pci_address_compare(*at, address);
+
+                if (c == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (c < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+#define FIND_ADDRESS(array, n, address, found) find_address((array), (n), sizeof(*(array)), (address), (found))
+/* Makes a gap at position, or closes it. The room was reserved before. */
+#define OPEN_GAP(array, n, position)                                                                                   \
+        memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
+#define CLOSE_GAP(array, n, position)                                                                                  \
+        memmove(&(array)[position], &(array)[(position) + 1], (--(n) - (position)) * sizeof(*(array)))
+
+Allocation *ledger_find(const Ledger *l, const char *name) {
+        bool found;
+        size_t i = find_name(l, name, &found);
+
+        return found ? l->allocations[i] : NULL;
+}
+
+const Allocation *ledger_holder(const Ledger *l, PciAddress address) {
+        bool found;
+        size_t i = FIND_ADDRESS(l->claims, l->n_claims, address, &found);
+
+        return found ? l->claims[i].allocation : NULL;
+}
+
+unsigned ledger_pf_use(const Ledger *l, PciAddress pf) {
+        bool found;
+        size_t i = FIND_ADDRESS(l->pf_uses, l->n_pf_uses, pf, &found);
+
+        return found ? l->pf_uses[i].vfs : 0;
+}
+
+static MemoryClaim *find_memory(const Ledger *l, int node, uint64_t page_size) {
+        for (size_t i = 0; i < l->n_memory; i++)
+                if (l->memory[i].node == node && l->memory[i].page_size == page_size)
+                        return &l->memory[i];
+        return NULL;
+}
+
+uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size) {
+        const MemoryClaim *m = find_memory(l, node, page_size);
+
+        return m ? m->bytes : 0;
+}
+
+uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size) {
+        const MemoryClaim *m = find_memory(l, node, page_size);
+
+        return m ? m->bytes - m->backed : 0;
+}
+
+/* Room for everything first, so that entering cannot fail half-way. */
+static int reserve_room(Ledger *l, const Allocation *a) {
+        if (ARRAY_RESERVE(l->allocations, l->n_allocations) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (ARRAY_RESERVE(l->claims, l->n_claims + i) < 0 || ARRAY_RESERVE(l->pf_uses, l->n_pf_uses + i) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; i < a->n_cells + a->n_regions; i++)
+                if (ARRAY_RESERVE(l->memory, l->n_memory + i) < 0)
+                        return -ENOMEM;
+        return ledger_reserve_regions(l, a);
+}
+
+static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice *d) {
+        bool found;
+        size_t i = FIND_ADDRESS(l->claims, l->n_claims, d->address, &found);
+
+        if (d->lost)
+                return;
+        OPEN_GAP(l->claims, l->n_claims, i);
+        l->claims[i] = (Claim){ .address = d->address, .allocation = a };
+        if (!d->is_vf)
+                return;
+        i = FIND_ADDRESS(l->pf_uses, l->n_pf_uses, d->physfn, &found);
+        if (!found) {
+                OPEN_GAP(l->pf_uses, l->n_pf_uses, i);
+                l->pf_uses[i] = (PfUse){ .pf = d->physfn };
+        }
+        l->pf_uses[i].vfs++;
+}
+
+static void leave_device(Ledger *l, const AllocationDevice *d) {
+        bool found;
+        size_t i = FIND_ADDRESS(l->claims, l->n_claims, d->address, &found);
+
+        if (d->lost)
+                return;
+        if (found)
+                CLOSE_GAP(l->claims, l->n_claims, i);
+        if (!d->is_vf)
+                return;
+        i = FIND_ADDRESS(l->pf_uses, l->n_pf_uses, d->physfn, &found);
+        if (found && --l->pf_uses[i].vfs == 0)
+                CLOSE_GAP(l->pf_uses, l->n_pf_uses, i);
+}
+
+MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size) {
+        MemoryClaim *m = find_memory(l, node, page_size);
+
+        if (!m) {
+                m = &l->memory[l->n_memory++];
+                *m = (MemoryClaim){ .node = node, .page_size = page_size };
+        }
+        return m;
+}
+
+static void back_cells(Ledger *l, const Allocation *a, bool backed) {
+        for (size_t i = 0; i < a->n_cells; i++) {
+                MemoryClaim *m = find_memory(l, a->cells[i].node, a->page_size);
+
+                m->backed = backed ? m->backed + a->cells[i].memory : m->backed - a->cells[i].memory;
+        }
+}
+
+void ledger_set_running(Ledger *l, Allocation *a, bool running) {
+        if (a->running == running)
+                return;
+        a->running = running;
+        back_cells(l, a, running);
+}
+
+void ledger_set_state(Ledger *l, Allocation *a, AllocationState state) {
+        bool was_ready = a->state == ALLOCATION_READY, is_ready = state == ALLOCATION_READY;
+
+        a->state = state;
+        if (was_ready != is_ready)
+                ledger_count_ready(l, a, is_ready);
+}
+
+int ledger_enter(Ledger *l, Allocation *a) {
+        bool found;
+        size_t at = find_name(l, a->name, &found);
+        int r;
+
+        r = reserve_room(l, a);
+        if (r < 0)
+                return r;
+        OPEN_GAP(l->allocations, l->n_allocations, at);
+        l->allocations[at] = a;
+        for (size_t i = 0; i < a->n_devices; i++)
+                enter_device(l, a, &a->devices[i]);
+        cpuset_merge(&l->cpus, &a->cpus);
+        for (size_t i = 0; i < a->n_cells; i++)
+                ledger_memory_claim(l, a->cells[i].node, a->page_size)->bytes += a->cells[i].memory;
+        if (a->running)
+                back_cells(l, a, true);
+        ledger_enter_regions(l, a);
+        return 0;
+}
+
+Allocation *ledger_remove(Ledger *l, const char *name) {
+        Allocation *a;
+        bool found;
+        size_t at = find_name(l, name, &found);
+
+        if (!found)
+                return NULL;
+        a = l->allocations[at];
+        CLOSE_GAP(l->allocations, l->n_allocations, at);
+        for (size_t i = 0; i < a->n_devices; i++)
+                leave_device(l, &a->devices[i]);
+        cpuset_subtract(&l->cpus, &a->cpus);
+        if (a->running)
+                back_cells(l, a, false);
+        for (size_t i = 0; i < a->n_cells; i++)
+                find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;
+        ledger_leave_regions(l, a);
+        return a;
+}
+
+const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address) {
+        for (size_t i = 0; i < l->n_withheld; i++)
+                if (pci_address_equal(l->withheld[i].address, address))
+                        return &l->withheld[i];
+        return NULL;
+}
+
+int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *message) {
+        _cleanup_free_ char *copy = strdup(message);
+
+        if (!copy || ARRAY_RESERVE(l->withheld, l->n_withheld) < 0)
+                return -ENOMEM;
+        ledger_unwithhold(l, address);
+        l->withheld[l->n_withheld++] = (Withheld){ .address = address, .verdict = verdict, .message = TAKE_PTR(copy) };
+        return 0;
+}
+
+void ledger_unwithhold(Ledger *l, PciAddress address) {
+        for (size_t i = 0; i < l->n_withheld; i++)
+                if (pci_address_equal(l->withheld[i].address, address)) {
+                        free(l->withheld[i].message);
+                        CLOSE_GAP(l->withheld, l->n_withheld, i);
+                        return;
+                }
+}
+
+static const Finding *find_finding(const Finding *array, size_t n, PciAddress address) {
+        for (size_t i = 0; i < n; i++)
+                if (pci_address_equal(array[i].address, address))
+                        return &array[i];
+        return NULL;
+}
+
+/* No message: not any more. */
+static int set_finding(Finding **array, size_t *n, PciAddress address, size_t count, const char *message) {
+        _cleanup_free_ char *copy = NULL;
+        const Finding *known;
+
+        if (string_copy(&copy, message) < 0 || (copy && ARRAY_RESERVE(*array, *n) < 0))
+                return -ENOMEM;
+        known = find_finding(*array, *n, address);
+        if (known) {
+                free(known->message);
+                CLOSE_GAP(*array, *n, (size_t) (known - *array));
+        }
+        if (copy)
+                (*array)[(*n)++] = (Finding){ .address = address, .message = TAKE_PTR(copy), .count = count };
+        return 0;
+}
+
+const Finding *ledger_find_contested(const Ledger *l, PciAddress pf) {
+        return find_finding(l->contested, l->n_contested, pf);
+}
+
+int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message) {
+        return set_finding(&l->contested, &l->n_contested, pf, count, message);
+}
+
+const Finding *ledger_find_foreign(const Ledger *l, PciAddress address) {
+        return find_finding(l->foreign, l->n_foreign, address);
+}
+
+int ledger_set_foreign(Ledger *l, PciAddress address, const char *message) {
+        return set_finding(&l->foreign, &l->n_foreign, address, 0, message);
+}
+
+const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address) {
+        return find_finding(l->unhealthy, l->n_unhealthy, address);
+}
+
+int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message) {
+        return set_finding(&l->unhealthy, &l->n_unhealthy, address, 0, message);
+}
+
+static size_t find_quarantined(const Ledger *l, PciAddress address) {
+        size_t i = 0;
+
+        while (i < l->n_quarantined && !pci_address_equal(l->quarantined[i]->devices[0].address, address))
+                i++;
+        return i;
+}
+
+Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address) {
+        size_t i = find_quarantined(l, address);
+
+        return i < l->n_quarantined ? l->quarantined[i] : NULL;
+}
+
+int ledger_quarantine(Ledger *l, Allocation *a) {
+        if (ARRAY_RESERVE(l->quarantined, l->n_quarantined) < 0)
+                return -ENOMEM;
+        allocation_free(ledger_unquarantine(l, a->devices[0].address));
+        l->quarantined[l->n_quarantined++] = a;
+        return 0;
+}
+
+Allocation *ledger_unquarantine(Ledger *l, PciAddress address) {
+        size_t i = find_quarantined(l, address);
+        Allocation *a;
+
+        if (i == l->n_quarantined)
+                return NULL;
+        a = l->quarantined[i];
+        CLOSE_GAP(l->quarantined, l->n_quarantined, i);
+        return a;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Whole cores. */
+
+#include "model/cores.h"
+
+unsigned cores_threads(const Inventory *inv) {
+        uint8_t siblings[CPUSET_MAX] = { 0 };
+        unsigned most = 1;
+
+        for (size_t i = 0; i < inv->n_cpus; i++) {
+                siblings[inv->cpus[i].core]++;
+                most = MAX(most, siblings[inv->cpus[i].core]);
+        }
+        return most;
+}
+
+void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
+        unsigned cores, left = cpus;
+
+        /* Fewer cores than cells: then a core gives fewer threads. */
+        while (threads > 1 && (cpus + threads - 1) / threads < k)
+                threads--;
+        cores = (cpus + threads - 1) / threads;
+        for (size_t i = 0; i < k; i++) {
+                unsigned share = (cores / (unsigned) k + (i < cores % k)) * threads;
+
+                shares[i] = MIN(share, left);
+                left -= shares[i];
+        }
+}
+
+/* Pins the threads of one core; claims all of them. */
+static unsigned take_core(const Inventory *inv, unsigned core, unsigned share, CpuSet *claimed, Pin *pins) {
+        unsigned taken = 0;
+
+        for (size_t i = 0; i < inv->n_cpus; i++) {
+                if (inv->cpus[i].core != core)
+                        continue;
+                cpuset_add(claimed, inv->cpus[i].id);
+                if (taken < share)
+                        pins[taken++].cpu = inv->cpus[i].id;
+        }
+        return taken;
+}
+
+unsigned cores_count(const Inventory *inv, const CpuSet *free_cpus) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                n += cpuset_has(free_cpus, inv->cpus[i].core);
+        return n;
+}
+
+unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins) {
+        unsigned taken = 0;
+
+        for (size_t i = 0; i < inv->n_cpus && taken < share; i++) {
+                const Cpu *cpu = &inv->cpus[i];
+
+                if (cpu->core == cpu->id && cpuset_has(free_cpus, cpu->id))
+                        taken += take_core(inv, cpu->core, share - taken, claimed, &pins[taken]);
+        }
+        return taken;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "model/health.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "util/strings.h"
+
+void health_list_done(HealthList *l) {
+        free(l->devices);
+        *l = (HealthList){ 0 };
+}
+
+/* Position of the first whose address is not less. */
+static size_t find(const HealthList *l, PciAddress address) {
+        size_t low = 0, high = l->n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (pci_address_compare(l->devices[middle].address, address) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static bool is_at(const HealthList *l, size_t i, PciAddress address) {
+        return i < l->n && pci_address_equal(l->devices[i].address, address);
+}
+
+Health *health_list_find(const HealthList *l, const PciDevice *dev) {
+        size_t i = l ? find(l, dev->address) : 0;
+
+        return l && is_at(l, i, dev->address) && l->devices[i].instance == dev->instance ? &l->devices[i] : NULL;
+}
+
+Health *health_list_add(HealthList *l, const PciDevice *dev) {
+        size_t i = find(l, dev->address);
+
+        if (!is_at(l, i, dev->address)) {
+                if (ARRAY_RESERVE(l->devices, l->n) < 0)
+                        return NULL;
+                memmove(&l->devices[i + 1], &l->devices[i], (l->n++ - i) * sizeof(*l->devices));
+        } else if (l->devices[i].instance == dev->instance) {
+                return &l->devices[i];
+        }
+        l->devices[i] = (Health){ .address = dev->address, .instance = dev->instance };
+        return &l->devices[i];
+}
+
+static const char *cause(const HealthReading *r) {
+        if (r->error == -EIO)
+                return r->cold ? "its config space reads all ones, and it does not leave D3cold: it has no power."
+                               : "its config space reads all ones: it fell off the bus, or has no power.";
+        if (r->error == -ENXIO)
+                return "another device answers there.";
+        return r->power_error ? "the kernel cannot change its power state." : NULL;
+}
+
+/* How many fatal errors are held against it from now on. */
+static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthDue why) {
+        uint64_t seen = h->known && h->last.errors.known ? h->last.errors.fatal : e->fatal;
+
+        /* Fewer than before: somebody began to count anew. */
+        if (!h->known || !h->last.errors.known || e->fatal < seen || (why == HEALTH_DUE_RESCAN && e->fatal == seen))
+                h->fatal_before = e->fatal;
+        return e->fatal - h->fatal_before;
+}
+
+int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret) {
+        const char *dead = cause(r);
+        Health now = *h;
+        uint64_t fatal = 0;
+        char *text = NULL;
+
+        if (!dead && r->error != 0)
+                return -ENODATA;
+        if (r->errors.known)
+                fatal = count_fatal(&now, &r->errors, why);
+        if (dead && string_replace(&text, "%s is not well: %s", PCI_ADDRESS_STR(h->address), dead) < 0)
+                return -ENODATA;
+        if (!dead && fatal > 0 &&
+            string_replace(&text, "%s is not well: it had %" PRIu64 " fatal PCI Express errors.",
+                           PCI_ADDRESS_STR(h->address), fatal) < 0)
+                return -ENODATA;
+        now.known = true;
+        now.last = *r;
+        *h = now;
+        if (!text)
+                return 0;
+        *ret = text;
+        return 1;
+}
+
+bool health_link_is_below(const HealthLink *l) {
+        return l->width < l->max_width || l->speed < l->max_speed;
+}
+
+int health_parse_errors(const char *text, uint64_t *ret) {
+        const char *total = strstr(text, "TOTAL_ERR_"), *value = total ? strchr(total, ' ') : NULL;
+        _cleanup_free_ char *word = value ? strndup(value + 1, strcspn(value + 1, "\n")) : NULL;
+
+        return word && parse_unsigned(word, UINT64_MAX, ret) == 0 ? 0 : -EINVAL;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* The inventory as a container: lifetime, appending, searching, and what one device says about itself. */
+
+#include <errno.h>
+
+#include "model/inventory.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+/* A device whose every attribute is junk must not cost a page of complaints. */
+#define FAULT_MAX 1024U
+
+static const char *const pci_type_table[_PCI_TYPE_MAX] = {
+        [PCI_TYPE_DEVICE] = "device",
+        [PCI_TYPE_PF] = "pf",
+        [PCI_TYPE_VF] = "vf",
+};
+DEFINE_STRING_TABLE_TO_STRING(pci_type, PciType, _PCI_TYPE_MAX)
+
+static const char *const pci_acs_table[_PCI_ACS_MAX] = {
+        [PCI_ACS_UNKNOWN] = "unknown",
+        [PCI_ACS_CLEAN] = "clean",
+        [PCI_ACS_ISOLATED] = "isolated",
+        [PCI_ACS_OPEN] = "open",
+};
+DEFINE_STRING_TABLE_TO_STRING(pci_acs, PciAcs, _PCI_ACS_MAX)
+
+static const char *const pci_acs_bit_table[_PCI_ACS_BIT_MAX] = {
+        [PCI_ACS_BIT_SV] = "SV", [PCI_ACS_BIT_TB] = "TB", [PCI_ACS_BIT_RR] = "RR", [PCI_ACS_BIT_CR] = "CR",
+        [PCI_ACS_BIT_UF] = "UF", [PCI_ACS_BIT_EC] = "EC", [PCI_ACS_BIT_DT] = "DT",
+};
+DEFINE_STRING_TABLE_TO_STRING(pci_acs_bit, PciAcsBit, _PCI_ACS_BIT_MAX)
+
+static const char *const pci_ats_table[_PCI_ATS_MAX] = {
+        [PCI_ATS_UNKNOWN] = "unknown",
+        [PCI_ATS_NONE] = "none",
+        [PCI_ATS_OFF] = "off",
+        [PCI_ATS_ON] = "on",
+};
+DEFINE_STRING_TABLE_TO_STRING(pci_ats, PciAts, _PCI_ATS_MAX)
+
+static void pci_device_done(PciDevice *dev) {
+        free(dev->name);
+        free(dev->path);
+        free(dev->driver);
+        free(dev->driver_override);
+        free(dev->linked);
+        free(dev->vfs);
+        free(dev->reset_methods);
+        free(dev->power_state);
+        free(dev->critical);
+        free(dev->console);
+        free(dev->fault);
+}
+
+const char *inventory_architecture(const Inventory *inv) {
+        return *inv->architecture ? inv->architecture : ARCHITECTURE_X86_64;
+}
+
+bool inventory_has_domains(const Inventory *inv) {
+        const char *architecture = inventory_architecture(inv);
+
+        return streq(architecture, ARCHITECTURE_X86_64) || streq(architecture, ARCHITECTURE_AARCH64);
+}
+
+Inventory *inventory_new(void) {
+        return calloc(1, sizeof(Inventory));
+}
+
+Inventory *inventory_free(Inventory *inv) {
+        if (!inv)
+                return NULL;
+        for (size_t i = 0; i < inv->n_devices; i++)
+                pci_device_done(inv->devices + i);
+        for (size_t i = 0; i < inv->n_groups; i++)
+                free(inv->groups[i].members);
+        for (size_t i = 0; i < inv->n_notes; i++)
+                free(inv->notes[i]);
+        for (size_t i = 0; i < inv->n_variants; i++) {
+                free(inv->variants[i].pattern);
+                free(inv->variants[i].driver);
+        }
+        free(inv->variants);
+        for (size_t i = 0; i < inv->n_drivers; i++)
+                free(inv->drivers[i]);
+        free(inv->drivers);
+        free(inv->critical_unknown);
+        free(inv->devices);
+        free(inv->groups);
+        free(inv->nodes);
+        free(inv->cpus);
+        free(inv->notes);
+        free(inv);
+        return NULL;
+}
+
+PciDevice *inventory_add_device(Inventory *inv, PciAddress address) {
+        PciDevice *dev;
+
+        if (inv->n_devices >= INVENTORY_DEVICES_MAX || ARRAY_RESERVE(inv->devices, inv->n_devices) < 0)
+                return NULL;
+        dev = inv->devices + inv->n_devices++;
+        *dev = (PciDevice){ .address = address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1 };
+        return dev;
+}
+
+static int copy_strings(PciDevice *to, const PciDevice *from) {
+        const struct {
+                char **to;
+                const char *from;
+        } strings[] = {
+                { &to->name, from->name },
+                { &to->path, from->path },
+                { &to->driver, from->driver },
+                { &to->driver_override, from->driver_override },
+                { &to->reset_methods, from->reset_methods },
+                { &to->power_state, from->power_state },
+                { &to->fault, from->fault },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(strings); i++)
+                r = string_copy(strings[i].to, strings[i].from);
+        return r;
+}
+
+int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
+        PciDevice *copy = inventory_add_device(inv, dev->address);
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *dev;
+        copy->numa_node = dev->own_node;
+        copy->name = copy->path = copy->driver = copy->driver_override = copy->reset_methods = copy->power_state =
+                copy->critical = copy->console = copy->fault = NULL;
+        copy->linked = copy->vfs = NULL;
+        copy->n_linked = copy->n_vfs = 0;
+        if (dev->n_linked > 0) {
+                copy->linked = calloc(dev->n_linked, sizeof(*copy->linked));
+                if (!copy->linked)
+                        return -ENOMEM;
+                memcpy(copy->linked, dev->linked, dev->n_linked * sizeof(*copy->linked));
+                copy->n_linked = dev->n_linked;
+        }
+        return copy_strings(copy, dev);
+}
+
+int pci_device_add_fault(PciDevice *dev, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (dev->fault && strlen(dev->fault) >= FAULT_MAX)
+                return 0;
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text)
+                return -ENOMEM;
+        if (!dev->fault) {
+                dev->fault = TAKE_PTR(text);
+                return 0;
+        }
+        return string_replace(&dev->fault, "%s; %s", dev->fault, text);
+}
+
+int inventory_add_note(Inventory *inv, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text || ARRAY_RESERVE(inv->notes, inv->n_notes) < 0)
+                return -ENOMEM;
+        inv->notes[inv->n_notes++] = TAKE_PTR(text);
+        return 0;
+}
+
+static int device_search(const void *key, const void *element) {
+        return pci_address_compare(*(const PciAddress *) key, ((const PciDevice *) element)->address);
+}
+
+static int group_search(const void *key, const void *element) {
+        int a = *(const int *) key, b = ((const IommuGroup *) element)->number;
+
+        return (a > b) - (a < b);
+}
+
+static int node_search(const void *key, const void *element) {
+        int a = *(const int *) key, b = ((const NumaNode *) element)->id;
+
+        return (a > b) - (a < b);
+}
+
+static int cpu_search(const void *key, const void *element) {
+        unsigned a = *(const unsigned *) key, b = ((const Cpu *) element)->id;
+
+        return (a > b) - (a < b);
+}
+
+/* bsearch() that takes an array that was never allocated. */
+static const void *search(const void *key, const void *array, size_t n, size_t size,
+                          int (*compare)(const void *, const void *)) {
+        return n > 0 ? bsearch(key, array, n, size, compare) : NULL;
+}
+
+const PciDevice *inventory_find(const Inventory *inv, PciAddress address) {
+        return search(&address, inv->devices, inv->n_devices, sizeof(PciDevice), device_search);
+}
+
+const IommuGroup *inventory_find_group(const Inventory *inv, int number) {
+        return search(&number, inv->groups, inv->n_groups, sizeof(IommuGroup), group_search);
+}
+
+const NumaNode *inventory_find_node(const Inventory *inv, int id) {
+        return search(&id, inv->nodes, inv->n_nodes, sizeof(NumaNode), node_search);
+}
+
+const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id) {
+        return search(&id, inv->cpus, inv->n_cpus, sizeof(Cpu), cpu_search);
+}
+
+int inventory_node_index(const Inventory *inv, int id) {
+        const NumaNode *node = inventory_find_node(inv, id);
+
+        return node ? (int) (node - inv->nodes) : -1;
+}
+
+size_t inventory_device_index(const Inventory *inv, const PciDevice *dev) {
+        return (size_t) (dev - inv->devices);
+}
+
+uint64_t numa_node_base_memory(const NumaNode *node) {
+        uint64_t left = node->memory;
+
+        for (size_t i = 0; i < node->n_pages; i++) {
+                uint64_t size;
+
+                if (__builtin_mul_overflow(node->pages[i].size, node->pages[i].total, &size) || size > left)
+                        return 0;
+                left -= size;
+        }
+        return left;
+}
+
+const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size) {
+        for (size_t i = 0; i < node->n_pages; i++)
+                if (node->pages[i].size == page_size)
+                        return node->pages + i;
+        return NULL;
+}
+
+bool pci_device_driver_is_harmless(const PciDevice *dev) {
+        /* By name too: kernels before vfio-dev/ existed. */
+        static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport" };
+
+        if (!dev->driver || dev->vfio)
+                return true;
+        return string_table_find(harmless, ELEMENTSOF(harmless), dev->driver) >= 0;
+}
+
+bool pci_device_is_display(const PciDevice *dev) {
+        return dev->boot_vga || dev->console;
+}
+
+bool pci_device_is_gpu(const PciDevice *dev) {
+        return dev->class >> 16 == 0x03 || dev->class >> 16 == 0x12;
+}
+
+bool pci_device_is_nic(const PciDevice *dev) {
+        return dev->class >> 16 == 0x02;
+}
+
+bool pci_device_is_platform(const PciDevice *dev) {
+        return (dev->class >> 16 == 0x06 && dev->class >> 8 != 0x0680) || dev->class >> 8 == 0x0c05 ||
+               dev->class >> 16 == 0x08;
+}
+
+/* The ids of the driver's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
+static bool has_mlx4_id(const PciDevice *dev) {
+        return dev->vendor == 0x15b3 &&
+               ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));
+}
+
+bool pci_device_is_mlx4_pf(const PciDevice *dev) {
+        return dev->type == PCI_TYPE_PF && (streq_ptr(dev->driver, "mlx4_core") || has_mlx4_id(dev));
+}
+
+bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other) {
+        return assigned->type != PCI_TYPE_VF && other->type != PCI_TYPE_VF && !other->is_bridge &&
+               assigned->iommu_group == other->iommu_group &&
+               pci_address_same_slot(assigned->address, other->address) &&
+               !pci_address_equal(assigned->address, other->address);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <string.h>
+
+#include "model/pciaddr.h"
+
+#include "util/strings.h"
+
+#define HEX "0123456789abcdef"
+
+/* Takes exactly n lower-case hex digits and the separator after them. */
+static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) {
+        uint32_t value = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const char *digit = (*s)[i] ? strchr(HEX, (*s)[i]) : NULL;
+
+                if (!digit)
+                        return false;
+                value = value << 4 | (uint32_t) (digit - HEX);
+        }
+        if ((*s)[n] != separator)
+                return false;
+
+        *s += n + (separator != 0);
+        *ret = value;
+        return true;
+}
+
+int pci_address_parse(const char *s, PciAddress *ret) {
+        uint32_t domain, bus, slot, function;
+        size_t n = strspn(s, HEX);
+
+        /* The kernel prints %04x: a fifth digit is there only when the first is not 0. */
+        if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
+                return -EINVAL;
+        if (!take_field(&s, n, ':', &domain) || !take_field(&s, 2, ':', &bus) || !take_field(&s, 2, '.', &slot) ||
+            !take_field(&s, 1, 0, &function))
+                return -EINVAL;
+        if (slot > 31 || function > 7)
+                return -EINVAL;
+
+        *ret = (PciAddress){
+                .domain = domain,
+                .bus = (uint8_t) bus,
+                .slot = (uint8_t) slot,
+                .function = (uint8_t) function,
+        };
+        return 0;
+}
+
+const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]) {
+        char *end = format_hex(buf, a.domain, 4);
+
+        *end++ = ':';
+        end = format_hex(end, a.bus, 2);
+        *end++ = ':';
+        end = format_hex(end, a.slot, 2);
+        *end++ = '.';
+        end = format_hex(end, a.function, 1);
+        *end = '\0';
+        return buf;
+}
+
+int pci_address_compare(PciAddress a, PciAddress b) {
+        if (a.domain != b.domain)
+                return a.domain < b.domain ? -1 : 1;
+        if (a.bus != b.bus)
+                return a.bus < b.bus ? -1 : 1;
+        if (a.slot != b.slot)
+                return a.slot < b.slot ? -1 : 1;
+        if (a.function != b.function)
+                return a.function < b.function ? -1 : 1;
+        return 0;
+}
+
+bool pci_address_same_slot(PciAddress a, PciAddress b) {
+        return a.domain == b.domain && a.bus == b.bus && a.slot == b.slot;
+}
+
+int pci_address_append(PciAddress **array, size_t *n, PciAddress a) {
+        if (ARRAY_RESERVE(*array, *n) < 0)
+                return -ENOMEM;
+        (*array)[(*n)++] = a;
+        return 0;
+}
+
+static int compare(const void *a, const void *b) {
+        return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
+}
+
+void pci_addresses_sort(PciAddress *array, size_t *n) {
+        size_t kept = 0;
+
+        if (*n == 0)
+                return;
+        qsort(array, *n, sizeof(*array), compare);
+        for (size_t i = 0; i < *n; i++)
+                if (i == 0 || !pci_address_equal(array[i], array[kept - 1]))
+                        array[kept++] = array[i];
+        *n = kept;
+}
+
+bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a) {
+        return n > 0 && bsearch(&a, array, n, sizeof(*array), compare);
+}

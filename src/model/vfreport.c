@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reports of PFs about their VFs, by address. */
+
+#include <errno.h>
+
+#include "model/vfattr.h"
+#include "util/strings.h"
+
+void vf_report_list_done(VfReportList *l) {
+        free(l->reports);
+        *l = (VfReportList){ 0 };
+}
+
+/* Where the report of the VF is, or would be. */
+static size_t find(const VfReportList *l, PciAddress vf, bool *found) {
+        size_t low = 0, high = l->n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (pci_address_compare(l->reports[middle].vf, vf) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        *found = low < l->n && pci_address_equal(l->reports[low].vf, vf);
+        return low;
+}
+
+const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf) {
+        bool found;
+        size_t at = find(l, vf, &found);
+
+        return found ? &l->reports[at].attributes : NULL;
+}
+
+int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes) {
+        bool found;
+        size_t at = find(l, vf, &found);
+        VfReport *r;
+
+        if (!attributes && !found)
+                return 0;
+        if (!attributes) {
+                l->n--;
+                memmove(&l->reports[at], &l->reports[at + 1], (l->n - at) * sizeof(*l->reports));
+                return 1;
+        }
+        if (!found) {
+                if (ARRAY_RESERVE(l->reports, l->n) < 0)
+                        return -ENOMEM;
+                memmove(&l->reports[at + 1], &l->reports[at], (l->n - at) * sizeof(*l->reports));
+                l->reports[at] = (VfReport){ .vf = vf };
+                l->n++;
+        }
+        r = &l->reports[at];
+        if (found && r->attributes.set == attributes->set && vf_attributes_differ(&r->attributes, attributes) == 0)
+                return 0;
+        r->attributes = *attributes;
+        return 1;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Device states. */
+
+#include "plan/device-state.h"
+
+#include "plan/promise.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+static const char *const device_state_table[_DEVICE_STATE_MAX] = {
+        [DEVICE_STATE_HOST] = "host",
+        [DEVICE_STATE_AVAILABLE] = "available",
+        [DEVICE_STATE_ALLOCATED] = "allocated",
+        [DEVICE_STATE_MISSING] = "missing",
+        [DEVICE_STATE_HARDWARE_CHANGED] = "hardware-changed",
+        [DEVICE_STATE_STUCK] = "stuck",
+        [DEVICE_STATE_QUARANTINED] = "quarantined",
+        [DEVICE_STATE_UNHEALTHY] = "unhealthy",
+        [DEVICE_STATE_CONTESTED] = "contested",
+};
+DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
+
+/* The PF is the host's as before, and its VFs are on offer: it is only told. */
+static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+        const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
+
+        if (!contested || !policy_vf_pool(c->policy, dev))
+                return false;
+        (void) refuse(ret, VERDICT_VFS_PRESENT, &dev->address,
+                      "Find out who did; 'passthroughctl sriov PF NUMBER' changes it back when nobody uses its VFs.",
+                      "%s", contested->message);
+        return true;
+}
+
+/* What keeps a guest from a device of an allocation, as a state of the device. */
+static DeviceState held_state(const PlanContext *c, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        const AllocationDevice *d = allocation_find_device(holder, dev->address);
+
+        switch (promise_check_device(c, holder, d, ret ? &why : NULL)) {
+        case VERDICT_NONE:
+        case VERDICT_MISSING:
+        case VERDICT_STUCK:
+                return DEVICE_STATE_ALLOCATED;
+        case VERDICT_HARDWARE_CHANGED:
+                refusal_move(ret, &why);
+                return DEVICE_STATE_HARDWARE_CHANGED;
+        default:
+                refusal_move(ret, &why);
+                return DEVICE_STATE_CONTESTED;
+        }
+}
+
+/* Its allocation keeps it, but a guest had better not. */
+static bool is_unhealthy(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+        const Finding *unhealthy = ledger_find_unhealthy(c->ledger, dev->address);
+
+        if (unhealthy)
+                (void) refuse(ret, VERDICT_UNHEALTHY, &dev->address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
+        return unhealthy;
+}
+
+DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+        const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
+        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+        DeviceState promised;
+        Verdict held;
+
+        /* First: an allocation that has it does not get it moving. */
+        if (withheld && withheld->verdict == VERDICT_STUCK) {
+                (void) refuse(ret, withheld->verdict, &dev->address, NULL, "%s", withheld->message);
+                return DEVICE_STATE_STUCK;
+        }
+        held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
+        if (holder && ret && promise_is_dropped(c->policy, holder, dev))
+                (void) refuse(ret, held, &dev->address, NULL,
+                              "%s is held by '%s' and %s: it goes back to the host when '%s' is released.",
+                              PCI_ADDRESS_STR(dev->address), holder->name,
+                              policy_pool(c->policy, dev) ? "excluded now" : "in no pool any more", holder->name);
+        if (holder && (promised = held_state(c, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
+                return promised;
+        if (holder && is_unhealthy(c, dev, ret))
+                return DEVICE_STATE_UNHEALTHY;
+        if (holder)
+                return DEVICE_STATE_ALLOCATED;
+        if (held == VERDICT_STUCK)
+                return DEVICE_STATE_STUCK;
+        if (held == VERDICT_QUARANTINED)
+                return DEVICE_STATE_QUARANTINED;
+        if (held == VERDICT_UNHEALTHY)
+                return DEVICE_STATE_UNHEALTHY;
+        if (held == VERDICT_CONTESTED || is_contested(c, dev, ret))
+                return DEVICE_STATE_CONTESTED;
+        if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
+                if (mlx4_is_due(c->policy, dev))
+                        (void) mlx4_refuse(c->mlx4, c->policy, c->ledger, dev,
+                                           policy_vf_pool(c->policy, dev)->virtual_functions, ret);
+                else
+                        (void) policy_check(c->policy, dev, ret);
+                return DEVICE_STATE_HOST;
+        }
+        /* A job gets it ready: nobody has it, nor can have it yet. */
+        if (held == VERDICT_BUSY)
+                return DEVICE_STATE_HOST;
+        /* Its group, its PF or one of its VFs is taken: it cannot be had, though nobody asked for it. */
+        return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
+}

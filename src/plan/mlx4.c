@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The module options of mlx4_core, and what is said while it runs with others. */
+
+#include "plan/mlx4.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "util/strings.h"
+
+static bool same_ports(const Pool *a, const Pool *b) {
+        bool same = a->n_port_types == b->n_port_types;
+
+        for (size_t i = 0; same && i < a->n_port_types; i++)
+                same = a->port_types[i] == b->port_types[i];
+        return same;
+}
+
+/* Whether the pool can have what it wants on this PF. */
+static int check_count(const Pool *pool, const PciDevice *pf, Mlx4 *m) {
+        if (pool->virtual_functions <= MIN(MLX4_VFS_MAX, pf->total_vfs))
+                return 0;
+        m->place = pool->virtual_functions_place;
+        if (pool->virtual_functions > MLX4_VFS_MAX)
+                return string_replace(&m->problem,
+                                      "Pool '%s' wants %u VFs on %s, and mlx4_core makes at most %u. Set "
+                                      "VirtualFunctions= to no more.",
+                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), MLX4_VFS_MAX);
+        return string_replace(&m->problem,
+                              "Pool '%s' wants %u VFs on %s, which can have %u; asked for more, mlx4_core makes none. "
+                              "Set VirtualFunctions= to no more, or raise NUM_OF_VFS in its firmware configuration.",
+                              pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), pf->total_vfs);
+}
+
+/* One set of options is for all cards. */
+static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, const PciDevice *other_pf, Mlx4 *m) {
+        if (pool->virtual_functions != other->virtual_functions) {
+                m->place = pool->virtual_functions_place;
+                return string_replace(&m->problem,
+                                      "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on "
+                                      "%s, pool '%s' (%s:%u) wants %u on %s. Set VirtualFunctions= to the same number.",
+                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), other->name,
+                                      other->virtual_functions_place.file, other->virtual_functions_place.line,
+                                      other->virtual_functions, PCI_ADDRESS_STR(other_pf->address));
+        }
+        if (same_ports(pool, other))
+                return 0;
+        /* One of them may have no such line. */
+        m->place = pool->n_port_types > 0 ? pool->port_types_place : other->port_types_place;
+        return string_replace(&m->problem,
+                              "mlx4_core has the same PortTypes= for all its cards: pool '%s' wants others for %s than "
+                              "pool '%s' for %s. Set PortTypes= to the same in both.",
+                              pool->name, PCI_ADDRESS_STR(pf->address), other->name,
+                              PCI_ADDRESS_STR(other_pf->address));
+}
+
+/* Why that card is to have no VFs of ours, and what can be done about that. */
+static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
+        const char *address = PCI_ADDRESS_STR(dev->address);
+        const Pool *external = policy_external_pool(p, dev);
+
+        if (policy_is_excluded(p, dev))
+                return string_replace(ret, "%s is excluded. Take it out of [Exclude], or", address);
+        if (external)
+                return string_replace(ret,
+                                      "pool '%s' (%s:%u) leaves those on %s to others. Let it want as many, or for all "
+                                      "of these cards",
+                                      external->name, external->virtual_functions_place.file,
+                                      external->virtual_functions_place.line, address);
+        if (dev->critical)
+                return string_replace(ret, "the host needs %s: %s. For these cards", address, dev->critical);
+        return string_replace(ret, "no pool wants any on %s. Let a pool want as many there, or", address);
+}
+
+/* It would have VFs that nobody wants, the host's own card or one that goes to a guest as a whole. */
+static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, const PciDevice *without, Mlx4 *m) {
+        _cleanup_free_ char *why = NULL;
+        int r = describe_without(p, without, &why);
+
+        m->place = pool->virtual_functions_place;
+        return r < 0 ? r
+                     : string_replace(&m->problem,
+                                      "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on "
+                                      "%s, and %s set VirtualFunctions=external and write the options of mlx4_core "
+                                      "into modprobe.d yourself.",
+                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
+}
+
+/*
+ * What a pool wants of a card that the host needs for now is still promised: to take the options away, or to write
+ * them without it, would break that at the next boot.
+ */
+static int find_withheld(const Policy *p, Mlx4 *m) {
+        for (size_t i = 0; i < p->inventory->n_devices; i++) {
+                const PciDevice *dev = &p->inventory->devices[i];
+                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_withheld_vf_pool(p, dev) : NULL;
+
+                if (!pool)
+                        continue;
+                m->unknown = true;
+                m->place = pool->virtual_functions_place;
+                return string_replace(&m->problem,
+                                      "Pool '%s' wants %u VFs on %s, and the host needs that card: %s. The options of "
+                                      "mlx4_core stay as they are as long as it does. If it is the host's for good, "
+                                      "say so in [Exclude].",
+                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(dev->address),
+                                      dev->critical);
+        }
+        return 0;
+}
+
+/* The first pool that wants VFs of mlx4_core, and that all that do want the same. */
+static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
+        const PciDevice *pf = NULL, *without = NULL;
+        const Pool *first = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && !m->problem && i < p->inventory->n_devices; i++) {
+                const PciDevice *dev = &p->inventory->devices[i];
+                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_vf_pool(p, dev) : NULL;
+
+                if (pci_device_is_mlx4_pf(dev) && !pool)
+                        without = without ?: dev;
+                if (!pool)
+                        continue;
+                r = check_count(pool, dev, m);
+                if (r >= 0 && !m->problem && first)
+                        r = check_same(pool, dev, first, pf, m);
+                pf = first ? pf : dev;
+                first = first ?: pool;
+        }
+        if (r >= 0 && first && without && !m->problem)
+                r = tell_without(p, first, pf, without, m);
+        if (r >= 0)
+                *ret_pool = first;
+        return r;
+}
+
+/* A card that is out for a while is to find its options when it comes back. */
+static bool may_come_back(const Policy *p) {
+        bool wanted = false;
+
+        for (size_t i = 0; i < p->inventory->n_devices; i++)
+                if (pci_device_is_mlx4_pf(&p->inventory->devices[i]))
+                        return false;
+        for (size_t i = 0; i < p->config->n_pools; i++)
+                wanted = wanted || p->config->pools[i].virtual_functions > 0;
+        return wanted;
+}
+
+/* "ib,eth"; numbers are those of port_type_array. */
+static int format_ports(const Pool *pool, bool numbers, char **ret) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < pool->n_port_types; i++) {
+                const char *before = *ret ?: "", *comma = i > 0 ? "," : "";
+
+                r = numbers ? string_replace(ret, "%s%s%d", before, comma, pool->port_types[i])
+                            : string_replace(ret, "%s%s%s", before, comma, port_type_to_string(pool->port_types[i]));
+        }
+        return r;
+}
+
+static bool wants_vfs(const Policy *p, const Pool *pool) {
+        for (size_t i = 0; i < p->inventory->n_devices; i++)
+                if (pci_device_is_mlx4_pf(&p->inventory->devices[i]) &&
+                    policy_vf_pool(p, &p->inventory->devices[i]) == pool)
+                        return true;
+        return false;
+}
+
+/* The lines of the configuration that the options come from. A comment ends with its line, so no name may hold one. */
+static int add_source(const Pool *pool, char **text) {
+        const ConfigPlace *vfs = &pool->virtual_functions_place, *ports = &pool->port_types_place;
+        _cleanup_free_ char *types = NULL;
+        int r = string_replace(text, "%s# Pool '%s': VirtualFunctions=%u (%s:%u)", *text, pool->name,
+                               pool->virtual_functions, QUOTABLE(vfs->file), vfs->line);
+
+        if (r >= 0)
+                r = format_ports(pool, false, &types);
+        if (r >= 0 && types)
+                r = string_replace(text, "%s, PortTypes=%s (%s:%u)", *text, types, QUOTABLE(ports->file), ports->line);
+        return r < 0 ? r : string_replace(text, "%s.\n", *text);
+}
+
+static int make_text(const Policy *p, const Pool *pool, char **ret) {
+        _cleanup_free_ char *text = NULL, *ports = NULL;
+        int r = string_replace(&text, MLX4_MARK "(8), which writes it anew or removes it: do not edit.\n"
+                                                "# It counts when mlx4_core is loaded, and for all of its cards.\n");
+
+        for (size_t i = 0; r >= 0 && i < p->config->n_pools; i++)
+                if (wants_vfs(p, &p->config->pools[i]))
+                        r = add_source(&p->config->pools[i], &text);
+        if (r >= 0)
+                r = format_ports(pool, true, &ports);
+        if (r >= 0)
+                r = string_replace(&text, "%soptions mlx4_core num_vfs=%u probe_vf=0%s%s\n", text,
+                                   pool->virtual_functions, ports ? " port_type_array=" : "", ports ?: "");
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+int mlx4_decide(Policy *p, Mlx4 *ret) {
+        Mlx4 m = { .unknown = p->config->held_back || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
+        const Pool *pool = NULL;
+        int r = m.unknown ? 0 : find_withheld(p, &m);
+
+        if (r >= 0 && !m.unknown)
+                r = find_pool(p, &pool, &m);
+        if (r >= 0 && pool && !m.problem) {
+                m.num_vfs = pool->virtual_functions;
+                r = make_text(p, pool, &m.text);
+        }
+        if (r >= 0 && m.problem)
+                r = policy_add_problem(p, &m.place, "%s", m.problem);
+        if (r < 0) {
+                mlx4_done(&m);
+                return r;
+        }
+        *ret = m;
+        return 0;
+}
+
+void mlx4_done(Mlx4 *m) {
+        free(m->text);
+        free(m->problem);
+        free(m->file);
+        *m = (Mlx4){ 0 };
+}
+
+bool mlx4_is_due(const Policy *p, const PciDevice *pf) {
+        const Pool *pool = pci_device_is_mlx4_pf(pf) ? policy_vf_pool(p, pf) : NULL;
+
+        return pool && pf->n_virtfns != pool->virtual_functions;
+}
+
+/* Loading the driver again takes all its cards with their VFs away. */
+static bool is_of_driver(const Inventory *inv, const Claim *claim) {
+        const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
+        const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);
+
+        return dev && pci_device_is_mlx4_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
+}
+
+static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
+        const Claim *first = NULL;
+        size_t n = 0;
+        int r = string_replace(ret, "Load the driver again when nobody uses its cards (modprobe -r mlx4_ib mlx4_en "
+                                    "mlx4_core, modprobe mlx4_core) or boot; where mlx4_core is in the initramfs, make "
+                                    "that anew first (update-initramfs -u or dracut -f).");
+
+        for (size_t i = 0; i < l->n_claims; i++)
+                if (is_of_driver(p->inventory, &l->claims[i])) {
+                        first = first ?: &l->claims[i];
+                        n++;
+                }
+        if (r >= 0 && first)
+                r = string_replace(ret, "%s Not while '%s' holds %s", *ret, first->allocation->name,
+                                   PCI_ADDRESS_STR(first->address));
+        if (r >= 0 && first)
+                r = n > 1 ? string_replace(ret, "%s, and %zu more of its VFs are held.", *ret, n - 1)
+                          : string_replace(ret, "%s.", *ret);
+        return r;
+}
+
+Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count,
+                    Refusal *ret) {
+        const char *address = PCI_ADDRESS_STR(pf->address);
+        _cleanup_free_ char *remedy = NULL;
+
+#define HAS "%s has %zu VFs, %u are wanted; its driver mlx4_core makes VFs only when it is loaded"
+        if (!ret)
+                return VERDICT_NOT_SUPPORTED;
+        if (m->problem && m->unknown)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL, HAS ". %s", address, pf->n_virtfns, count,
+                              m->problem);
+        if (m->problem)
+                return refuse(
+                        ret, VERDICT_NOT_SUPPORTED, &pf->address, "When that is mended, reload the configuration.",
+                        HAS ", and its option num_vfs is not written: %s", address, pf->n_virtfns, count, m->problem);
+        if (count == 0 || count != m->num_vfs)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "Set VirtualFunctions= in the pool that matches its VFs, and reload the configuration.",
+                              HAS ", with its option num_vfs, which follows VirtualFunctions=.", address, pf->n_virtfns,
+                              count);
+        (void) format_remedy(p, l, &remedy);
+        if (!m->file)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, remedy, HAS ", with its option num_vfs=%u.",
+                              address, pf->n_virtfns, count, count);
+        return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, remedy, HAS ", and %s asks for num_vfs=%u.", address,
+                      pf->n_virtfns, count, m->file, count);
+#undef HAS
+}

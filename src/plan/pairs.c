@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which device goes with which in a set of devices. */
+
+#include "search.h"
+
+/* The one in reach that serves the fewest so far, or n. */
+static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
+                           unsigned share, Distance reach) {
+        size_t best = n;
+
+        for (size_t i = 0; i < n; i++)
+                if (used[i] < share && (best == n || used[i] < used[best]) &&
+                    place_distance(&l->places[device], &l->places[smaller[i]]) <= reach)
+                        best = i;
+        return best;
+}
+
+size_t search_match(const Locality *l, const uint32_t *first, size_t n_first, const uint32_t *second, size_t n_second,
+                    SearchPair *pairs) {
+        bool swapped = n_first < n_second, paired[REQUEST_DEVICES_MAX] = { false };
+        const uint32_t *larger = swapped ? second : first, *smaller = swapped ? first : second;
+        size_t n_larger = MAX(n_first, n_second), n_smaller = MIN(n_first, n_second), n = 0;
+        unsigned used[REQUEST_DEVICES_MAX] = { 0 };
+
+        if (n_smaller == 0)
+                return 0;
+        for (Distance d = DISTANCE_PIX; d <= DISTANCE_SYS; d++)
+                for (size_t i = 0; i < n_larger; i++) {
+                        size_t partner = paired[i]
+                                                 ? n_smaller
+                                                 : find_partner(l, larger[i], smaller, used, n_smaller,
+                                                                (unsigned) ((n_larger + n_smaller - 1) / n_smaller), d);
+
+                        if (partner == n_smaller)
+                                continue;
+                        paired[i] = true;
+                        used[partner]++;
+                        pairs[n].devices[swapped] = larger[i];
+                        pairs[n].devices[!swapped] = smaller[partner];
+                        pairs[n++].distance = d;
+                }
+        return n;
+}
+
+static int pair_compare(const void *a, const void *b) {
+        const PlanPair *x = a, *y = b;
+        int c = pci_address_compare(x->gpu, y->gpu);
+
+        return c != 0 ? c : pci_address_compare(x->nic, y->nic);
+}
+
+size_t search_pairs(const PlanContext *c, const uint32_t *devices, size_t n, PlanPair *pairs) {
+        uint32_t gpus[REQUEST_DEVICES_MAX], nics[REQUEST_DEVICES_MAX];
+        SearchPair matched[REQUEST_DEVICES_MAX];
+        size_t n_gpus = 0, n_nics = 0, n_pairs;
+
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = &c->inventory->devices[devices[i]];
+
+                if (pci_device_is_gpu(dev))
+                        gpus[n_gpus++] = devices[i];
+                else if (pci_device_is_nic(dev))
+                        nics[n_nics++] = devices[i];
+        }
+        n_pairs = search_match(c->locality, gpus, n_gpus, nics, n_nics, matched);
+        for (size_t i = 0; i < n_pairs; i++)
+                pairs[i] = (PlanPair){
+                        .gpu = c->inventory->devices[matched[i].devices[0]].address,
+                        .nic = c->inventory->devices[matched[i].devices[1]].address,
+                        .distance = matched[i].distance,
+                };
+        qsort(pairs, n_pairs, sizeof(*pairs), pair_compare);
+        return n_pairs;
+}

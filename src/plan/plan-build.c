@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* From the chosen nodes and devices to an allocation: slots, companions, held group members, pins and cells. */
+
+#include <errno.h>
+
+#include "guest/guestpci.h"
+#include "model/cores.h"
+#include "placement.h"
+#include "plan-internal.h"
+#include "plan/vfidentity.h"
+#include "util/strings.h"
+
+static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const PciDevice *dev, DeviceRole role) {
+        const Pool *pool = policy_pool(c->policy, dev);
+        AllocationDevice *d = allocation_add_device(a, dev->address, role);
+
+        if (!d || allocation_device_identify(d, dev) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
+            string_copy(&d->prior_override, dev->driver_override) < 0)
+                return NULL;
+        if (c->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(c->inventory, dev)) < 0)
+                return NULL;
+        if (role != DEVICE_ROLE_COMPANION && pool && string_copy(&d->pool, pool->name) < 0)
+                return NULL;
+        return d;
+}
+
+static bool is_pick(const PlanContext *c, const NodeChoice *choice, const PciDevice *dev) {
+        for (size_t i = 0; i < choice->picks.n; i++)
+                if (&c->inventory->devices[choice->picks.devices[i]] == dev)
+                        return true;
+        return false;
+}
+
+/* Group members of dev in that role that nobody else in the allocation stands for. */
+static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
+                       GroupRole role, const char *slot) {
+        const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
+
+        for (size_t i = 0; g && i < g->n_members; i++) {
+                const PciDevice *m = &c->inventory->devices[g->members[i]];
+                AllocationDevice *d;
+
+                if (m == dev || policy_group_role(c->policy, dev, m) != role || is_pick(c, choice, m) ||
+                    allocation_find_device(a, m->address))
+                        continue;
+                d = add_device(a, c, m, role == GROUP_ROLE_COMPANION ? DEVICE_ROLE_COMPANION : DEVICE_ROLE_HELD);
+                if (!d || (slot && string_replace(&d->slot, "%s-%u", slot, m->address.function) < 0))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
+                    unsigned index) {
+        AllocationDevice *d = add_device(a, c, dev, DEVICE_ROLE_ASSIGNED);
+        char slot[SLOT_NAME_MAX];
+
+        (void) slot_name(policy_pool(c->policy, dev)->name, index, slot);
+        if (!d || string_copy(&d->slot, slot) < 0)
+                return -ENOMEM;
+        return add_members(a, c, choice, dev, GROUP_ROLE_COMPANION, slot);
+}
+
+/* Slots of a pool: NICs in the order of the GPUs they are paired with, so that gpu0 and its NIC have the same index;
+ * then by address. */
+static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs,
+                    size_t n_pairs) {
+        const PlanContext *c = p->context;
+        unsigned index = 0;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n_pairs; i++) {
+                const PciDevice *nic = inventory_find(c->inventory, pairs[i].nic);
+
+                if (policy_pool(c->policy, nic) == pool && !allocation_find_device(a, nic->address))
+                        r = add_slot(a, c, choice, nic, index++);
+        }
+        for (size_t i = 0; r == 0 && i < choice->picks.n; i++) {
+                const PciDevice *dev = &c->inventory->devices[choice->picks.devices[i]];
+
+                if (policy_pool(c->policy, dev) == pool && !allocation_find_device(a, dev->address))
+                        r = add_slot(a, c, choice, dev, index++);
+        }
+        return r;
+}
+
+static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice) {
+        PlanPair pairs[REQUEST_DEVICES_MAX];
+        size_t n_pairs = search_pairs(p->context, choice->picks.devices, choice->picks.n, pairs);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < p->request->n_pools; i++)
+                r = add_pool(a, p, choice, p->pools[i].pool, pairs, n_pairs);
+        for (size_t i = 0; r == 0 && i < choice->picks.n; i++)
+                r = add_members(a, p->context, choice, &p->context->inventory->devices[choice->picks.devices[i]],
+                                GROUP_ROLE_HOLD, NULL);
+        return r;
+}
+
+static int add_pins(Allocation *a, const Planner *p, const NodeChoice *choice) {
+        unsigned shares[ALLOCATION_CELLS_MAX];
+
+        a->pins = calloc(p->request->cpus, sizeof(*a->pins));
+        if (!a->pins)
+                return -ENOMEM;
+        cores_split(p->request->cpus, p->threads, choice->n_nodes, shares);
+        for (size_t i = 0; i < choice->n_nodes; i++)
+                a->n_pins += cores_pick(p->context->inventory, &p->free_cpus[choice->nodes[i]], shares[i], &a->cpus,
+                                        &a->pins[a->n_pins]);
+        for (size_t i = 0; i < a->n_pins; i++)
+                a->pins[i].vcpu = (unsigned) i;
+        return 0;
+}
+
+Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
+        int r = a ? string_copy(&a->vfio_driver, p->context->config->vfio_driver) : -ENOMEM;
+        Verdict v;
+
+        if (r == 0)
+                r = add_devices(a, p, choice);
+
+        if (r == 0 && p->request->cpus > 0)
+                r = add_pins(a, p, choice);
+        if (r < 0)
+                return refuse_no_memory(ret_refusal);
+        if (p->request->cpus > 0) {
+                v = placement_cells(p->context->inventory, p->request->memory, p->request->page_size, a, ret_refusal);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        planner_add_regions(p, choice, a);
+        a->page_size = p->request->page_size;
+        a->forced = p->request->force;
+        a->release_with_domain = p->request->release_with_domain;
+        a->spare_ports = p->context->config->spare_ports;
+        v = guest_topology_choose(p->context->inventory, p->request->topology, a, ret_refusal);
+        if (v != VERDICT_NONE)
+                return v;
+        v = vf_identity_merge(a, p->context, p->request, ret_refusal);
+        if (v != VERDICT_NONE)
+                return v;
+        *ret = TAKE_PTR(a);
+        return VERDICT_NONE;
+}
+
+int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
+        NodeChoice only = { .picks = { .n = 1, .devices = { (uint32_t) inventory_device_index(c->inventory, dev) } } };
+        int r = a ? string_copy(&a->vfio_driver, c->config->vfio_driver) : -ENOMEM;
+
+        if (r == 0)
+                r = add_slot(a, c, &only, dev, 0);
+        if (r == 0)
+                r = add_members(a, c, &only, dev, GROUP_ROLE_HOLD, NULL);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(a);
+        return 0;
+}

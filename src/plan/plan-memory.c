@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Why there is too little memory: what each node has left, and what keeps the rest of it. */
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include "plan-internal.h"
+#include "util/strings.h"
+
+/* How many allocations are named. */
+#define NAMES_MAX 3U
+
+static _printf_(2, 3) void append(char **text, const char *format, ...) {
+        _cleanup_free_ char *before = TAKE_PTR(*text), *words = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        words = string_vformat(format, ap);
+        va_end(ap);
+        (void) string_replace(text, "%s%s", before ?: "", words ?: "");
+}
+
+/* Memory of nodes without CPUs is not for guests. */
+char *planner_list_memory(const Planner *p) {
+        const Inventory *inv = p->context->inventory;
+        char *text = NULL;
+
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                if (!cpuset_is_empty(&inv->nodes[i].cpus))
+                        append(&text, "%snode %d has %s", text ? ", " : "", inv->nodes[i].id,
+                               FORMAT_SIZE(p->free_memory[i]));
+        return text;
+}
+
+/* Memory of the node and page size is promised to a, and the kernel has not given it out. */
+static bool is_idle(const Planner *p, const Allocation *a, int node) {
+        for (size_t i = 0; !a->running && a->page_size == p->page_size && i < a->n_cells; i++)
+                if (a->cells[i].node == node)
+                        return true;
+        for (size_t i = 0; i < a->n_regions; i++)
+                if (a->regions[i].node == node && a->regions[i].page_size == p->page_size && a->shared[i]->n_ready == 0)
+                        return true;
+        return false;
+}
+
+/* "'vm1', 'vm2', 'vm3' and 2 others" */
+static char *list_idle(const Planner *p, int node) {
+        const Ledger *l = p->context->ledger;
+        unsigned n = 0;
+        char *text = NULL;
+
+        for (size_t i = 0; i < l->n_allocations; i++)
+                if (is_idle(p, l->allocations[i], node) && n++ < NAMES_MAX)
+                        append(&text, "%s'%s'", text ? ", " : "", l->allocations[i]->name);
+        if (n > NAMES_MAX)
+                append(&text, " and %u other%s", n - NAMES_MAX, n - NAMES_MAX == 1 ? "" : "s");
+        return text;
+}
+
+/* " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Nothing where less is left than that because the
+ * rest is promised or reserved. */
+static void explain_node(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
+        const PlanContext *c = p->context;
+        const NumaNode *node = &c->inventory->nodes[index];
+        const PagePool *pages = p->page_size > 0 ? numa_node_pages(node, p->page_size) : NULL;
+        uint64_t idle = ledger_memory_idle(c->ledger, node->id, p->page_size);
+        uint64_t free_now = pages ? pages->free * pages->size : node->available;
+        _cleanup_free_ char *names = idle > 0 ? list_idle(p, node->id) : NULL;
+
+        if (cpuset_is_empty(&node->cpus) || (p->page_size > 0 ? !pages : !node->available_known) ||
+            free_now - MIN(free_now, idle) > p->free_memory[index])
+                return;
+        *used = true;
+        *waiting = *waiting || names;
+        if (pages)
+                append(text, " Node %d: %" PRIu64 " pages, %" PRIu64 " free", node->id, pages->total, pages->free);
+        else
+                append(text, " Node %d: %s, %s free", node->id, FORMAT_SIZE(numa_node_base_memory(node)),
+                       FORMAT_SIZE(free_now));
+        if (pages && names)
+                append(text, ", %" PRIu64 " promised to %s and not in use yet", idle / pages->size, names);
+        else if (names)
+                append(text, ", %s promised to %s and not in use yet", FORMAT_SIZE(idle), names);
+        append(text, ".");
+}
+
+static const char *choose_remedy(const Planner *p, bool used, bool idle) {
+        if (p->page_size > 0)
+                return idle ? "Ask for less, release one of these, or set aside more hugepages of that size on the "
+                              "node."
+                            : "Ask for less, or set aside more hugepages of that size on the node.";
+        if (idle)
+                return "Ask for less, release one of these, or end what uses the memory of the node.";
+        return used ? "Ask for less, or end what uses the memory of the node."
+                    : "Ask for less, or lower ReserveMemory=.";
+}
+
+Verdict planner_refuse_memory(const Planner *p, Refusal *ret) {
+        _cleanup_free_ char *list = planner_list_memory(p), *details = NULL;
+        bool idle = false, used = false;
+
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                explain_node(p, i, &details, &used, &idle);
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, choose_remedy(p, used, idle),
+                      "%s of %s are wanted in equal shares on the nodes that give the CPUs; %s left.%s",
+                      FORMAT_SIZE(p->request->memory), p->page_size > 0 ? FORMAT_SIZE(p->page_size) : "ordinary memory",
+                      list ?: "there is none", details ?: "");
+}

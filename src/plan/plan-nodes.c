@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Sets of NUMA nodes, and the best devices beside each. */
+
+#include <errno.h>
+
+#include "model/cores.h"
+#include "plan-internal.h"
+
+/* What looking at a set of nodes costs even when no search follows, in units of PLAN_WORK_MAX. */
+#define NODE_SET_WORK 64U
+
+/* SLIT distance that counts for one the firmware does not tell: farther than any it can tell. */
+#define DISTANCE_UNTOLD 255U
+
+static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {
+        for (size_t i = 0; node->package >= 0 && i < choice->n_nodes; i++)
+                if (inv->nodes[choice->nodes[i]].package == node->package)
+                        return true;
+        return false;
+}
+
+/* How devices of a node outside the set stand to it. */
+static Standing judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
+        const Inventory *inv = p->context->inventory;
+        bool remote = numa_policy_allows_remote(policy) || (numa_policy_allows_socket(policy) && node < inv->n_nodes &&
+                                                            same_package(inv, choice, &inv->nodes[node]));
+
+        return remote ? STANDING_REMOTE : STANDING_REFUSED;
+}
+
+NumaPolicy planner_policy(const Planner *p, size_t pool) {
+        return p->lenient ? p->request->numa : numa_policy_stricter(p->request->numa, p->pools[pool].pool->numa);
+}
+
+static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *choice, uint8_t *ret) {
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                ret[i] = (uint8_t) judge_remote(p, policy, choice, i);
+        ret[SEARCH_NODE_ELSEWHERE] = (uint8_t) judge_remote(p, policy, choice, SEARCH_NODE_ELSEWHERE);
+        ret[SEARCH_NODE_UNKNOWN] = numa_policy_allows_unknown(policy) ? STANDING_UNKNOWN : STANDING_REFUSED;
+        for (size_t i = 0; i < choice->n_nodes; i++)
+                ret[choice->nodes[i]] = STANDING_LOCAL;
+}
+
+/*
+ * The devices, but for the NICs of GPUs, that cannot be on the nodes because there are too few; false when there are
+ * too few altogether.
+ */
+static bool count_off_node(const Planner *p, SearchTask *task) {
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                unsigned *have = task->have[i], wanted = p->pools[i].wanted;
+
+                for (size_t n = 0; n < SEARCH_NODES_MAX; n++)
+                        have[task->standing[i][n]] += p->candidates[i][n];
+                wanted -= MIN(wanted, have[STANDING_LOCAL]);
+                task->off += p->pools[i].is_gpu_nic ? 0 : wanted;
+                wanted -= MIN(wanted, have[STANDING_UNKNOWN]);
+                task->remote += p->pools[i].is_gpu_nic ? 0 : wanted;
+                if (wanted > have[STANDING_REMOTE])
+                        return false;
+        }
+        return true;
+}
+
+/* A node limit is a matter of the node set, not of the pair. */
+static Distance distance_limit(Proximity proximity) {
+        Distance d = DISTANCE_PIX;
+
+        while (d < DISTANCE_SYS && proximity_allows(proximity, d + 1))
+                d++;
+        return d;
+}
+
+static void set_limits(const Planner *p, SearchTask *task) {
+        task->limit = distance_limit(p->request->proximity);
+        task->n_limits = p->request->n_limits;
+        for (size_t i = 0; i < task->n_limits; i++)
+                task->limits[i] = (SearchLimit){ .pools = { p->limits[i][0], p->limits[i][1] },
+                                                 .limit = distance_limit(p->request->limits[i].limit) };
+}
+
+/* worst: a choice that has more devices off the nodes, or as many and a pair farther apart, is of no interest; or NULL.
+ */
+static int choose_devices(const Planner *p, const Score *worst, bool any, NodeChoice *choice) {
+        SearchTask task = { .any = any };
+
+        choice->picks = (Picks){ 0 };
+        if (p->request->n_pools == 0)
+                return 0;
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                judge_nodes(p, planner_policy(p, i), choice, task.standing[i]);
+        if (!count_off_node(p, &task))
+                return -ENOENT;
+        set_limits(p, &task);
+        if (worst && (task.off > worst->off_node || (task.off == worst->off_node && task.remote > worst->remote)))
+                return -ENOENT;
+        if (worst && task.off == worst->off_node && task.remote == worst->remote) {
+                task.at_least = true;
+                task.limit = MIN(task.limit, (Distance) worst->worst_distance);
+        }
+        return search_devices(p->search, &task, p->work, &choice->picks);
+}
+
+/* Every node of the set can take its even share of CPUs and memory. */
+static bool has_room(const Planner *p, const NodeChoice *choice) {
+        const Request *r = p->request;
+        uint64_t page = request_page(r), pages = r->memory / page;
+        unsigned shares[ALLOCATION_CELLS_MAX];
+        uint64_t memories[ALLOCATION_CELLS_MAX];
+
+        if (r->cpus == 0)
+                return true;
+        if (r->cpus < choice->n_nodes)
+                return false;
+        cores_split(r->cpus, p->threads, choice->n_nodes, shares);
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                size_t node = choice->nodes[i];
+                uint64_t memory = (pages / choice->n_nodes + (i < pages % choice->n_nodes)) * page;
+
+                if (shares[i] == 0 || memory == 0 || memory > p->free_memory[node] || shares[i] > p->n_free_cpus[node])
+                        return false;
+                memories[i] = memory;
+        }
+        return planner_has_room_to_share(p, choice, memories);
+}
+
+static void complete_score(const Planner *p, NodeChoice *choice) {
+        const Inventory *inv = p->context->inventory;
+        Score *score = &choice->picks.score;
+
+        score->numa_nodes = (unsigned) choice->n_nodes;
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                if (p->request->n_pools == 0)
+                        score->spoiled += p->spoiled[choice->nodes[i]];
+                for (size_t j = 0; j < i; j++)
+                        score->node_distance +=
+                                inv->nodes[choice->nodes[i]].distance[choice->nodes[j]] ?: DISTANCE_UNTOLD;
+        }
+}
+
+static int choice_compare(const NodeChoice *a, const NodeChoice *b) {
+        int c = score_compare(&a->picks.score, &b->picks.score);
+
+        for (size_t i = 0; c == 0 && i < a->picks.n; i++)
+                if (a->picks.devices[i] != b->picks.devices[i])
+                        c = a->picks.devices[i] < b->picks.devices[i] ? -1 : 1;
+        return c;
+}
+
+/* The next set of k nodes out of n in lexicographic order; false after the last. */
+static bool next_set(size_t *nodes, size_t k, size_t n) {
+        for (size_t i = k; i-- > 0;)
+                if (nodes[i] < n - k + i) {
+                        nodes[i]++;
+                        for (size_t j = i + 1; j < k; j++)
+                                nodes[j] = nodes[j - 1] + 1;
+                        return true;
+                }
+        return false;
+}
+
+typedef struct Contest {
+        NodeChoice *best, *second;
+        unsigned found;
+        bool any; /* the first ends it */
+} Contest;
+
+/* Earlier sets win ties: they have the lower node ids. */
+static void contest_enter(Contest *c, const NodeChoice *choice) {
+        if (c->found == 0 || choice_compare(choice, c->best) < 0) {
+                if (c->found > 0)
+                        *c->second = *c->best;
+                *c->best = *choice;
+        } else if (c->found == 1 || choice_compare(choice, c->second) < 0)
+                *c->second = *choice;
+        c->found++;
+}
+
+/* All sets of k nodes. */
+static int choose_among(const Planner *p, size_t k, Contest *contest) {
+        NodeChoice choice = { .n_nodes = k };
+
+        for (size_t i = 0; i < k; i++)
+                choice.nodes[i] = i;
+        do {
+                int r = -ENOENT;
+
+                if (*p->work < NODE_SET_WORK)
+                        return -E2BIG;
+                *p->work -= NODE_SET_WORK;
+                if (has_room(p, &choice))
+                        r = choose_devices(p, contest->found > 1 ? &contest->second->picks.score : NULL, contest->any,
+                                           &choice);
+                if (r < 0 && r != -ENOENT)
+                        return r;
+                if (r < 0)
+                        continue;
+                complete_score(p, &choice);
+                contest_enter(contest, &choice);
+        } while (!(contest->any && contest->found > 0) && next_set(choice.nodes, k, p->context->inventory->n_nodes));
+        return 0;
+}
+
+/* The most devices of the pool that k nodes have, with those the policy lets be elsewhere. */
+static unsigned most_local(const Planner *p, size_t pool, size_t k) {
+        bool unknown = numa_policy_allows_unknown(planner_policy(p, pool));
+        unsigned left[SEARCH_NODES_MAX], sum = unknown ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
+
+        memcpy(left, p->candidates[pool], sizeof(left));
+        while (k-- > 0) {
+                size_t most = 0;
+
+                for (size_t i = 1; i < p->context->inventory->n_nodes; i++)
+                        if (left[i] > left[most])
+                                most = i;
+                sum += left[most];
+                left[most] = 0;
+        }
+        return sum;
+}
+
+/* So many nodes may do: there are as many with room for the smallest share, and the fullest have enough devices. */
+static bool may_do(const Planner *p, size_t k) {
+        unsigned shares[ALLOCATION_CELLS_MAX];
+        size_t roomy = 0;
+
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                if ((numa_policy_allows_socket(planner_policy(p, i)) ? planner_count(p, i) : most_local(p, i, k)) <
+                    p->pools[i].wanted)
+                        return false;
+        if (p->request->cpus == 0)
+                return true;
+        cores_split(p->request->cpus, p->threads, k, shares);
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                roomy += p->n_free_cpus[i] >= shares[k - 1] && p->free_memory[i] > 0;
+        return roomy >= k;
+}
+
+/* On as few nodes as will do. */
+static int choose(const Planner *p, Contest *contest) {
+        size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
+               most = p->request->cells ?: ALLOCATION_CELLS_MAX;
+
+        for (size_t k = least; k <= MIN(most, n) && contest->found == 0; k++) {
+                int r = may_do(p, k) ? choose_among(p, k, contest) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second) {
+        Contest contest = { .best = ret, .second = ret_second };
+        int r = choose(p, &contest);
+
+        if (r < 0)
+                return r;
+        *ret_has_second = contest.found > 1;
+        return contest.found > 0 ? 0 : -ENOENT;
+}
+
+int planner_would_do(const Planner *p, size_t *ret_n_nodes) {
+        NodeChoice best, second;
+        Contest contest = { .best = &best, .second = &second, .any = true };
+        int r = choose(p, &contest);
+
+        if (r < 0 || contest.found == 0)
+                return r;
+        *ret_n_nodes = best.n_nodes;
+        return 1;
+}

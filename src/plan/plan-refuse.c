@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Why there is no plan. Asked only after the search came back empty; what is short is found by asking again for less.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "model/cores.h"
+#include "plan-internal.h"
+#include "plan/proximity.h"
+#include "util/strings.h"
+
+/* How many devices of a pool are named in the sentence. */
+#define REASONS_MAX 3U
+
+/* The same request with something left out: would it do? 1, 0, or negative when that could not be found out. */
+static int would_do(const Planner *p, const Request *relaxed) {
+        Planner again = *p;
+        size_t n_nodes;
+
+        again.request = relaxed;
+        return planner_would_do(&again, &n_nodes);
+}
+
+/* "node 0 has 8, node 1 has 0": of nodes with CPUs. */
+static char *list_cpus(const Planner *p) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++) {
+                _cleanup_free_ char *before = NULL;
+
+                if (cpuset_is_empty(&p->context->inventory->nodes[i].cpus))
+                        continue;
+                before = TAKE_PTR(text);
+                (void) string_replace(&text, "%s%snode %d has %u", before ?: "", before ? ", " : "",
+                                      p->context->inventory->nodes[i].id, p->n_free_cpus[i]);
+        }
+        return text;
+}
+
+static size_t count_cpu_nodes(const Inventory *inv) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                n += !cpuset_is_empty(&inv->nodes[i].cpus);
+        return n;
+}
+
+/* More cells are worth a word only where a number of them was asked for: else all numbers were tried. */
+static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
+        size_t n_nodes = count_cpu_nodes(p->context->inventory);
+        _cleanup_free_ char *list = list_cpus(p);
+        Request any_cells = *r;
+        int fewer;
+
+        any_cells.cells = 0;
+        fewer = r->cells > 0 ? would_do(p, &any_cells) : 0;
+        if (fewer < 0)
+                return planner_give_up(fewer, ret);
+        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
+                      fewer ? "Ask for fewer CPUs, or for another number of guest cells, or none."
+                            : "Ask for fewer CPUs.",
+                      "%u CPUs in whole cores are wanted, in equal shares from %s%zu node%s; %s free.", r->cpus,
+                      r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, ALLOCATION_CELLS_MAX),
+                      (r->cells ?: n_nodes) == 1 ? "" : "s", list ?: "there are none");
+}
+
+/* Is it what r, without devices, is to share? It shares nothing afterwards. */
+static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
+        NumaPolicy numa = r->numa;
+        int does = 0;
+
+        if (r->n_regions == 0)
+                return VERDICT_NONE;
+        if (numa == NUMA_POLICY_REQUIRED) {
+                r->numa = NUMA_POLICY_PREFERRED;
+                does = would_do(p, r);
+                r->numa = numa;
+        }
+        if (does != 0)
+                return does < 0 ? planner_give_up(does, ret) : planner_refuse_region_nodes(p, ret);
+        r->n_regions = 0;
+        does = would_do(p, r);
+        return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
+}
+
+/* Without devices: is it the CPUs, the memory, or that no node has both? */
+static Verdict check_room(const Planner *p, Refusal *ret) {
+        uint64_t page = request_page(p->request);
+        Request r = *p->request;
+        Planner roomy = *p;
+        Verdict v;
+        int does;
+
+        r.n_pools = 0;
+        does = p->request->cpus == 0 || would_do(p, &r);
+        if (does != 0)
+                return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
+        if (p->request->cells > count_cpu_nodes(p->context->inventory))
+                return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.",
+                              "%u guest cells are wanted, this node has %zu NUMA nodes with CPUs.", p->request->cells,
+                              count_cpu_nodes(p->context->inventory));
+        v = check_sharing(p, &r, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                roomy.free_memory[i] = MAX(p->request->memory, page);
+        does = would_do(&roomy, &r);
+        return does < 0 ? planner_give_up(does, ret)
+               : does   ? planner_refuse_memory(p, ret)
+                        : refuse_cpus(&roomy, &r, ret);
+}
+
+/* "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node": the first few of each pool. */
+static char *list_devices(const Planner *p) {
+        const Inventory *inv = p->context->inventory;
+        char *text = NULL;
+
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                for (size_t j = 0, n = 0; j < inv->n_devices && n < REASONS_MAX; j++) {
+                        _cleanup_free_ char *before = NULL;
+                        char node[24] = "an unknown node";
+
+                        if (!p->is_free[j] || policy_pool(p->context->policy, &inv->devices[j]) != p->pools[i].pool)
+                                continue;
+                        if (inv->devices[j].numa_node >= 0)
+                                (void) snprintf(node, sizeof(node), "node %d", inv->devices[j].numa_node);
+                        before = TAKE_PTR(text);
+                        (void) string_replace(&text, "%s%s%s is on %s", before ?: "", before ? ", " : "",
+                                              PCI_ADDRESS_STR(inv->devices[j].address), node);
+                        n++;
+                }
+        return text;
+}
+
+/* "the NUMA policy 'required' of pool 'gpu'": of those that are stricter than nothing. */
+static char *list_policies(const Planner *p) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                _cleanup_free_ char *before = NULL;
+                const Pool *pool = p->pools[i].pool;
+
+                if (pool->numa == NUMA_POLICY_PREFERRED)
+                        continue;
+                before = TAKE_PTR(text);
+                (void) string_replace(&text, "%s%sthe NUMA policy '%s' of pool '%s'", before ?: "",
+                                      before ? " and " : "", numa_policy_to_string(pool->numa), pool->name);
+        }
+        return text;
+}
+
+/* Would the request fit if every node had memory enough? */
+static bool only_memory_is_short(const Planner *p) {
+        Planner roomy = *p;
+
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                roomy.free_memory[i] = MAX(p->request->memory, request_page(p->request));
+        return p->request->cpus > 0 && would_do(&roomy, p->request) > 0;
+}
+
+static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
+        _cleanup_free_ char *devices = list_devices(p), *memory = planner_list_memory(p);
+
+        return refuse(ret, VERDICT_NUMA, NULL, remedy,
+                      "There are enough free devices and CPUs, but not enough memory where %s want%s it: %s. Of memory "
+                      "%s free.",
+                      by, several ? "" : "s", devices ?: "", memory ?: "");
+}
+
+/* by: what wants them elsewhere, one thing or several. */
+static Verdict refuse_numa(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
+        _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
+
+        if (only_memory_is_short(p))
+                return refuse_numa_memory(p, by, several, remedy, ret);
+        return refuse(ret, VERDICT_NUMA, NULL, remedy,
+                      "There are enough free devices, CPUs and memory, but not where %s want%s them: %s.%s%s%s", by,
+                      several ? "" : "s", list ?: "", cpus ? " Of CPUs " : "", cpus ?: "", cpus ? " free." : "");
+}
+
+/* The policy of the request, those of its pools, or all of them with the proximity: the first that alone is to blame.
+ */
+static Verdict check_numa(const Planner *p, Refusal *ret) {
+        static const char release[] = "Release what occupies the device's node, or ask with the policy 'preferred'.";
+        _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL,
+                            *proximity = request_proximity_format(p->request);
+        bool close = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0;
+        Planner lenient = *p;
+        Request r = *p->request;
+        int does;
+
+        (void) string_replace(&own, "the NUMA policy '%s'%s%s%s", numa_policy_to_string(r.numa),
+                              close ? " and the proximity '" : "", close ? proximity ?: "" : "", close ? "'" : "");
+        r.numa = NUMA_POLICY_PREFERRED;
+        does = would_do(p, &r);
+        if (does > 0 || (does == 0 && !pools))
+                return refuse_numa(p, own ?: "the NUMA policy", close,
+                                   does > 0 ? release
+                                            : "Release what occupies the device's node, or ask with the policy "
+                                              "'preferred' and a wider proximity.",
+                                   ret);
+        lenient.lenient = true;
+        if (does == 0)
+                does = would_do(&lenient, p->request);
+        if (does < 0)
+                return planner_give_up(does, ret);
+        (void) string_replace(&all, "%s%s%s", does > 0 ? "" : own ?: "", does > 0 ? "" : " and ", pools ?: "");
+        return refuse_numa(p, all ?: "the NUMA policies", does == 0 || strstr(all ?: "", " and "),
+                           "Release what occupies the device's node; NumaPolicy= of a pool is in the configuration.",
+                           ret);
+}
+
+/* Which limit alone is in the way: n_limits is that of GPUs and NICs, beyond that it takes several. Negative: not
+ * found out. */
+static int find_limit(const Planner *p) {
+        for (size_t i = 0; i <= p->request->n_limits; i++) {
+                Request r = *p->request;
+                int does;
+
+                if (i < r.n_limits)
+                        r.limits[i].limit = PROXIMITY_ANY;
+                else
+                        r.proximity = PROXIMITY_ANY;
+                does = would_do(p, &r);
+                if (does != 0)
+                        return does < 0 ? does : (int) i;
+        }
+        return (int) p->request->n_limits + 1;
+}
+
+#define NOT_CLOSE "There are enough free devices, but "
+
+static Verdict refuse_limit(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
+        const RequestLimit *l = &p->request->limits[index];
+        const SearchPool *pools[] = { &p->pools[p->limits[index][0]], &p->pools[p->limits[index][1]] };
+        bool swap = pools[0]->wanted < pools[1]->wanted;
+
+        if (pools[0] == pools[1])
+                return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                              NOT_CLOSE "not %u of pool '%s' within '%s' of each other.", pools[0]->wanted, l->pools[0],
+                              proximity_to_string(l->limit));
+        return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                      NOT_CLOSE "not every one of pool '%s' can be paired with one of pool '%s' within '%s'.",
+                      l->pools[swap], l->pools[!swap], proximity_to_string(l->limit));
+}
+
+static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
+        static const char remedy[] = "Ask with a wider proximity, or for fewer devices.";
+        _cleanup_free_ char *all = request_proximity_format(p->request);
+        int culprit = find_limit(p), n = (int) p->request->n_limits;
+
+        if (culprit < 0)
+                return planner_give_up(culprit, ret);
+        if (culprit < n)
+                return refuse_limit(p, (size_t) culprit, remedy, ret);
+        if (culprit == n)
+                return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                              NOT_CLOSE "not every GPU and NIC can be paired within '%s'.",
+                              proximity_to_string(p->request->proximity));
+        return refuse(ret, VERDICT_PROXIMITY, NULL, remedy, NOT_CLOSE "not all that is wanted of '%s' together.",
+                      all ?: "the proximity");
+}
+
+/* There are enough devices, CPUs and memory: not close enough, or not on the right nodes? */
+static Verdict check_places(const Planner *p, Refusal *ret) {
+        Request r = *p->request;
+        int does;
+
+        r.proximity = PROXIMITY_ANY;
+        r.n_limits = 0;
+        does = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0 ? would_do(p, &r) : 0;
+        if (does < 0)
+                return planner_give_up(does, ret);
+        return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);
+}
+
+Verdict planner_refuse(const Planner *p, Refusal *ret) {
+        Verdict v = planner_check_counts(p, ret);
+
+        if (v == VERDICT_NONE)
+                v = check_room(p, ret);
+        if (v == VERDICT_NONE)
+                v = check_places(p, ret);
+        planner_nearest(p, v, ret);
+        return v;
+}

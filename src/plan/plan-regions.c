@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Memory to share: on which of the nodes of a plan, and whether it has room there. */
+
+#include "plan-internal.h"
+#include "util/strings.h"
+
+Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++) {
+                if (r->has_owner)
+                        v = ledger_check_region_owner(c->ledger, &r->regions[i], r->owner, ret);
+                if (v == VERDICT_NONE)
+                        v = ledger_check_region_kind(c->ledger, &r->regions[i], ret);
+        }
+        return v;
+}
+
+/* What a node has for the region beside its share of the guest's memory and the regions before. */
+static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, const uint64_t *shares, size_t region,
+                     const size_t *places) {
+        const PlanContext *c = p->context;
+        const Region *regions = p->request->regions;
+        const NumaNode *node = &c->inventory->nodes[choice->nodes[at]];
+        uint64_t have = ledger_memory_free(c->ledger, c->inventory, c->config, node, regions[region].page_size);
+        uint64_t taken = regions[region].page_size == p->request->page_size ? shares[at] : 0;
+
+        for (size_t i = 0; i < region; i++)
+                if (places[i] == at && regions[i].page_size == regions[region].page_size)
+                        taken += regions[i].size;
+        return have - MIN(have, taken);
+}
+
+#define PLACE_IS_THERE SIZE_MAX
+
+/* It is on one of the nodes, or need not be. */
+static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
+        for (size_t i = 0; i < choice->n_nodes; i++)
+                if (p->context->inventory->nodes[choice->nodes[i]].id == there->node)
+                        return true;
+        return p->request->numa != NUMA_POLICY_REQUIRED;
+}
+
+/* The first way, by lowest nodes, to place all; all nodes are tried for each, so that none is overlooked. */
+static bool place(const Planner *p, const NodeChoice *choice, const uint64_t *shares, size_t region, size_t *places) {
+        const Request *r = p->request;
+        const SharedRegion *s;
+
+        if (region == r->n_regions)
+                return true;
+        places[region] = PLACE_IS_THERE;
+        s = ledger_find_region(p->context->ledger, r->regions[region].name);
+        if (s)
+                return is_near(p, choice, &s->region) && place(p, choice, shares, region + 1, places);
+        for (size_t i = 0; i < choice->n_nodes; i++) {
+                places[region] = i;
+                if (room(p, choice, i, shares, region, places) >= r->regions[region].size &&
+                    place(p, choice, shares, region + 1, places))
+                        return true;
+        }
+        return false;
+}
+
+bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares) {
+        size_t places[ALLOCATION_REGIONS_MAX];
+
+        return p->request->n_regions == 0 || place(p, choice, shares, 0, places);
+}
+
+void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a) {
+        size_t places[ALLOCATION_REGIONS_MAX] = { 0 };
+        uint64_t shares[ALLOCATION_CELLS_MAX] = { 0 };
+
+        if (p->request->n_regions == 0)
+                return;
+        for (size_t i = 0; i < a->n_cells; i++)
+                shares[i] = a->cells[i].memory;
+        /* The choice was made because this can be done. */
+        (void) place(p, choice, shares, 0, places);
+        for (size_t i = 0; i < p->request->n_regions; i++) {
+                Region region = p->request->regions[i];
+                const SharedRegion *s = ledger_find_region(p->context->ledger, region.name);
+
+                region.node = s ? s->region.node : p->context->inventory->nodes[choice->nodes[places[i]]].id;
+                a->regions[a->n_regions++] = region;
+        }
+}
+
+Verdict planner_refuse_regions(const Planner *p, Refusal *ret) {
+        const Request *r = p->request;
+        _cleanup_free_ char *list = NULL;
+
+        for (size_t i = 0; i < r->n_regions; i++)
+                if (!ledger_find_region(p->context->ledger, r->regions[i].name) &&
+                    string_replace(&list, "%s%s'%s' of %s", list ?: "", list ? ", " : "", r->regions[i].name,
+                                   FORMAT_SIZE(r->regions[i].size)) < 0)
+                        break;
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, "Ask for less, or for other pages.",
+                      "No NUMA node that could give the CPUs and the guest's memory has room for the shared memory "
+                      "beside it: %s.",
+                      list ?: "");
+}
+
+Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret) {
+        const Request *r = p->request;
+        _cleanup_free_ char *list = NULL;
+
+        for (size_t i = 0; i < r->n_regions; i++) {
+                const SharedRegion *s = ledger_find_region(p->context->ledger, r->regions[i].name);
+
+                if (s && string_replace(&list, "%s%s'%s' is on node %d", list ?: "", list ? ", " : "", s->region.name,
+                                        s->region.node) < 0)
+                        break;
+        }
+        return refuse(
+                ret, VERDICT_NUMA, NULL, "Ask with another NUMA policy: the guest can have it from another node too.",
+                "The NUMA policy 'required' wants the guest on the nodes of what it shares, which cannot give the "
+                "CPUs and the memory: %s.",
+                list ?: "");
+}

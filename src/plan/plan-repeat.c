@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* How many requests of a kind fit, and where: plans that are entered in a ledger of their own, one after the other. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "plan-internal.h"
+#include "util/strings.h"
+
+/* What is in l, for as long as that stays as it is. */
+static Ledger *scratch_new(const Ledger *l) {
+        Ledger *scratch = ledger_new();
+
+        for (size_t i = 0; scratch && i < l->n_allocations; i++)
+                if (ledger_adopt(scratch, l->allocations[i], NULL) != VERDICT_NONE) {
+                        scratch->n_allocations = 0;
+                        return ledger_free(scratch);
+                }
+        if (!scratch)
+                return NULL;
+        scratch->withheld = l->withheld;
+        scratch->n_withheld = l->n_withheld;
+        scratch->contested = l->contested;
+        scratch->n_contested = l->n_contested;
+        scratch->foreign = l->foreign;
+        scratch->n_foreign = l->n_foreign;
+        scratch->unhealthy = l->unhealthy;
+        scratch->n_unhealthy = l->n_unhealthy;
+        scratch->quarantined = l->quarantined;
+        scratch->n_quarantined = l->n_quarantined;
+        return scratch;
+}
+
+static void scratch_free(Ledger *scratch) {
+        if (!scratch)
+                return;
+        scratch->withheld = NULL;
+        scratch->contested = NULL;
+        scratch->foreign = NULL;
+        scratch->unhealthy = NULL;
+        scratch->quarantined = NULL;
+        scratch->n_allocations = scratch->n_withheld = scratch->n_contested = scratch->n_foreign =
+                scratch->n_unhealthy = scratch->n_quarantined = 0;
+        ledger_free(scratch);
+}
+
+/* Whose they are: the request's owner's, or, where that is not known, of him who has the memory they share. */
+static uint32_t find_owner(const Ledger *scratch, const Request *r) {
+        const SharedRegion *s = NULL;
+
+        if (r->has_owner)
+                return r->owner;
+        for (size_t i = 0; i < r->n_regions && !s; i++)
+                s = ledger_find_region(scratch, r->regions[i].name);
+        return s ? s->owner : 0;
+}
+
+/* One more. "#3" is nobody's name, and says in a sentence what it is. */
+static Verdict fit_once(const PlanContext *c, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
+                        Refusal *ret) {
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        uint64_t look = (c->inventory->n_devices + c->inventory->n_cpus) * PLAN_DEVICE_WORK;
+        Allocation *a;
+        Verdict v;
+
+        if (repeat->n == REPEAT_MAX || *work < look)
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "No more than these were tried.");
+        *work -= look;
+        v = plan_make_within(c, r, work, &plan, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        a = plan->allocation;
+        a->owner = find_owner(scratch, r);
+        if (string_replace(&a->name, "#%zu", repeat->n + 1) < 0 || ARRAY_RESERVE(repeat->fits, repeat->n) < 0)
+                return refuse_no_memory(ret);
+        v = ledger_claim(scratch, c->inventory, c->config, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        repeat->fits[repeat->n++] =
+                (RepeatFit){ .allocation = a, .score = plan->score, .has_pairs = plan->n_pairs > 0 };
+        plan->allocation = NULL;
+        return VERDICT_NONE;
+}
+
+static bool is_about_room(Verdict v) {
+        return v == VERDICT_INSUFFICIENT_DEVICES || v == VERDICT_INSUFFICIENT_CPUS ||
+               v == VERDICT_INSUFFICIENT_MEMORY || v == VERDICT_NUMA || v == VERDICT_PROXIMITY;
+}
+
+Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal *ret_refusal) {
+        Ledger *scratch = scratch_new(c->ledger);
+        uint64_t work = PLAN_WORK_MAX;
+        PlanContext context = *c;
+        Verdict v = VERDICT_NONE;
+
+        *ret = (Repeat){ 0 };
+        context.ledger = scratch;
+        while (scratch && v == VERDICT_NONE)
+                v = fit_once(&context, scratch, r, &work, ret, &ret->refusal);
+        scratch_free(scratch);
+        ledger_reclaim(c->ledger);
+        if (!scratch)
+                return refuse_no_memory(ret_refusal);
+        for (size_t i = 0; i < ret->n; i++)
+                memset(ret->fits[i].allocation->shared, 0, sizeof(ret->fits[i].allocation->shared));
+        if (ret->n > 0 || is_about_room(v))
+                return VERDICT_NONE;
+        *ret_refusal = ret->refusal;
+        ret->refusal = (Refusal){ 0 };
+        return v;
+}
+
+void repeat_done(Repeat *r) {
+        for (size_t i = 0; i < r->n; i++)
+                allocation_free(r->fits[i].allocation);
+        free(r->fits);
+        refusal_done(&r->refusal);
+        *r = (Repeat){ 0 };
+}

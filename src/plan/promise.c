@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Configuration against ledger, and ledger against node. */
+
+#include "plan/promise.h"
+
+#include "util/strings.h"
+
+/* The PF as it was promised; NULL when the claim is of something else, or it is not there. */
+static const PciDevice *claimed_pf(const Policy *p, const Claim *claim) {
+        const PciDevice *dev = inventory_find(p->inventory, claim->address);
+
+        return dev && dev->type == PCI_TYPE_PF &&
+                               allocation_device_is(allocation_find_device(claim->allocation, claim->address), dev)
+                       ? dev
+                       : NULL;
+}
+
+static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
+        const char *remedy = "Release it first, or leave its VFs out of the pools.";
+        const PciDevice *pf = claimed_pf(p, claim);
+        const Pool *pool = pf ? policy_vf_pool(p, pf) : NULL;
+
+        for (size_t i = 0; pf && i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
+                const Pool *offer = vf && policy_offers(p, vf) ? policy_pool(p, vf) : NULL;
+
+                if (offer)
+                        return refuse(ret, VERDICT_INVALID_REQUEST, &pf->address, remedy,
+                                      "The PF %s is held by '%s', and pool '%s' (%s:%u) offers its own VF %s: the same "
+                                      "hardware twice.",
+                                      PCI_ADDRESS_STR(pf->address), claim->allocation->name, offer->name,
+                                      offer->place.file, offer->place.line, PCI_ADDRESS_STR(vf->address));
+        }
+        if (!pool)
+                return VERDICT_NONE;
+        return refuse(
+                ret, VERDICT_INVALID_REQUEST, &pf->address, remedy,
+                "The PF %s is held by '%s', and VirtualFunctions= of pool '%s' (%s:%u) would create VFs on it: the "
+                "same hardware twice.",
+                PCI_ADDRESS_STR(pf->address), claim->allocation->name, pool->name, pool->place.file, pool->place.line);
+}
+
+Verdict promise_check(const Policy *p, const Ledger *l, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < l->n_claims; i++)
+                v = check_claim(p, &l->claims[i], ret);
+        return v;
+}
+
+bool promise_is_dropped(const Policy *p, const Allocation *holder, const PciDevice *dev) {
+        const AllocationDevice *d = allocation_find_device(holder, dev->address);
+
+        if (!d || !d->pool || !allocation_device_is(d, dev))
+                return false;
+        /* While everything is held back nobody can tell. */
+        return !policy_pool(p, dev) || (!p->config->held_back && policy_verdict(p, dev) == VERDICT_EXCLUDED);
+}
+
+bool promise_has_dropped(const Policy *p, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(p->inventory, a->devices[i].address);
+
+                if (dev && promise_is_dropped(p, a, dev))
+                        return true;
+        }
+        return false;
+}
+
+static Verdict refuse_missing(const AllocationDevice *d, Refusal *ret) {
+        return refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.",
+                      d->lost ? "The card that was %s is not on this node any more."
+                              : "%s is not on this node any more.",
+                      PCI_ADDRESS_STR(d->address));
+}
+
+static Verdict refuse_stranger(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(&remedy,
+                              "'passthroughctl accept %s' lets it take the place of the one before; or release '%s'.",
+                              a->name, a->name);
+        return refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, remedy, "%s is not the card that was allocated.",
+                      PCI_ADDRESS_STR(d->address));
+}
+
+static Verdict refuse_shared_group(const Allocation *a, const PciDevice *dev, const PciDevice *member,
+                                   const Allocation *holder, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(&remedy,
+                              "When its guest is shut down, release '%s' or '%s'; or move one of the cards to a slot "
+                              "with a group of its own.",
+                              a->name, holder->name);
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, remedy,
+                      "IOMMU group %d holds %s of '%s' and %s of '%s', and a group goes to one guest only.",
+                      dev->iommu_group, PCI_ADDRESS_STR(dev->address), a->name, PCI_ADDRESS_STR(member->address),
+                      holder->name);
+}
+
+static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, const PciDevice *member, Refusal *ret) {
+        const char *address = PCI_ADDRESS_STR(member->address);
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(&remedy,
+                              "Unplug %s, or unbind its driver: 'echo %s >/sys/bus/pci/devices/%s/driver/unbind'. A "
+                              "guest of '%s' is not disturbed by that.",
+                              address, address, address, a->name);
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, remedy,
+                      "IOMMU group %d of %s, which '%s' holds, also has %s, which is bound to %s.", dev->iommu_group,
+                      PCI_ADDRESS_STR(dev->address), a->name, address, member->driver);
+}
+
+/* VFIO gives a group to one user, and only while no host driver has a member (domain.md A3 to A9). */
+static Verdict check_group(const PlanContext *c, const Allocation *a, const PciDevice *dev, Refusal *ret) {
+        const IommuGroup *group = inventory_find_group(c->inventory, dev->iommu_group);
+
+        if (!group)
+                return refuse(ret, VERDICT_NO_IOMMU, &dev->address,
+                              "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
+                              "%s has no IOMMU group any more, so its memory access cannot be confined to a guest.",
+                              PCI_ADDRESS_STR(dev->address));
+        for (size_t i = 0; i < group->n_members; i++) {
+                const PciDevice *member = &c->inventory->devices[group->members[i]];
+                const Allocation *holder;
+
+                if (allocation_find_device(a, member->address))
+                        continue;
+                holder = ledger_holder(c->ledger, member->address);
+                if (holder && !streq(holder->name, a->name))
+                        return refuse_shared_group(a, dev, member, holder, ret);
+                if (!pci_device_driver_is_harmless(member))
+                        return refuse_host_driver(a, dev, member, ret);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_present(const PlanContext *c, const Allocation *a, const AllocationDevice *d,
+                             const PciDevice **ret_dev, Refusal *ret) {
+        const PciDevice *dev = d->lost ? NULL : inventory_find(c->inventory, d->address);
+
+        if (!dev)
+                return refuse_missing(d, ret);
+        if (!allocation_device_is(d, dev))
+                return refuse_stranger(a, d, ret);
+        *ret_dev = dev;
+        return check_group(c, a, dev, ret);
+}
+
+/* What the PF gives to the VF now, as far as that is known. A trusted VF may change its MAC address itself. */
+static Verdict check_attributes(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        const VfAttributes *report = c->vfs && d->is_vf ? vf_report_find(c->vfs, d->address) : NULL;
+        VfAttributes promised = d->attributes, now;
+        _cleanup_free_ char *wanted = NULL, *found = NULL, *remedy = NULL;
+        unsigned differ;
+
+        if (!report || a->state != ALLOCATION_READY)
+                return VERDICT_NONE;
+        differ = vf_attributes_differ(&promised, report) & report->set;
+        if (vf_attributes_have(&promised, VF_TRUST) && promised.value[VF_TRUST])
+                differ &= ~VF_ATTRIBUTE_BIT(VF_MAC);
+        if (differ == 0)
+                return VERDICT_NONE;
+        now = *report;
+        vf_attributes_keep(&promised, differ);
+        vf_attributes_keep(&now, differ);
+        wanted = vf_attributes_format(&promised);
+        found = vf_attributes_format(&now);
+        (void) string_replace(&remedy,
+                              "Give VF %d of %s %s again, as with 'ip link set dev INTERFACE vf %d'; that does not "
+                              "disturb its guest. Then find out who changed it.",
+                              d->vf_index, PCI_ADDRESS_STR(d->physfn), wanted ?: "", d->vf_index);
+        return refuse(ret, VERDICT_CONTESTED, &d->address, remedy,
+                      "The VF %s was promised to '%s' with %s, and its PF %s reports %s.", PCI_ADDRESS_STR(d->address),
+                      a->name, wanted ?: "", PCI_ADDRESS_STR(d->physfn), found ?: "");
+}
+
+static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, const char *driver, Refusal *ret) {
+        _cleanup_free_ char *remedy = NULL;
+
+        (void) string_replace(
+                &remedy,
+                "Load its module: systemctl start modprobe@%s.service. Then a restart of the daemon binds "
+                "the device.",
+                driver);
+        return refuse(ret, VERDICT_NO_VFIO_DRIVER, &d->address, remedy,
+                      "The kernel has no driver %s, to which %s of '%s' would be bound.", driver,
+                      PCI_ADDRESS_STR(d->address), a->name);
+}
+
+Verdict promise_check_device(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        const Withheld *withheld = ledger_find_withheld(c->ledger, d->address);
+        const char *driver = allocation_driver(a, d);
+        const PciDevice *dev;
+        Verdict v = check_present(c, a, d, &dev, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (withheld)
+                return withheld->verdict == VERDICT_STUCK ? ledger_check_withheld(c->ledger, d->address, ret)
+                                                          : VERDICT_NONE;
+        if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
+                return check_attributes(c, a, d, ret);
+        if (!inventory_may_have_driver(c->inventory, driver))
+                return refuse_no_driver(a, d, driver, ret);
+        return refuse(ret, VERDICT_CONTESTED, &d->address,
+                      dev->n_vfs > 0
+                              ? "Release the allocation, which leaves the PF where it is, or remove its VFs; then a "
+                                "restart of the daemon binds it again."
+                              : "Find out who did; a restart of the daemon binds it again, a release leaves it where "
+                                "it is.",
+                      "%s is held by '%s', but somebody else took it off %s; it %s%s.", PCI_ADDRESS_STR(d->address),
+                      a->name, driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
+}
+
+Verdict promise_check_hardware(const PlanContext *c, const Allocation *a, Refusal *ret) {
+        const PciDevice *dev;
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+                v = check_present(c, a, &a->devices[i], &dev, ret);
+        return v;
+}
+
+static Verdict check_cpus(const PlanContext *c, const Allocation *a, Refusal *ret) {
+        CpuSet offline = a->cpus;
+        _cleanup_free_ char *text = NULL;
+
+        /* Without any the node's CPUs could not be read. */
+        if (c->inventory->n_cpus == 0)
+                return VERDICT_NONE;
+        for (size_t i = 0; i < c->inventory->n_cpus; i++)
+                cpuset_remove(&offline, c->inventory->cpus[i].id);
+        if (cpuset_is_empty(&offline))
+                return VERDICT_NONE;
+        text = cpuset_format(&offline);
+        return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
+                      "Bring them online: 'echo 1 >/sys/devices/system/cpu/cpuN/online'. A running guest goes on "
+                      "meanwhile; 'virsh vcpupin' pins its vCPUs again.",
+                      "CPUs %s of '%s' are offline.", text ?: "?", a->name);
+}
+
+static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t have, uint64_t promised, Refusal *ret) {
+        if (page_size > 0)
+                return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
+                              "Write the number that is promised to nr_hugepages of the node in "
+                              "/sys/devices/system/node, or reserve the pages on the kernel's command line. Running "
+                              "guests are not disturbed. Then 'passthroughctl rescan'.",
+                              "NUMA node %d has %llu pages of %s, and %llu are promised to allocations.", node->id,
+                              (unsigned long long) (have / page_size), FORMAT_SIZE(page_size),
+                              (unsigned long long) (promised / page_size));
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
+                      "Reserve fewer hugepages there, or bring its memory online. Then 'passthroughctl rescan'.",
+                      "NUMA node %d has %s of memory in ordinary pages, and %s are promised to allocations.", node->id,
+                      FORMAT_SIZE(have), FORMAT_SIZE(promised));
+}
+
+static Verdict check_cell(const PlanContext *c, const Allocation *a, const Cell *cell, Refusal *ret) {
+        const NumaNode *node = inventory_find_node(c->inventory, cell->node);
+        const PagePool *pages = node && a->page_size > 0 ? numa_node_pages(node, a->page_size) : NULL;
+        uint64_t have, promised = ledger_memory(c->ledger, cell->node, a->page_size);
+
+        if (!node)
+                return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
+                              "Bring its memory online again, then 'passthroughctl rescan'.",
+                              "NUMA node %d, on which '%s' has memory, is not on this node any more.", cell->node,
+                              a->name);
+        have = a->page_size == 0 ? numa_node_base_memory(node) : pages ? pages->total * pages->size : 0;
+        if (a->domain || promised <= have)
+                return VERDICT_NONE;
+        return refuse_memory(node, a->page_size, have, promised, ret);
+}
+
+Verdict promise_check_kept(const PlanContext *c, const Allocation *a, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
+                v = promise_check_device(c, a, &a->devices[i], ret);
+        if (v == VERDICT_NONE)
+                v = check_cpus(c, a, ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_cells; i++)
+                v = check_cell(c, a, &a->cells[i], ret);
+        return v;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "config/config.h"
+#include "plan/proximity.h"
+#include "plan/request.h"
+#include "util/strings.h"
+#include "util/stringtable.h"
+
+void request_init(Request *r) {
+        *r = (Request){ .numa = NUMA_POLICY_LEGACY, .proximity = PROXIMITY_ANY, .topology = _GUEST_TOPOLOGY_INVALID };
+}
+
+void request_done(Request *r) {
+        for (size_t i = 0; i < r->n_pools; i++)
+                free(r->pools[i].pool);
+        for (size_t i = 0; i < r->n_attributes; i++)
+                free(r->attributes[i].slot);
+        for (size_t i = 0; i < r->n_limits; i++) {
+                free(r->limits[i].pools[0]);
+                free(r->limits[i].pools[1]);
+        }
+        request_init(r);
+}
+
+int request_add_pool(Request *r, const char *pool, unsigned count) {
+        char *copy;
+
+        for (size_t i = 0; i < r->n_pools; i++)
+                if (streq(r->pools[i].pool, pool))
+                        return -EEXIST;
+        if (r->n_pools >= REQUEST_POOLS_MAX)
+                return -E2BIG;
+
+        copy = strdup(pool);
+        if (!copy)
+                return -ENOMEM;
+        r->pools[r->n_pools++] = (RequestPool){ .pool = copy, .count = count };
+        return 0;
+}
+
+bool request_find_pool(const Request *r, const char *pool, size_t *ret) {
+        for (size_t i = 0; i < r->n_pools; i++)
+                if (streq(r->pools[i].pool, pool)) {
+                        if (ret)
+                                *ret = i;
+                        return true;
+                }
+        return false;
+}
+
+int request_add_limit(Request *r, const char *pool, const char *other, Proximity limit) {
+        _cleanup_free_ char *first = strdup(pool), *second = strdup(other);
+
+        if (r->n_limits >= REQUEST_LIMITS_MAX)
+                return -E2BIG;
+        if (!first || !second)
+                return -ENOMEM;
+        r->limits[r->n_limits++] = (RequestLimit){ .pools = { TAKE_PTR(first), TAKE_PTR(second) }, .limit = limit };
+        return 0;
+}
+
+int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes) {
+        char *copy;
+
+        for (size_t i = 0; i < r->n_attributes; i++)
+                if (streq(r->attributes[i].slot, slot))
+                        return -EEXIST;
+        if (r->n_attributes >= REQUEST_DEVICES_MAX)
+                return -E2BIG;
+
+        copy = strdup(slot);
+        if (!copy)
+                return -ENOMEM;
+        r->attributes[r->n_attributes++] = (RequestAttributes){ .slot = copy, .attributes = *attributes };
+        return 0;
+}
+
+/* "gpu" and its 11th slot must not be "gpu1" and its first. */
+static bool ends_in_digit(const char *name) {
+        return *name && strchr("0123456789", name[strlen(name) - 1]);
+}
+
+const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]) {
+        (void) snprintf(buf, SLOT_NAME_MAX, "%s%s%u", pool, ends_in_digit(pool) ? "_" : "", index);
+        return buf;
+}
+
+static Verdict check_devices(const Request *r, Refusal *ret) {
+        uint64_t total = 0;
+
+        for (size_t i = 0; i < r->n_pools; i++) {
+                const RequestPool *p = &r->pools[i];
+
+                /* Not repeated in the sentence: it may be of any length and content. */
+                if (!pool_name_is_valid(p->pool))
+                        return refuse_request(ret, "Name a pool of the configuration; passthroughctl list shows them.",
+                                              "Pool %zu of the request has a name that no pool can have.", i + 1);
+                if (p->count == 0)
+                        return refuse_request(ret, "Ask for at least 1, or leave the pool out.",
+                                              "The request wants 0 devices of pool '%s'.", p->pool);
+                total += p->count;
+        }
+        if (total > REQUEST_DEVICES_MAX)
+                return refuse_request(ret, "Split it into several allocations.",
+                                      "The request wants %" PRIu64 " devices; the limit is %u.", total,
+                                      REQUEST_DEVICES_MAX);
+        if (total == 0 && r->cpus == 0)
+                return refuse_request(ret, "Ask for devices of a pool, for vCPUs with memory, or both.",
+                                      "The request wants neither devices nor CPUs.");
+        return VERDICT_NONE;
+}
+
+static Verdict check_cpus(const Request *r, Refusal *ret) {
+        if (r->cpus > ALLOCATION_CPUS_MAX)
+                return refuse_request(ret, NULL, "The request wants %u vCPUs; the limit is %u.", r->cpus,
+                                      ALLOCATION_CPUS_MAX);
+        if (r->cpus > 0 && r->memory == 0)
+                return refuse_request(ret, "Say how much memory the guest gets.",
+                                      "The request wants %u vCPUs but no memory.", r->cpus);
+        if (r->cpus == 0 && r->memory > 0)
+                return refuse_request(ret, "Say how many vCPUs the guest gets.",
+                                      "The request wants %s of memory but no vCPUs.", FORMAT_SIZE(r->memory));
+        return VERDICT_NONE;
+}
+
+uint64_t request_page(const Request *r) {
+        return r->page_size > 0 ? r->page_size : REQUEST_PAGE_MIN;
+}
+
+static Verdict check_memory(const Request *r, Refusal *ret) {
+        uint64_t page = request_page(r);
+
+        if (page < REQUEST_PAGE_MIN || (page & (page - 1)) != 0)
+                return refuse_request(ret, "Use a page size of this node, such as 2 MiB or 1 GiB.",
+                                      "A page size of %s is not possible: it must be a power of two of at least %s.",
+                                      FORMAT_SIZE(page), FORMAT_SIZE(REQUEST_PAGE_MIN));
+        if (r->memory > ALLOCATION_MEMORY_MAX)
+                return refuse_request(ret, NULL, "The request wants %s of memory; the limit is %s.",
+                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(ALLOCATION_MEMORY_MAX));
+        if (r->memory % page != 0)
+                return refuse_request(ret, "Round the memory up to whole pages.",
+                                      "%s of memory is not a whole number of %s pages.", FORMAT_SIZE(r->memory),
+                                      FORMAT_SIZE(page));
+        return VERDICT_NONE;
+}
+
+static Verdict check_cells(const Request *r, Refusal *ret) {
+        if (r->cells > ALLOCATION_CELLS_MAX)
+                return refuse_request(ret, NULL, "The request wants %u guest NUMA cells; the limit is %u.", r->cells,
+                                      ALLOCATION_CELLS_MAX);
+        if (r->cells > r->cpus)
+                return refuse_request(ret, "Ask for fewer cells; each needs a vCPU.",
+                                      "The request wants %u guest NUMA cells for %u vCPUs.", r->cells, r->cpus);
+        if (r->memory / request_page(r) < r->cells)
+                return refuse_request(ret, "Ask for more memory, or fewer cells.",
+                                      "%s of memory is less than one page of %s for each of %u guest NUMA cells.",
+                                      FORMAT_SIZE(r->memory), FORMAT_SIZE(request_page(r)), r->cells);
+        return VERDICT_NONE;
+}
+
+/* Whose attributes they are: of one slot of a pool, or of all of them. */
+typedef struct Target {
+        const RequestPool *pool; /* NULL: there is no such slot and no such pool */
+        unsigned first, n;       /* slots of it */
+        bool ambiguous;          /* it is a slot of one pool and the name of another */
+} Target;
+
+static Target find_target(const Request *r, const char *name) {
+        char slot[SLOT_NAME_MAX];
+        Target t = { 0 };
+
+        for (size_t i = 0; i < r->n_pools; i++) {
+                const RequestPool *p = &r->pools[i];
+
+                if (streq(p->pool, name))
+                        t = (Target){ .pool = p, .n = p->count, .ambiguous = t.pool };
+                for (unsigned j = 0; j < p->count; j++)
+                        if (streq(slot_name(p->pool, j, slot), name))
+                                t = (Target){ .pool = p, .first = j, .n = 1, .ambiguous = t.pool };
+        }
+        return t;
+}
+
+/* How many slots are named in the sentence. */
+#define SLOTS_NAMED_MAX 16U
+
+static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
+        _cleanup_free_ char *slots = NULL;
+        char slot[SLOT_NAME_MAX];
+        unsigned n = 0;
+
+        for (size_t i = 0; i < r->n_pools; i++)
+                for (unsigned j = 0; j < r->pools[i].count && n <= SLOTS_NAMED_MAX; j++, n++)
+                        if (string_replace(&slots, "%s%s%s", slots ?: "", slots ? ", " : "",
+                                           n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") <
+                            0)
+                                return refuse_request(ret, NULL, "The request has no such slot.");
+        return refuse_request(ret, "Give attributes to those, or to a pool, which means all of its slots.",
+                              "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name),
+                              slots ?: "none");
+}
+
+/* Whether one of those of mask is that number. */
+static bool has_identity(const VfAttributes *v, unsigned mask, uint64_t value) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
+                if (v->set & mask & VF_ATTRIBUTE_BIT(i) && v->value[i] == value)
+                        return true;
+        return false;
+}
+
+/* One that both are to have and no two VFs can, or _VF_ATTRIBUTE_MAX. Node and port GUIDs are told apart by nobody. */
+static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
+        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
+                if (a->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) &&
+                    has_identity(b, i == VF_MAC ? VF_ATTRIBUTE_BIT(VF_MAC) : VF_GUID_BITS, a->value[i]))
+                        return i;
+        return _VF_ATTRIBUTE_MAX;
+}
+
+static Verdict check_identity(const Request *r, const RequestAttributes *a, Refusal *ret) {
+        Target own = find_target(r, a->slot);
+
+        if (!(a->attributes.set & VF_IDENTITY_BITS))
+                return VERDICT_NONE;
+        if (own.n > 1)
+                return refuse_request(
+                        ret, "Give each slot its own.",
+                        "The %u VFs of pool '%s' cannot all have the same mac=, node-guid=, port-guid= or "
+                        "second-port-guid=.",
+                        own.n, a->slot);
+        for (const RequestAttributes *b = r->attributes; b < a; b++) {
+                VfAttribute same = shared_identity(&a->attributes, &b->attributes);
+                char value[VF_VALUE_MAX];
+                Target other;
+
+                if (same == _VF_ATTRIBUTE_MAX)
+                        continue;
+                other = find_target(r, b->slot);
+                if (other.pool == own.pool && other.first == own.first)
+                        continue;
+                return refuse_request(ret, "Give each slot its own.", "'%s' and '%s' cannot both have the %s %s.",
+                                      b->slot, a->slot, vf_attribute_to_string(same),
+                                      vf_value_format(same, a->attributes.value[same], value));
+        }
+        return VERDICT_NONE;
+}
+
+/* Counts are within bounds by now. */
+static Verdict check_attributes(const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_attributes; i++) {
+                const RequestAttributes *a = &r->attributes[i];
+                Target t = find_target(r, a->slot);
+                Verdict v;
+
+                if (!t.pool)
+                        return refuse_slot(r, a->slot, ret);
+                if (t.ambiguous)
+                        return refuse_request(ret, "Ask for one of the two pools only.",
+                                              "'%s' is the name of a pool and of another pool's slot.", a->slot);
+                v = check_identity(r, a, ret);
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return VERDICT_NONE;
+}
+
+Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t page_size, Refusal *ret) {
+        Region region = { .size = size, .page_size = page_size, .node = -1 };
+        Verdict v = region_name(&region, name, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (region_is_among(r->regions, r->n_regions, name))
+                return refuse_request(ret, "Ask for each once.", "The shared memory '%s' is there twice.", name);
+        if (r->n_regions >= ALLOCATION_REGIONS_MAX)
+                return refuse_request(ret, NULL, "A request can name at most %u pieces of shared memory.",
+                                      ALLOCATION_REGIONS_MAX);
+        r->regions[r->n_regions++] = region;
+        return VERDICT_NONE;
+}
+
+/* It is for a guest, and the guest's CPUs say on which node it is. */
+static Verdict check_regions(const Request *r, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        if (r->n_regions > 0 && r->cpus == 0)
+                return refuse_request(
+                        ret, "Ask for vCPUs and memory too.",
+                        "The request wants shared memory without CPUs, so that it has no NUMA node to be on.");
+        for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++)
+                v = region_check(&r->regions[i], ret);
+        return v;
+}
+
+Verdict request_check(const Request *r, Refusal *ret) {
+        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices,       check_cpus,       check_memory,
+                                                                  check_cells,         check_attributes, check_regions,
+                                                                  request_check_limits };
+
+        for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
+                Verdict v = checks[i](r, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return VERDICT_NONE;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tables by vectors of counts. */
+
+#include "search-table.h"
+
+#include <errno.h>
+
+/* A tie is broken by addresses, which takes as long as so many comparisons of costs. */
+#define TIE_WORK 8U
+
+/* And what there is to do for two tables, however small. */
+#define MERGE_WORK 48U
+
+/* As many as looking for the next that may fit. */
+#define SKIP_WORK 8U
+
+#define SORT_FROM   64U /* choices in a table, for which that pays */
+#define TABLE_FIRST 16U /* entries a table has room for at first */
+#define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
+#define SLOT_FREE   UINT16_MAX
+#define HASH_SHIFT  48
+_Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slot");
+#define HASH     0x9e3779b97f4a7c15U
+#define HASH_VFS 0xff51afd7ed558ccdU
+
+int search_scratch_init(SearchScratch *s) {
+        s->slots = malloc(SLOTS_MAX * sizeof(*s->slots));
+        s->order = malloc(SEARCH_CHOICES_MAX * sizeof(*s->order));
+        return s->slots && s->order ? 0 : -ENOMEM;
+}
+
+void search_scratch_done(SearchScratch *s) {
+        free(s->slots);
+        free(s->order);
+        *s = (SearchScratch){ 0 };
+}
+
+Table *search_table_free(Table *t) {
+        if (!t)
+                return NULL;
+        free(t->entries);
+        free(t);
+        return NULL;
+}
+
+Table *search_table_new(void) {
+        Table *t = calloc(1, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        t->entries = malloc(TABLE_FIRST * sizeof(*t->entries));
+        if (!t->entries)
+                return search_table_free(t);
+        t->allocated = TABLE_FIRST;
+        search_table_reset(t);
+        return t;
+}
+
+void search_table_reset(Table *t) {
+        t->entries[0].cost = 0;
+        t->entries[0].state = (State){ 0 };
+        t->entries[0].n = 0;
+        t->n = 1;
+}
+
+bool search_table_is_empty(const Table *t) {
+        return t->n == 1 && t->entries[0].n == 0;
+}
+
+/* Room for one more. */
+static int table_reserve(Table *t) {
+        Entry *more;
+
+        if (t->n < t->allocated)
+                return 0;
+        more = realloc(t->entries, 2 * t->allocated * sizeof(*more));
+        if (!more)
+                return -ENOMEM;
+        t->entries = more;
+        t->allocated *= 2;
+        return 0;
+}
+
+static State state_sum(const State *a, const State *b) {
+        return (State){ a->counts + b->counts, a->vfs + b->vfs, a->tally + b->tally };
+}
+
+int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
+        Entry *e;
+        int r = table_reserve(t);
+
+        if (r < 0)
+                return r;
+        e = &t->entries[t->n++];
+        *e = e[-1];
+        e->cost += cost;
+        e->state = state_sum(&e->state, one);
+        e->picks[e->n++] = device;
+        return 0;
+}
+
+/* Both hold as many, ascending: the set with the lowest address that the other lacks comes first. */
+static bool picks_before(const Entry *a, const Entry *b) {
+        for (unsigned i = 0; i < a->n; i++)
+                if (a->picks[i] != b->picks[i])
+                        return a->picks[i] < b->picks[i];
+        return false;
+}
+
+const Entry *search_table_best(const Space *s, const Table *t) {
+        const Entry *best = NULL;
+
+        for (size_t i = 0; i < t->n; i++) {
+                const Entry *e = &t->entries[i];
+
+                if (e->n == s->devices &&
+                    (!best || e->cost < best->cost || (e->cost == best->cost && picks_before(e, best))))
+                        best = e;
+        }
+        return best;
+}
+
+/* a and b have no device in common; none of the rest is written before it is known to be better. */
+static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
+        for (unsigned i = 0, j = 0, n = 0; n < have->n; n++) {
+                uint32_t next = j == b->n || (i < a->n && a->picks[i] < b->picks[j]) ? a->picks[i++] : b->picks[j++];
+
+                if (next != have->picks[n])
+                        return next < have->picks[n];
+        }
+        return false;
+}
+
+static void entry_sum(const Entry *a, const Entry *b, Entry *ret) {
+        unsigned i = 0, j = 0, n = 0;
+
+        while (i < a->n && j < b->n)
+                ret->picks[n++] = a->picks[i] < b->picks[j] ? a->picks[i++] : b->picks[j++];
+        while (i < a->n)
+                ret->picks[n++] = a->picks[i++];
+        while (j < b->n)
+                ret->picks[n++] = b->picks[j++];
+        ret->n = n;
+        ret->cost = a->cost + b->cost;
+        ret->state = state_sum(&a->state, &b->state);
+}
+
+typedef struct Merge {
+        const Space *space;
+        const SearchScratch *scratch;
+        uint64_t least;
+        Cost most;
+        Table *sum;
+        size_t mask; /* of the slots in use */
+        unsigned ties;
+} Merge;
+
+/* No more than half of the slots will be taken. */
+static void clear_slots(Merge *m, size_t pairs) {
+        size_t n = 2;
+
+        while (n < SLOTS_MAX && n < 2 * pairs)
+                n *= 2;
+        memset(m->scratch->slots, 0xff, n * sizeof(*m->scratch->slots));
+        m->mask = n - 1;
+        m->sum->n = 0;
+}
+
+/* Where the state of the two together is, or is to be. */
+static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
+        uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
+        /* The uppermost bits, which all digits have a part in. */
+        size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
+
+        for (;; at = (at + 1) & m->mask) {
+                uint16_t *slot = &m->scratch->slots[at];
+
+                if (*slot == SLOT_FREE ||
+                    (m->sum->entries[*slot].state.counts == counts && m->sum->entries[*slot].state.vfs == vfs))
+                        return slot;
+        }
+}
+
+/* An entry of a and one of b, which fit together. */
+static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
+        uint16_t *slot = find_slot(m, &e->state, &f->state);
+        Cost cost = e->cost + f->cost;
+
+        if (*slot != SLOT_FREE) {
+                const Entry *have = &m->sum->entries[*slot];
+
+                m->ties += cost == have->cost;
+                if (cost > have->cost || (cost == have->cost && !sum_before(e, f, have)))
+                        return 0;
+        } else {
+                int r;
+
+                if (cost_off_node(cost) > m->most)
+                        return 0;
+                r = m->sum->n < SEARCH_CHOICES_MAX ? table_reserve(m->sum) : -E2BIG;
+                if (r < 0)
+                        return r;
+                *slot = (uint16_t) m->sum->n++;
+        }
+        entry_sum(e, f, &m->sum->entries[*slot]);
+        return 0;
+}
+
+static int compare_order(const void *a, const void *b) {
+        const Order *x = a, *y = b;
+
+        return x->counts < y->counts ? -1 : x->counts > y->counts;
+}
+
+/* By counts, which is by the digit of the last pool, and so on to the first. A small one stays as it is. */
+static void sort_table(const Table *t, Order *order) {
+        for (size_t i = 0; i < t->n; i++)
+                order[i] = (Order){ t->entries[i].state.counts, (uint32_t) i };
+        if (t->n >= SORT_FROM)
+                qsort(order, t->n, sizeof(*order), compare_order);
+}
+
+/*
+ * No counts from these on to below what is returned fit either: with an uppermost digit that is too much those with the
+ * same digits above it do not, with one that is too little those with the same one too. over and under are the guard
+ * bits of such digits; one has any.
+ */
+static uint64_t skip_to(const Space *s, uint64_t counts, uint64_t over, uint64_t under) {
+        uint64_t next = 0;
+
+        if (over) {
+                unsigned end = 64U - (unsigned) __builtin_clzll(over);
+
+                if (end == 64)
+                        return UINT64_MAX;
+                next = ((counts >> end) + 1) << end;
+        }
+        if (under) {
+                unsigned guard = 63U - (unsigned) __builtin_clzll(under);
+                uint64_t below = s->guards & ((1ULL << guard) - 1);
+                unsigned shift = below ? 64U - (unsigned) __builtin_clzll(below) : 0;
+
+                next = MAX(next, ((counts >> shift) + 1) << shift);
+        }
+        return next;
+}
+
+/* The first after that with no fewer counts. */
+static size_t find_order(const Order *order, size_t after, size_t n, uint64_t counts) {
+        size_t first = after + 1, step = 1;
+
+        while (first + step < n && order[first + step].counts < counts)
+                step *= 2;
+        n = MIN(n, first + step);
+        while (first < n) {
+                size_t middle = first + (n - first) / 2;
+
+                if (order[middle].counts < counts)
+                        first = middle + 1;
+                else
+                        n = middle;
+        }
+        return first;
+}
+
+/* A guard bit is set where a digit is more than is wanted, and stays set where one is no less than least. Returns what
+ * there was to do, or an error. */
+static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
+        const Order *order = m->scratch->order;
+        uint64_t guards = m->space->guards, most = e->state.counts + m->space->bias,
+                 least = e->state.counts + guards - m->least;
+        bool sorted = b->n >= SORT_FROM;
+        int64_t work = 0;
+
+        m->ties = 0;
+        for (size_t i = 0; i < b->n; work++) {
+                uint64_t counts = order[i].counts, over = (most + counts) & guards, under = ~(least + counts) & guards;
+
+                if (!over && !under) {
+                        int r = merge_pair(m, e, &b->entries[order[i++].entry]);
+
+                        if (r < 0)
+                                return r;
+                } else if (sorted) {
+                        i = find_order(order, i, b->n, skip_to(m->space, counts, over, under));
+                        work += SKIP_WORK;
+                } else
+                        i++;
+        }
+        return work + TIE_WORK * m->ties;
+}
+
+static int spend(uint64_t *work, uint64_t amount) {
+        if (*work < amount) {
+                *work = 0;
+                return -E2BIG;
+        }
+        *work -= amount;
+        return 0;
+}
+
+int search_table_merge(const Space *s, const SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
+                       Cost most, uint64_t *work, Table *sum) {
+        Merge m = { .space = s, .scratch = scratch, .least = least, .most = most, .sum = sum };
+        int r = spend(work, MERGE_WORK);
+
+        clear_slots(&m, a->n * b->n);
+        sort_table(b, scratch->order);
+        for (size_t i = 0; i < a->n && r == 0; i++) {
+                int64_t done = merge_row(&m, &a->entries[i], b);
+
+                r = done < 0 ? (int) done : spend(work, (uint64_t) done);
+        }
+        return r;
+}

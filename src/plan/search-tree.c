@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which free devices count, and what they have in common below a switch. */
+
+#include "search-tree.h"
+
+#include <errno.h>
+
+#define NONE    UINT32_MAX
+#define SEVERAL (UINT32_MAX - 1)
+
+/* A VF and how many like it, of the same family, are leaves. */
+typedef struct Kin {
+        Leaf *first; /* NULL: not made yet */
+        unsigned n;
+        uint32_t next; /* of the family: by inventory index of its first VF, or 0 */
+} Kin;
+
+/* What is known of the free devices while the leaves are made; all by inventory index but groups, by index of group. */
+typedef struct Kinship {
+        const PlanContext *context;
+        const bool *is_free;
+        uint32_t *family;       /* of a VF its PF, of any other device itself */
+        uint32_t *family_group; /* the group all free ones of a family are in, NONE, or SEVERAL */
+        uint32_t *group;        /* index of the group, or NONE */
+        uint32_t *group_free;   /* free devices of it */
+        uint32_t *vfs_free;     /* free VFs of a family */
+        Kin *kin;               /* the first VF of a family that a pool wants */
+        Level *group_level;
+} Kinship;
+
+static void kinship_done(Kinship *k) {
+        free(k->family);
+        free(k->family_group);
+        free(k->group);
+        free(k->group_free);
+        free(k->vfs_free);
+        free(k->kin);
+        free(k->group_level);
+}
+
+/* A PF that is not in the inventory is stood for by the VF itself. last: a device found before. */
+static uint32_t find_family(const Kinship *k, uint32_t device, uint32_t last) {
+        const Inventory *inv = k->context->inventory;
+        const PciDevice *dev = &inv->devices[device], *other = &inv->devices[last], *pf;
+
+        if (dev->type != PCI_TYPE_VF)
+                return device;
+        if (other->type == PCI_TYPE_VF && k->family[last] != last && pci_address_equal(dev->physfn, other->physfn))
+                return k->family[last];
+        pf = inventory_find(inv, dev->physfn);
+        return pf ? (uint32_t) inventory_device_index(inv, pf) : device;
+}
+
+/*
+ * A group is counted as a whole where it is a place of the tree: below one switch, and not across PFs of which other
+ * VFs have groups of their own.
+ */
+static Level find_group_level(const Kinship *k, uint32_t group) {
+        const IommuGroup *g = &k->context->inventory->groups[group];
+        const Place *places = k->context->locality->places;
+        uint32_t first = NONE;
+        bool one_family = true, whole_families = true;
+
+        for (size_t i = 0; i < g->n_members; i++) {
+                uint32_t device = g->members[i];
+
+                if (!k->is_free[device])
+                        continue;
+                if (first == NONE)
+                        first = device;
+                if (place_distance(&places[device], &places[first]) > DISTANCE_PIX)
+                        return LEVEL_ALL;
+                one_family = one_family && k->family[device] == k->family[first];
+                whole_families = whole_families && k->family_group[k->family[device]] == group;
+        }
+        return one_family ? LEVEL_GROUP : whole_families ? LEVEL_CLUSTER : LEVEL_ALL;
+}
+
+static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
+        const Inventory *inv = c->inventory;
+
+        *k = (Kinship){ .context = c, .is_free = is_free };
+        k->family = calloc(inv->n_devices + 1, sizeof(*k->family));
+        k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
+        k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
+        k->group_free = calloc(inv->n_groups + 1, sizeof(*k->group_free));
+        k->vfs_free = calloc(inv->n_devices + 1, sizeof(*k->vfs_free));
+        k->kin = calloc(inv->n_devices + 1, sizeof(*k->kin));
+        k->group_level = calloc(inv->n_groups + 1, sizeof(*k->group_level));
+        if (!k->family || !k->family_group || !k->group || !k->group_free || !k->vfs_free || !k->kin || !k->group_level)
+                return -ENOMEM;
+        for (size_t i = 0; i < inv->n_devices; i++)
+                k->group[i] = k->family_group[i] = NONE;
+        for (uint32_t g = 0; g < inv->n_groups; g++)
+                for (size_t i = 0; i < inv->groups[g].n_members; i++)
+                        k->group[inv->groups[g].members[i]] = g;
+        for (uint32_t i = 0, last = 0; i < inv->n_devices; i++) {
+                uint32_t *whole;
+
+                if (!is_free[i])
+                        continue;
+                k->family[i] = find_family(k, i, last);
+                last = i;
+                k->vfs_free[k->family[i]] += inv->devices[i].type == PCI_TYPE_VF;
+                whole = &k->family_group[k->family[i]];
+                *whole = *whole == NONE || *whole == k->group[i] ? k->group[i] : SEVERAL;
+                if (k->group[i] != NONE)
+                        k->group_free[k->group[i]]++;
+        }
+        for (uint32_t g = 0; g < inv->n_groups; g++)
+                k->group_level[g] = find_group_level(k, g);
+        return 0;
+}
+
+/*
+ * Whose place the device has. VFs on a root bus have slots of their own, but one PF: they are a family there too. That
+ * changes no distance to other cards; GPUs, whose distance from each other counts, are left where they are.
+ */
+static const Place *find_home(const Kinship *k, uint32_t device) {
+        const PciDevice *dev = &k->context->inventory->devices[device],
+                        *pf = &k->context->inventory->devices[k->family[device]];
+        const Place *places = k->context->locality->places, *own = &places[device],
+                    *family = &places[k->family[device]];
+
+        if (dev->parent >= 0 || pf->parent >= 0 || pci_device_is_gpu(dev) || place_distance(own, family) > DISTANCE_PHB)
+                return own;
+        return family;
+}
+
+static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
+        const PlanContext *c = k->context;
+        const PciDevice *dev = &c->inventory->devices[device];
+        uint32_t family = k->family[device], group = k->group[device];
+
+        *leaf = (Leaf){ .device = device, .node = (uint8_t) search_node(c->inventory, dev), .group_level = LEVEL_ALL };
+        leaf->is_vf = dev->type == PCI_TYPE_VF;
+        leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
+        leaf->load = leaf->is_vf ? ledger_pf_use(c->ledger, dev->physfn) : 0;
+        /* Odd numbers are of groups. */
+        leaf->at[LEVEL_GROUP] = device * 2;
+        leaf->at[LEVEL_FAMILY] = family;
+        leaf->at[LEVEL_CLUSTER] = family * 2;
+        if (group != NONE) {
+                leaf->group_free = k->group_free[group];
+                leaf->group_level = k->group_level[group];
+                if (leaf->group_free <= 1)
+                        leaf->group_level = LEVEL_ALL;
+                if (leaf->group_level != LEVEL_ALL)
+                        leaf->at[leaf->group_level] = group * 2 + 1;
+        }
+        memcpy(leaf->at + LEVEL_SWITCH, find_home(k, device)->level, sizeof(Place));
+}
+
+static int leaf_compare(const void *a, const void *b) {
+        const Leaf *x = a, *y = b;
+
+        for (int level = LEVEL_ALL - 1; level >= 0; level--)
+                if (x->at[level] != y->at[level])
+                        return x->at[level] < y->at[level] ? -1 : 1;
+        return x->device < y->device ? -1 : x->device > y->device;
+}
+
+static uint32_t group_free_of(const Kinship *k, uint32_t device) {
+        return k->group[device] != NONE ? k->group_free[k->group[device]] : 0;
+}
+
+/* Both are VFs of one family and share a group with no other free device, so that only their addresses differ. */
+static bool is_like(const Kinship *k, const Kin *kin, size_t pool, uint32_t device) {
+        const PciDevice *devices = k->context->inventory->devices;
+        uint32_t first = kin->first->device, n_free = group_free_of(k, device);
+
+        return kin->first->pool == pool && devices[first].numa_node == devices[device].numa_node && n_free <= 1 &&
+               n_free == group_free_of(k, first);
+}
+
+/*
+ * The VFs of its family like this one, itself among them; NULL when it shares its group. They are yet to be made when
+ * there are none.
+ */
+static Kin *find_kin(Kinship *k, size_t pool, uint32_t device) {
+        Kin *kin = &k->kin[k->family[device]];
+
+        if (group_free_of(k, device) > 1)
+                return NULL;
+        while (kin->first && !is_like(k, kin, pool, device)) {
+                if (kin->next == 0)
+                        kin->next = device;
+                kin = &k->kin[kin->next];
+        }
+        return kin;
+}
+
+/* Devices of no pool of the request count where they are left behind, VFs do not count there. */
+static bool make_leaf(Leaf *leaf, Kinship *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
+        const PciDevice *dev = &k->context->inventory->devices[device];
+        const Pool *pool = policy_pool(k->context->policy, dev);
+        size_t p = 0;
+        Kin *kin;
+
+        while (p < n_pools && pools[p].pool != pool)
+                p++;
+        if (dev->type == PCI_TYPE_VF && p == n_pools)
+                return false;
+        kin = dev->type == PCI_TYPE_VF ? find_kin(k, p, device) : NULL;
+        if (kin && kin->first && kin->n >= pools[p].wanted) {
+                kin->first->more++;
+                return false;
+        }
+        leaf_init(leaf, k, device);
+        if (kin && kin->first)
+                leaf->at[LEVEL_GROUP] = kin->first->at[LEVEL_GROUP];
+        else if (kin)
+                kin->first = leaf;
+        if (kin)
+                kin->n++;
+        if (p < n_pools) {
+                leaf->is_wanted = true;
+                leaf->pool = (uint8_t) p;
+                leaf->wanted = pools[p].wanted;
+        }
+        return true;
+}
+
+int leaves_make(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+                size_t *ret_n) {
+        _cleanup_free_ Leaf *leaves = NULL;
+        Kinship kinship;
+        size_t n = 0;
+        int r;
+
+        r = kinship_init(&kinship, c, is_free);
+        leaves = calloc(c->inventory->n_devices + 1, sizeof(*leaves));
+        if (!leaves)
+                r = -ENOMEM;
+        for (uint32_t i = 0; r == 0 && i < c->inventory->n_devices; i++)
+                if (is_free[i])
+                        n += make_leaf(&leaves[n], &kinship, pools, n_pools, i);
+        kinship_done(&kinship);
+        if (r < 0)
+                return r;
+        qsort(leaves, n, sizeof(*leaves), leaf_compare);
+        *ret = TAKE_PTR(leaves);
+        *ret_n = n;
+        return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Dynamic programming over the tree of candidates. */
+
+#include "search-walk.h"
+
+#include <errno.h>
+
+Table *search_take_table(Search *s) {
+        Table *t = s->spare;
+
+        if (!t)
+                return search_table_new();
+        s->spare = t->next;
+        search_table_reset(t);
+        return t;
+}
+
+void search_give_back(Search *s, Table *t) {
+        t->next = s->spare;
+        s->spare = t;
+}
+
+static Standing leaf_standing(const Search *s, const Leaf *leaf) {
+        return (Standing) s->task->standing[leaf->pool][leaf->node];
+}
+
+static bool is_candidate(const Search *s, const Leaf *leaf) {
+        Standing standing = leaf_standing(s, leaf);
+
+        return leaf->is_wanted && standing != STANDING_REFUSED && standing <= s->farthest[leaf->pool];
+}
+
+/* One device beside those of the last entry. What it shares with others is the matter of the places above. */
+static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
+        Standing standing = leaf_standing(s, leaf);
+        Cost cost = s->space.pools[leaf->pool].is_gpu_nic ? cost_of(COST_NIC_OFF, standing != STANDING_LOCAL)
+                                                          : cost_of(COST_OFF, standing != STANDING_LOCAL) |
+                                                                    cost_of(COST_REMOTE, standing == STANDING_REMOTE);
+
+        if (!is_candidate(s, leaf) || cost_off_node(t->entries[t->n - 1].cost + cost) > s->most)
+                return 0;
+        if (leaf->group_level == LEVEL_ALL && leaf->group_free > 1)
+                cost |= cost_of(COST_HELD, leaf->group_free - 1);
+        return search_table_put(t, cost, &s->space.one[leaf->pool][leaf->is_vf], leaf->device);
+}
+
+/* What VFs of one PF cost together. */
+static Cost family_cost(const Entry *e, const Leaf *leaf) {
+        uint64_t spread = state_get(&e->state, TALLY_SPREAD_VFS), packed = state_get(&e->state, TALLY_PACKED_VFS);
+        Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
+
+        return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
+}
+
+/* What taking devices of one group, or of one PF, costs together. */
+static void close_kin(Level level, const Leaf *leaf, Table *t) {
+        for (size_t i = 0; i < t->n; i++) {
+                Entry *e = &t->entries[i];
+
+                if (e->n > 0 && level == leaf->group_level)
+                        e->cost += cost_of(COST_HELD, leaf->group_free - e->n);
+                if (e->n > 0 && level == LEVEL_FAMILY && leaf->is_vf)
+                        e->cost += family_cost(e, leaf);
+        }
+}
+
+static unsigned count_physical(const Leaf *leaves, size_t n) {
+        unsigned count = 0;
+
+        for (size_t i = 0; i < n; i++)
+                count += !leaves[i].is_vf;
+        return count;
+}
+
+/*
+ * What is taken in a place is no farther apart than that place, and farther from all else: which is all there is to
+ * know of a limit of that distance.
+ */
+static bool is_allowed(const Search *s, Distance level, const Entry *e) {
+        if (level == s->worst && space_unpaired(&s->space, &e->state) > 0)
+                return false;
+        for (size_t i = 0; i < s->task->n_limits; i++)
+                if (level == s->task->limits[i].limit &&
+                    !space_satisfies(&s->space, &e->state, s->task->limits[i].pools))
+                        return false;
+        return true;
+}
+
+/*
+ * What a switch, root port, host bridge or node costs for what was taken in it: a step of distance for each pair that
+ * is not made within. Where a distance would become more than allowed, choices with such pairs go.
+ */
+static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
+        bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
+        unsigned physical = counts_left_over && !search_table_is_empty(t) ? count_physical(leaves, n) : 0;
+        size_t kept = 0;
+
+        for (size_t i = 0; i < t->n; i++) {
+                Entry *e = &t->entries[i];
+                unsigned taken = state_get(&e->state, TALLY_PHYSICAL);
+
+                if (!is_allowed(s, level, e))
+                        continue;
+                e->cost += cost_of(COST_PAIRS, space_unpaired(&s->space, &e->state)) +
+                           cost_of(COST_GPUS, space_gpus_elsewhere(&s->space, &e->state));
+                if (counts_left_over && taken > 0)
+                        e->cost += cost_of(COST_LEFT_OVER, physical - taken);
+                if (kept < i)
+                        t->entries[kept] = *e;
+                kept++;
+        }
+        t->n = kept;
+}
+
+/* Alike but for the address, with nothing in common but places: of these the first that are wanted will do. */
+static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
+        return a->is_wanted == b->is_wanted && a->pool == b->pool && a->is_vf == b->is_vf && a->load == b->load &&
+               a->spare == b->spare && a->group_level == b->group_level && a->group_free == b->group_free &&
+               leaf_standing(s, a) == leaf_standing(s, b);
+}
+
+static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
+
+/* *t := every way to take some from *t and some from part, that leaves no more to be found elsewhere than there is. */
+static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
+        unsigned elsewhere[REQUEST_POOLS_MAX];
+        Table *sum;
+        int r;
+
+        if (search_table_is_empty(part) || search_table_is_empty(*t)) {
+                search_give_back(s, search_table_is_empty(part) ? part : *t);
+                if (!search_table_is_empty(part))
+                        *t = part;
+                return 0;
+        }
+        sum = search_take_table(s);
+        if (!sum) {
+                search_give_back(s, part);
+                return -ENOMEM;
+        }
+        for (size_t p = 0; p < s->space.n_pools; p++)
+                elsewhere[p] = before[p] + s->others[p];
+        r = search_table_merge(&s->space, &s->scratch, *t, part, space_least(&s->space, elsewhere), s->most, s->work,
+                               sum);
+        search_give_back(s, part);
+        search_give_back(s, *t);
+        *t = sum;
+        return r == 0 && sum->n == 0 ? -ENOENT : r;
+}
+
+/* The walk is past this candidate, and past those that it stands for. */
+static void pass_leaf(Search *s, const Leaf *leaf) {
+        s->others[leaf->pool] -= 1 + leaf->more;
+}
+
+/* Alike devices that are parts of their own one after the other: how many before this one. */
+static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
+        return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
+}
+
+/* The parts of a place one level below, each with the ones before. */
+static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
+        unsigned before[REQUEST_POOLS_MAX]; /* candidates passed before this place */
+        size_t alike = 0;
+        bool single = false;
+        int r = 0;
+
+        for (size_t p = 0; p < s->space.n_pools; p++)
+                before[p] = s->have[p] - s->others[p];
+        for (size_t first = 0, end; first < n && r == 0; first = end) {
+                const Leaf *leaf = &leaves[first];
+                Table *part;
+
+                for (end = first + 1;
+                     level > LEVEL_GROUP && end < n && leaves[end].at[level - 1] == leaf->at[level - 1]; end++)
+                        ;
+                if (end == first + 1) {
+                        alike = count_alike(s, leaf, alike, single);
+                        single = true;
+                        if (!is_candidate(s, leaf))
+                                continue;
+                        /* Below a switch only: farther apart, places differ. */
+                        if (level <= LEVEL_SWITCH && alike >= leaf->wanted) {
+                                pass_leaf(s, leaf);
+                                continue;
+                        }
+                } else
+                        single = false;
+                part = search_take_table(s);
+                if (!part)
+                        return -ENOMEM;
+                if (level == LEVEL_GROUP) {
+                        r = solve_leaf(s, leaf, part);
+                        pass_leaf(s, leaf);
+                } else
+                        r = solve_place(s, level - 1, leaf, end - first, &part);
+                if (r < 0)
+                        search_give_back(s, part);
+                else
+                        r = absorb(s, before, t, part);
+        }
+        return r;
+}
+
+/* VFs that differ in their addresses only, each in a group of its own: the first of them, as many as are wanted. */
+static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0 && is_candidate(s, leaves); i++) {
+                pass_leaf(s, &leaves[i]);
+                if (i < leaves->wanted)
+                        r = solve_leaf(s, &leaves[i], t);
+        }
+        return r;
+}
+
+/* leaves[0..n) share one place at level; *t holds nothing yet, and may be exchanged for another. -ENOENT: there is no
+ * way. */
+static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
+        bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
+        int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);
+
+        if (r == 0 && level < LEVEL_SWITCH)
+                close_kin(level, leaves, *t);
+        else if (r == 0 && level < LEVEL_ALL)
+                close_place(s, (Distance) (level - LEVEL_SWITCH), leaves, n, *t);
+        return r == 0 && (*t)->n == 0 ? -ENOENT : r;
+}
+
+int search_walk(Search *s, Table **t) {
+        return solve_place(s, LEVEL_ALL, s->leaves, s->n_leaves, t);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The kernel's errno as cause and remedy (domain.md B5, C1, C14). */
+
+#include <errno.h>
+
+#include "steps/step.h"
+#include "util/strings.h"
+
+static const struct {
+        StepKind kind;
+        int error;
+        const char *cause;
+} causes[] = {
+        { STEP_OVERRIDE, EIO, "the kernel took the write but shows another override; something else changes it too." },
+        { STEP_UNBIND, EBUSY, "it is on another driver by now; something else binds devices on this node." },
+        { STEP_UNBIND, EIO, "the kernel took the write, but the device is still bound." },
+        { STEP_UNBIND, ENOENT, "the device is gone." },
+        { STEP_UNBIND, ENOTEMPTY, "it has VFs by now, which would be lost. Remove them first." },
+        { STEP_BIND, EBUSY, "it is on another driver by now, or a guest has a member of its IOMMU group." },
+        { STEP_BIND, ENODEV,
+          "the kernel probed, but the driver did not take it; is its module loaded? See the kernel log." },
+        { STEP_BIND, EINVAL, "the kernel does not know the address." },
+        { STEP_AUTOPROBE, EIO, "the kernel took the write but shows another value." },
+        { STEP_REMOVE_VFS, ENOENT,
+          "the PF has no driver, or its driver has VFs only when it is loaded (mlx4_core: its module option "
+          "num_vfs)." },
+        { STEP_REMOVE_VFS, EBUSY, "somebody else changed their number, or bound one of them, meanwhile." },
+        { STEP_REMOVE_VFS, EPERM, "the PF's driver says that guests have VFs; stop these first." },
+        { STEP_REMOVE_VFS, EIO, "the kernel took the write, but VFs are still there. See the kernel log." },
+        { STEP_NUMVFS, ENOENT,
+          "the PF has no driver, or its driver creates VFs only when it is loaded (mlx4_core: set its module option "
+          "num_vfs)." },
+        { STEP_NUMVFS, ENOMEM,
+          "not enough MMIO space or bus numbers for VFs; try pci=realloc on the kernel command line, or the firmware "
+          "setup." },
+        { STEP_NUMVFS, ENOSPC,
+          "no MSI-X vectors are left for so many VFs; ask for fewer, or raise them in the firmware setup." },
+        { STEP_NUMVFS, ERANGE,
+          "the PF does not have so many VFs; ConnectX: raise NUM_OF_VFS in its firmware configuration." },
+        { STEP_NUMVFS, EBUSY, "it has another number of VFs already; their users must let go of them first." },
+        { STEP_NUMVFS, EIO,
+          "the kernel made fewer VFs than it was asked for; they were removed again. See the kernel log." },
+        { STEP_RESET, EAGAIN, "somebody else is at it." },
+        { STEP_RESET, ENOTEMPTY, "it has VFs by now, which would be reset too. Remove them first." },
+        { STEP_RESET, EIO, "it did not come back from its reset." },
+        { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
+        { STEP_CHECK, ENXIO, "another device answers there." },
+        { STEP_CLEAN, ETIMEDOUT, "the command of its pool had not ended when the time was up." },
+        { STEP_CLEAN, ENOSYS, "there is no systemd to run the command of its pool." },
+        { STEP_STOP_SERVICE, ETIMEDOUT, "it did not stop in time. See its log." },
+        { STEP_STOP_SERVICE, EIO, "systemd says that it failed to. See its log." },
+        { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
+        { STEP_UNUSED, E2BIG, "it cannot be told, too much is open on this node." },
+        { STEP_MAKE_REGION, EEXIST,
+          "there is a file of that name in /dev/shm that is not its own, or a member of SharedMemoryGroup= changed its "
+          "size. Look whose it is, then remove it." },
+        { STEP_MAKE_REGION, ENOSPC, "/dev/shm, or that kind of hugepages, is full." },
+        { STEP_MAKE_REGION, ENOMEM, "the node has no such memory left." },
+        { STEP_MAKE_REGION, EBUSY, "the kernel keeps moving its memory, so that it cannot be told where that is." },
+        { STEP_MAKE_REGION, EXDEV, "its memory is on another node." },
+        { STEP_MAKE_REGION, ENOTSUP, "/dev/shm is not a tmpfs." },
+        { STEP_MAKE_REGION, ENODEV, "no hugetlbfs with pages of that size is mounted on /dev/hugepages*." },
+        { STEP_MAKE_REGION, ENOENT, "there is no /dev/shm." },
+        { STEP_MAKE_REGION, ENOSYS, "shared memory on a chosen node takes Linux 5.14 or later." },
+        { STEP_MAKE_REGION, ESRCH, "there is no such group as SharedMemoryGroup= says." },
+        { STEP_MAKE_REGION, EINVAL, "the kernel has no such NUMA node." },
+        { STEP_ATTRIBUTES, EIO,
+          "the kernel took it, but shows another value; the PF's firmware or another program set it." },
+        { STEP_ATTRIBUTES, ENODEV, "the PF has no such VF any more." },
+        { STEP_ATTRIBUTES, EPERM,
+          "the driver or the card's firmware does not allow it, or the daemon has no CAP_NET_ADMIN." },
+        { STEP_ATTRIBUTES, EINVAL, "the PF's driver takes no such value." },
+        { STEP_ATTRIBUTES, EPROTONOSUPPORT, "the PF's driver knows no such VLAN protocol." },
+        { STEP_ATTRIBUTES, EOPNOTSUPP, "the PF's driver has no way to set one of these." },
+        { STEP_ATTRIBUTES, EADDRNOTAVAIL, "the subnet manager gave the port no such partition key." },
+        { STEP_ATTRIBUTES, EPROTO, "the kernel's answer could not be understood." },
+        { STEP_ATTRIBUTES, EBUSY, "the PF's interface is down or busy; bring it up." },
+};
+
+/* Which of them the PF does not offer. NULL when that is not it. */
+static char *lacking(const Step *s, const VfAttributes *found) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to;
+
+        if (!found || vf_attributes_parse(s->to, &to, &problem) < 0)
+                return NULL;
+        vf_attributes_keep(&to, ~found->set);
+        return to.set != 0 ? vf_attributes_format(&to) : NULL;
+}
+
+char *step_failure(const Step *s, int error, const VfAttributes *found) {
+        _cleanup_free_ char *missing = error == -EOPNOTSUPP ? lacking(s, found) : NULL;
+        _cleanup_free_ char *what = step_describe(s);
+        StepKind kind = step_gives_attributes(s) ? STEP_ATTRIBUTES : s->kind;
+        const char *cause = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(causes); i++)
+                if (causes[i].kind == kind && causes[i].error == -error)
+                        cause = causes[i].cause;
+        if (missing)
+                return string_format(
+                        "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
+                        found->set == 0 ? ", nor any other attribute; is its network interface there?" : "");
+        return cause ? string_format("Failed to %s: %s", what ?: "do a step", cause)
+                     : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
+}
+
+char *step_failure_with_status(const Step *s, int status) {
+        _cleanup_free_ char *what = step_describe(s);
+
+        return string_format("Failed to %s: %s ended with %s %d. See its log.", what ?: "do a step", s->to,
+                             status > 128 ? "signal" : "status", status > 128 ? status - 128 : status);
+}
+
+char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor) {
+        _cleanup_free_ char *missing = lacking(s, found);
+        _cleanup_free_ char *what = step_describe(s);
+
+        /* What it lacks beside others it would lack in any mode. */
+        if (error != -EOPNOTSUPP || (missing && found->set != 0))
+                return step_failure(s, error, found);
+        return string_format("Failed to %s: the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check "
+                             "are set on the VF's representor%s%s%s and trust cannot be. Ask without them and set them "
+                             "there, or change the mode while there are no VFs: devlink dev eswitch set pci/%s mode "
+                             "legacy.",
+                             what ?: "do a step", representor ? ", " : "", representor ? QUOTABLE(representor) : "",
+                             representor ? "," : "", PCI_ADDRESS_STR(s->device));
+}
+
+const char *step_hang(const Step *s) {
+        switch (s->kind) {
+        case STEP_REMOVE_VFS:
+        case STEP_NUMVFS:
+                return "It may hold the kernel's lock for PCI devices that come and go: until it does, a change of VFs "
+                       "of any PF, a PCI rescan, hot-plug, and unbinding the driver of a PF may wait too, and so does "
+                       "whoever reads its sriov_numvfs.";
+        default:
+                return NULL;
+        }
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The steps about memory that guests share. */
+
+#include <errno.h>
+
+#include "steps/step.h"
+
+static int add_regions(StepList *l, StepKind kind, const Allocation *a, const char *to) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_regions; i++) {
+                r = step_list_add(l, kind, (PciAddress){ 0 }, NULL, to);
+                if (r == 0)
+                        l->steps[l->n - 1].region = a->regions[i];
+        }
+        return r;
+}
+
+int steps_make_regions(const Allocation *a, const Config *config, StepList **steps) {
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+        int r;
+
+        if (a->n_regions == 0)
+                return 0;
+        l = step_list_new();
+        r = l ? add_regions(l, STEP_MAKE_REGION, a, config->shared_memory_group) : -ENOMEM;
+        if (r == 0)
+                r = step_list_append(l, *steps, 0, (*steps)->n);
+        if (r < 0)
+                return r;
+        step_list_replace(steps, TAKE_PTR(l));
+        return 0;
+}
+
+int steps_remove_regions(const Allocation *a, StepList *steps) {
+        return add_regions(steps, STEP_REMOVE_REGION, a, NULL);
+}
+
+bool step_is_of_region(const Step *s) {
+        return s->kind == STEP_MAKE_REGION || s->kind == STEP_REMOVE_REGION;
+}
+
+bool step_has_device(const Step *s) {
+        return !step_is_of_service(s) && !step_is_of_region(s);
+}
+
+static bool has_region(const StepList *l, const char *name) {
+        for (size_t i = 0; i < l->n; i++)
+                if (step_is_of_region(&l->steps[i]) && streq(l->steps[i].region.name, name))
+                        return true;
+        return false;
+}
+
+bool step_lists_share_region(const StepList *a, const StepList *b) {
+        for (size_t i = 0; i < a->n; i++)
+                if (step_is_of_region(&a->steps[i]) && has_region(b, a->steps[i].region.name))
+                        return true;
+        return false;
+}

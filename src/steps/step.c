@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lists of hardware steps. */
+
+#include "steps/step.h"
+
+#include <errno.h>
+
+#include "util/strings.h"
+
+StepList *step_list_new(void) {
+        return calloc(1, sizeof(StepList));
+}
+
+StepList *step_list_free(StepList *l) {
+        if (!l)
+                return NULL;
+        for (size_t i = 0; i < l->n; i++) {
+                free(l->steps[i].from);
+                free(l->steps[i].to);
+        }
+        free(l->steps);
+        free(l);
+        return NULL;
+}
+
+int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to) {
+        _cleanup_free_ char *f = NULL, *t = NULL;
+
+        if (string_copy(&f, from) < 0 || string_copy(&t, to) < 0 || ARRAY_RESERVE(l->steps, l->n) < 0)
+                return -ENOMEM;
+        l->steps[l->n++] = (Step){ .kind = kind, .device = device, .from = TAKE_PTR(f), .to = TAKE_PTR(t) };
+        return 0;
+}
+
+void step_list_remove(StepList *l, size_t i) {
+        free(l->steps[i].from);
+        free(l->steps[i].to);
+        memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
+}
+
+void step_list_replace(StepList **l, StepList *by) {
+        by->gone_is_done = (*l)->gone_is_done;
+        by->tells_found = by->tells_found || (*l)->tells_found;
+        step_list_free(*l);
+        *l = by;
+}
+
+int step_list_append(StepList *l, const StepList *from, size_t first, size_t end) {
+        int r = 0;
+
+        for (size_t i = first; r == 0 && i < end; i++) {
+                const Step *s = &from->steps[i];
+                Step copy = *s;
+
+                r = step_list_add(l, s->kind, s->device, s->from, s->to);
+                if (r < 0)
+                        break;
+                copy.from = l->steps[l->n - 1].from;
+                copy.to = l->steps[l->n - 1].to;
+                l->steps[l->n - 1] = copy;
+        }
+        return r;
+}
+
+int step_list_devices(const StepList *l, PciAddress **devices, size_t *n) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < l->n; i++)
+                if (step_has_device(&l->steps[i]))
+                        r = pci_address_append(devices, n, l->steps[i].device);
+        pci_addresses_sort(*devices, n);
+        return r;
+}
+
+int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to) {
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        if (to->set == 0)
+                return 0;
+        text = vf_attributes_format(to);
+        r = text ? step_list_add(l, kind, pf, NULL, text) : -ENOMEM;
+        if (r == 0)
+                l->steps[l->n - 1].vf = vf;
+        return r;
+}
+
+int step_keep_offered(Step *s, const VfAttributes *found) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes to;
+        char *text;
+        int r = vf_attributes_parse(s->to, &to, &problem);
+
+        if (r < 0)
+                return r;
+        vf_attributes_keep(&to, found->set);
+        text = vf_attributes_format(&to);
+        if (!text)
+                return -ENOMEM;
+        free(s->to);
+        s->to = text;
+        return 0;
+}
+
+static char *describe_attributes(const Step *s, const char *address) {
+        if (s->vf == STEP_VF_UNKNOWN)
+                return string_format("give %s to a VF of %s whose number nobody can tell", s->to, address);
+        return *s->to ? string_format("give VF %u of %s %s", s->vf, address, s->to)
+                      : string_format("leave VF %u of %s as it is", s->vf, address);
+}
+
+char *step_describe(const Step *s) {
+        const char *address = PCI_ADDRESS_STR(s->device);
+
+        switch (s->kind) {
+        case STEP_OVERRIDE:
+                return s->to ? string_format("reserve %s for driver %s", address, s->to)
+                             : string_format("clear the driver override of %s", address);
+        case STEP_UNBIND:
+                return string_format("unbind %s from %s", address, s->from);
+        case STEP_BIND:
+                return string_format("bind %s to %s", address, s->to);
+        case STEP_AUTOPROBE:
+                return string_format("set driver autoprobe of VFs of %s to %s", address, s->to);
+        case STEP_NOTE:
+                return string_format("note what VF %u of %s has", s->vf, address);
+        case STEP_REMOVE_VFS:
+                return string_format("remove the %s VFs of %s", s->from, address);
+        case STEP_NUMVFS:
+                return string_format("create %s VFs on %s", s->to, address);
+        case STEP_RESET:
+                return string_format("reset %s", address);
+        case STEP_CHECK:
+                return string_format("look whether %s answers", address);
+        case STEP_ATTRIBUTES:
+        case STEP_OFFERED:
+        case STEP_IDENTITY:
+        case STEP_RESTORE:
+                return describe_attributes(s, address);
+        case STEP_CLEAN:
+                return string_format("clean %s", address);
+        case STEP_STOP_SERVICE:
+                return string_format("stop %s", s->to);
+        case STEP_START_SERVICE:
+                return string_format("start %s", s->to);
+        case STEP_UNUSED:
+                return string_format("see that nobody uses %s", address);
+        case STEP_MAKE_REGION:
+                return string_format("make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),
+                                     s->region.name, s->region.node);
+        case STEP_REMOVE_REGION:
+                return string_format("wipe and remove the shared memory '%s'", s->region.name);
+        case _STEP_KIND_MAX:
+                break;
+        }
+        return NULL;
+}
+
+/* What a device is now. Where it is gone, or another card is at its address, what it was before. */
+typedef struct Present {
+        bool there;
+        const char *driver, *override; /* NULL: none, or an override that was not read */
+        bool on_vfio;
+        bool with_host; /* on some driver of the host */
+} Present;
+
+static Present present(const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *dev = inventory_find(inv, d->address);
+        Present now = { .driver = d->prior_driver, .override = d->prior_override };
+
+        if (dev && allocation_device_is(d, dev))
+                now = (Present){ .there = true, .driver = dev->driver, .override = dev->driver_override };
+        now.on_vfio = streq_ptr(now.driver, allocation_driver(a, d));
+        now.with_host = now.driver && !now.on_vfio;
+        return now;
+}
+
+static unsigned index_of(const PciDevice *vf) {
+        return vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN;
+}
+
+/* What was asked for must be had, what we made up need not. */
+static int give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *vf = inventory_find(inv, d->address);
+        VfAttributes generated = d->attributes, wanted = d->attributes;
+        int r;
+
+        if (!vf || a->domain)
+                return 0;
+        /* What the PF offered once it has to offer again: it is what the allocation says that the VF has. */
+        vf_attributes_keep(&generated, d->has_baseline ? 0 : d->generated);
+        vf_attributes_keep(&wanted, ~generated.set);
+        /* Where nobody can tell which VF of its PF it is, nothing is made up; a step for what was asked for says so. */
+        if (vf->vf_index < 0)
+                generated.set = 0;
+        r = step_list_add_attributes(l, STEP_OFFERED, d->physfn, index_of(vf), &generated);
+        return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, index_of(vf), &wanted);
+}
+
+int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        int r = l ? 0 : -ENOMEM;
+
+        /* 1. Say which driver may have each: from here no other one can take a device that is let go. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+                const char *vfio = allocation_driver(a, &a->devices[i]);
+
+                if (!streq_ptr(now.override, vfio))
+                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, now.override, vfio);
+        }
+        /* 2. Unbind every member before binding any: VFIO needs the whole group. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                if (now.with_host)
+                        r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver,
+                                          allocation_driver(a, &a->devices[i]));
+        }
+        /* 3. Before a guest can see them. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
+                r = give_attributes(l, a, &a->devices[i], inv);
+        /* 4. Bind all. */
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
+                if (!present(a, &a->devices[i], inv).on_vfio)
+                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL,
+                                          allocation_driver(a, &a->devices[i]));
+        if (r < 0)
+                return r;
+        l->tells_found = true;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+/* It has to leave the VFIO driver, or no driver, for the one it came from. */
+static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
+        return now->there && !now->with_host && !streq_ptr(d->prior_driver, allocation_driver(a, d));
+}
+
+static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
+                            const Present *now) {
+        bool returns = must_return(a, d, now);
+
+        switch (kind) {
+        case STEP_OVERRIDE:
+                return returns && d->prior_driver ? step_list_add(l, kind, d->address, now->override, d->prior_driver)
+                                                  : 0;
+        case STEP_UNBIND:
+                return returns && now->on_vfio
+                               ? step_list_add(l, kind, d->address, allocation_driver(a, d), d->prior_driver)
+                               : 0;
+        default:
+                /* Driverless is where a work that was cut short leaves a device, its VFIO driver also its home. */
+                return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
+                               ? step_list_add(l, kind, d->address, NULL, d->prior_driver)
+                               : 0;
+        }
+}
+
+/* An override that is neither ours nor the one of its old driver is somebody else's by now. */
+static int restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
+        bool returns = must_return(a, d, now) && d->prior_driver;
+        const char *override = returns ? d->prior_driver : now->override;
+        bool ours = !override || streq(override, allocation_driver(a, d)) || streq_ptr(override, d->prior_driver);
+
+        if (!now->there || !ours || (override && streq_ptr(override, d->prior_override)))
+                return 0;
+        /* NULL may be one that was not read: the step finds out. */
+        return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
+}
+
+static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                if (now.there && !now.on_vfio)
+                        return false;
+        }
+        return true;
+}
+
+/* Whatever becomes of the VF: nobody else is to meet with what this allocation gave it. */
+static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
+        const PciDevice *vf = inventory_find(inv, d->address);
+        VfAttributes baseline = d->baseline;
+        size_t n = l->n;
+        int r;
+
+        if (!vf || !d->has_baseline)
+                return 0;
+        vf_attributes_keep(&baseline, vf_attributes_touched(d->attributes.set));
+        r = step_list_add_attributes(l, STEP_RESTORE, d->physfn, index_of(vf), &baseline);
+        if (l->n > n)
+                l->steps[n].target = d->address;
+        return r;
+}
+
+/* While it is still with VFIO: the host's driver is not to meet with what a guest left behind. */
+static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
+        int r = 0;
+
+        if (!now->on_vfio || d->role == DEVICE_ROLE_HELD)
+                return 0;
+        r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
+        return r < 0 ? r : step_list_add(l, STEP_CHECK, d->address, NULL, NULL);
+}
+
+int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {
+        /*
+         * 1. Reset it, and give VFs back what they had, before any driver sees them. 2. Allow the driver it came from,
+         * by name: that works where its ids would not, as for a VF of a PF with autoprobe off (pci_device_can_probe()
+         * in the kernel's pci-driver.c) or a device another driver's new_id would catch. 3. Unbind all before binding
+         * any: while a member is on VFIO and in use the kernel refuses host drivers in its group. 4. Give each back to
+         * its driver.
+         */
+        static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        bool keep;
+        int r = 0;
+
+        if (!l)
+                return -ENOMEM;
+        l->gone_is_done = true;
+        /* What is not whole cannot be kept as it is. */
+        keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                if (now.there && scrub)
+                        r = scrub_device(l, &a->devices[i], &now);
+                if (now.there && r == 0)
+                        r = restore_attributes(l, &a->devices[i], inv);
+        }
+        for (size_t k = 0; k < ELEMENTSOF(order) && !keep; k++)
+                for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                        Present now = present(a, &a->devices[i], inv);
+
+                        r = add_release_step(l, order[k], a, &a->devices[i], &now);
+                }
+        /* 5. The override as it was; this does not unbind. */
+        for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++) {
+                Present now = present(a, &a->devices[i], inv);
+
+                r = restore_override(l, a, &a->devices[i], &now);
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
