@@ -18,6 +18,25 @@
 
 /* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
 
+/* What the line was to exclude is not known, so nothing may be offered. The first such line is the one named. */
+int parser_hold_back(ConfigParser *p, const char *what) {
+        Config *c = p->config;
+
+        if (c->held_back)
+                return 0;
+        return string_replace(&c->held_back, "%s (%s:%u), so nothing is offered until it is mended.", what, p->file,
+                              p->line);
+}
+
+int parser_hold_back_header(ConfigParser *p) {
+        return parser_hold_back(p, "A line that may be meant as the header [Exclude] could not be read");
+}
+
+int parser_told_problem(ConfigParser *p, int r) {
+        return r < 0 || p->section != SECTION_EXCLUDE ? r
+                                                      : parser_hold_back(p, "A line of [Exclude] could not be read");
+}
+
 static int parse_vfio_driver(ConfigParser *p, const char *value) {
         size_t len = strspn(value, DRIVER_NAME);
 

@@ -12,25 +12,6 @@
 #include "config-internal.h"
 #include "util/strings.h"
 
-/* What the line was to exclude is not known, so nothing may be offered. The first such line is the one named. */
-int parser_hold_back(ConfigParser *p, const char *what) {
-        Config *c = p->config;
-
-        if (c->held_back)
-                return 0;
-        return string_replace(&c->held_back, "%s (%s:%u), so nothing is offered until it is mended.", what, p->file,
-                              p->line);
-}
-
-int parser_hold_back_header(ConfigParser *p) {
-        return parser_hold_back(p, "A line that may be meant as the header [Exclude] could not be read");
-}
-
-int parser_told_problem(ConfigParser *p, int r) {
-        return r < 0 || p->section != SECTION_EXCLUDE ? r
-                                                      : parser_hold_back(p, "A line of [Exclude] could not be read");
-}
-
 static int add_pool(ConfigParser *p, const char *name) {
         Config *c = p->config;
         Pool pool = { .place = { p->file, p->line }, .latest = { p->file, p->line }, .numa = NUMA_POLICY_PREFERRED };
@@ -231,4 +212,20 @@ int config_read_text(Config *c, const char *file, const char *text, size_t size)
                 p.text += strlen(mark);
         (void) ini_parse_stream(read_line, &p, on_key, &p);
         return p.error;
+}
+
+int config_parse(const char *file, const char *text, size_t size, Config **ret) {
+        _cleanup_(cleanup_config_free) Config *c = config_new();
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        r = config_read_text(c, file, text, size);
+        if (r >= 0)
+                r = config_finish(c);
+        if (r < 0)
+                return r;
+
+        *ret = TAKE_PTR(c);
+        return 0;
 }

@@ -188,22 +188,6 @@ int config_finish(Config *c) {
         return 0;
 }
 
-int config_parse(const char *file, const char *text, size_t size, Config **ret) {
-        _cleanup_(cleanup_config_free) Config *c = config_new();
-        int r;
-
-        if (!c)
-                return -ENOMEM;
-        r = config_read_text(c, file, text, size);
-        if (r >= 0)
-                r = config_finish(c);
-        if (r < 0)
-                return r;
-
-        *ret = TAKE_PTR(c);
-        return 0;
-}
-
 const Pool *config_find_pool(const Config *c, const char *name) {
         for (size_t i = 0; i < c->n_pools; i++)
                 if (streq(c->pools[i].name, name))

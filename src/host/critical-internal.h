@@ -14,13 +14,18 @@ typedef struct Critical {
         Inventory *inv;
 } Critical;
 
-/* critical.c */
+/* critical-function.c */
 
 /* Marks the last function of path, address, what path has above that, and its PF. chain: from what is on the function
  * up to what the host uses. The first chain stays. */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
 /* The next component of *path that is the address of a PCI function; *path goes on after it. */
 bool critical_next_function(const char **path, PciAddress *ret);
+/* The last one: the function itself, not the bridges above it. */
+bool critical_last_function(const char *path, PciAddress *ret);
+
+/* critical-read.c */
+
 /* Calls take() for each line of the file. optional: not there is no news. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
 /* path could not be read: no news where that means that there is no such thing, else critical_unknown says so. The
@@ -40,8 +45,6 @@ int critical_realpath(const Critical *c, const char *path, char **ret);
 int critical_mark_user(const Critical *c, const char *link, const char *use);
 /* "dm-0" of "/dev/dm-0". */
 const char *critical_last_component(const char *path);
-/* The last one: the function itself, not the bridges above it. */
-bool critical_last_function(const char *path, PciAddress *ret);
 
 /* What the host uses. */
 int critical_mark_storage(const Critical *c);

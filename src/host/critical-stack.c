@@ -17,14 +17,6 @@ typedef struct Walk {
         unsigned visits;
 } Walk;
 
-bool critical_last_function(const char *path, PciAddress *ret) {
-        bool found = false;
-
-        while (critical_next_function(&path, ret))
-                found = true;
-        return found;
-}
-
 const char *critical_last_component(const char *path) {
         const char *slash = strrchr(path, '/');
 

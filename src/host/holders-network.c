@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "holders-internal.h"
@@ -14,6 +15,16 @@
 #define IFF_UP_BIT      0x1U
 #define IPV6_SCOPE_LINK "20"
 #define UPPER_PREFIX    "upper_"
+
+int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(ret->text, sizeof(ret->text), format, ap);
+        va_end(ap);
+        (void) snprintf(ret->remedy, sizeof(ret->remedy), "%s", remedy);
+        return 1;
+}
 
 /* A line of routes or addresses names the interface as word number at, and, with a scope, one more than link-local. */
 static bool line_names(char *line, const char *interface, size_t at, size_t scope) {

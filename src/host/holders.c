@@ -11,16 +11,6 @@
 #include "holders-internal.h"
 #include "util/strings.h"
 
-int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        (void) vsnprintf(ret->text, sizeof(ret->text), format, ap);
-        va_end(ap);
-        (void) snprintf(ret->remedy, sizeof(ret->remedy), "%s", remedy);
-        return 1;
-}
-
 static bool ends_with(const char *s, const char *end) {
         size_t n = strlen(s), m = strlen(end);
 

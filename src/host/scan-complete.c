@@ -15,6 +15,10 @@
 #define CMDLINE_MAX (64U * 1024U)
 #define PARENTS_MAX 256U
 
+bool scan_is_reread(const Scan *s, PciAddress address) {
+        return pci_addresses_have(s->reread, s->n_reread, address);
+}
+
 /*
  * The kernel says -1 where firmware says nothing; then the bridges above may know, and for a VF its PF.
  * Not where the attribute is damaged: that stays unknown.

@@ -11,10 +11,6 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-bool scan_is_reread(const Scan *s, PciAddress address) {
-        return pci_addresses_have(s->reread, s->n_reread, address);
-}
-
 /* All functions of the slot: whether a function has neighbours decides what is read of it. */
 static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
         int r = pci_address_append(array, n, address);

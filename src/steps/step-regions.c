@@ -36,14 +36,6 @@ int steps_remove_regions(const Allocation *a, StepList *steps) {
         return add_regions(steps, STEP_REMOVE_REGION, a, NULL);
 }
 
-bool step_is_of_region(const Step *s) {
-        return s->kind == STEP_MAKE_REGION || s->kind == STEP_REMOVE_REGION;
-}
-
-bool step_has_device(const Step *s) {
-        return !step_is_of_service(s) && !step_is_of_region(s);
-}
-
 static bool has_region(const StepList *l, const char *name) {
         for (size_t i = 0; i < l->n; i++)
                 if (step_is_of_region(&l->steps[i]) && streq(l->steps[i].region.name, name))

@@ -5,10 +5,6 @@
 
 #include "steps/step.h"
 
-bool step_is_of_service(const Step *s) {
-        return s->kind == STEP_STOP_SERVICE || s->kind == STEP_START_SERVICE;
-}
-
 bool step_list_has_service(const StepList *l, const char *name) {
         for (size_t i = 0; i < l->n; i++)
                 if (step_is_of_service(&l->steps[i]) && streq(l->steps[i].to, name))

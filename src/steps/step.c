@@ -23,6 +23,18 @@ StepList *step_list_free(StepList *l) {
         return NULL;
 }
 
+bool step_is_of_service(const Step *s) {
+        return s->kind == STEP_STOP_SERVICE || s->kind == STEP_START_SERVICE;
+}
+
+bool step_is_of_region(const Step *s) {
+        return s->kind == STEP_MAKE_REGION || s->kind == STEP_REMOVE_REGION;
+}
+
+bool step_has_device(const Step *s) {
+        return !step_is_of_service(s) && !step_is_of_region(s);
+}
+
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to) {
         _cleanup_free_ char *f = NULL, *t = NULL;
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Files, directories and links that tell what the host uses. */
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "critical-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+typedef struct Taker {
+        const Critical *c;
+        int (*take)(const Critical *c, char *line);
+} Taker;
+
+static int take_line(char *line, void *userdata) {
+        const Taker *taker = userdata;
+
+        return MIN(taker->take(taker->c, line), 0);
+}
+
+int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
+        Taker taker = { c, take };
+        /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+        int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        int r = fd < 0 ? fd : read_lines_fd(fd, take_line, &taker);
+
+        if (r >= 0 || r == -ENOMEM || (r == -ENOENT && optional))
+                return r == -ENOENT ? 0 : r;
+        /* Even when it is not there. */
+        return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).", path, strerror(-r));
+}
+
+/* Not there, not any more, or under a name that nothing can have. */
+static bool is_absent(int error) {
+        return error == -ENOENT || error == -ENOTDIR || error == -ENODEV || error == -ENXIO || error == -ENAMETOOLONG;
+}
+
+int critical_unreadable(const Critical *c, const char *path, int error) {
+        if (error == -ENOMEM)
+                return error;
+        if (is_absent(error) || c->inv->critical_unknown)
+                return 0;
+        return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).",
+                              text_is_clean(path) ? path : QUOTABLE(path), strerror(-error));
+}
+
+int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n) {
+        _cleanup_close_ int fd = sysfs_open(c->fs, path, O_RDONLY | O_DIRECTORY);
+        int r = fd < 0 ? fd : list_dir_at(fd, ".", CRITICAL_ENTRIES_MAX, ret, ret_n);
+
+        if (r >= 0)
+                return r;
+        *ret = NULL;
+        *ret_n = 0;
+        return critical_unreadable(c, path, r);
+}
+
+int critical_realpath(const Critical *c, const char *path, char **ret) {
+        int r;
+
+        *ret = NULL;
+        r = sysfs_realpath(c->fs, path, ret);
+        return r < 0 ? critical_unreadable(c, path, r) : 0;
+}
+
+void critical_unescape(char *s) {
+        char *to = s;
+
+        for (const char *from = s; *from; to++) {
+                if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] >= '0' && from[2] <= '7' &&
+                    from[3] >= '0' && from[3] <= '7') {
+                        *to = (char) ((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+                        from += 4;
+                } else
+                        *to = *from++;
+        }
+        *to = '\0';
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the planner knows before it looks at any set of NUMA nodes: free devices, CPUs and memory. */
+
+#include <errno.h>
+
+#include "model/cores.h"
+#include "plan-internal.h"
+
+static bool is_free(const PlanContext *c, const PciDevice *dev) {
+        return policy_verdict(c->policy, dev) == VERDICT_NONE &&
+               ledger_check_device(c->ledger, c->inventory, dev, NULL, NULL) == VERDICT_NONE;
+}
+
+static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t node) {
+        SearchPool *pool = &p->pools[index];
+
+        if (!pool->has_vfs && !pool->has_devices) {
+                pool->is_gpu = pci_device_is_gpu(dev);
+                pool->is_nic = pci_device_is_nic(dev);
+        }
+        if (dev->type == PCI_TYPE_VF)
+                pool->has_vfs = true;
+        else
+                pool->has_devices = true;
+        p->candidates[index][node]++;
+}
+
+/* The pairing decides where the NIC of a GPU is to be. */
+static void find_gpu_nics(Planner *p) {
+        bool has_gpus = false;
+
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                has_gpus = has_gpus || p->pools[i].is_gpu;
+        for (size_t i = 0; i < p->request->n_pools; i++)
+                p->pools[i].is_gpu_nic = has_gpus && p->pools[i].is_nic;
+}
+
+/* One pass over the devices finds the candidates of all pools, and what a request without devices would spoil. */
+static void find_candidates(Planner *p) {
+        const Inventory *inv = p->context->inventory;
+
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+                size_t node = search_node(inv, dev);
+                const Pool *pool;
+
+                p->is_free[i] = is_free(p->context, dev);
+                if (!p->is_free[i])
+                        continue;
+                if (node < inv->n_nodes)
+                        p->spoiled[node]++;
+                pool = policy_pool(p->context->policy, dev);
+                for (size_t j = 0; j < p->request->n_pools; j++)
+                        if (p->pools[j].pool == pool)
+                                add_candidate(p, j, dev, node);
+        }
+}
+
+static void find_memory(Planner *p, uint64_t page_size) {
+        const PlanContext *c = p->context;
+
+        for (size_t i = 0; i < c->inventory->n_nodes; i++)
+                p->free_memory[i] =
+                        ledger_memory_free(c->ledger, c->inventory, c->config, &c->inventory->nodes[i], page_size);
+        p->page_size = page_size;
+}
+
+int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work) {
+        const Inventory *inv = c->inventory;
+
+        *p = (Planner){ .context = c, .request = r, .work = work, .threads = cores_threads(inv) };
+        p->is_free = calloc(inv->n_devices + 1, sizeof(*p->is_free));
+        if (!p->is_free)
+                return -ENOMEM;
+        for (size_t i = 0; i < r->n_pools; i++)
+                p->pools[i] = (SearchPool){ .pool = config_find_pool(c->config, r->pools[i].pool),
+                                            .wanted = r->pools[i].count };
+        for (size_t i = 0; i < r->n_limits; i++)
+                for (unsigned side = 0; side < 2; side++)
+                        (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                ledger_cpus_free(c->ledger, inv, c->config, &inv->nodes[i], &p->free_cpus[i]);
+                p->n_free_cpus[i] = cores_count(inv, &p->free_cpus[i]);
+        }
+        find_memory(p, r->page_size);
+        find_candidates(p);
+        find_gpu_nics(p);
+        return search_new(c, p->pools, r->n_pools, p->is_free, &p->search);
+}
+
+void planner_ask(Planner *p, const Request *r) {
+        p->request = r;
+        for (size_t i = 0; i < r->n_pools; i++)
+                p->pools[i].wanted = r->pools[i].count;
+        if (r->page_size != p->page_size)
+                find_memory(p, r->page_size);
+        search_want(p->search, p->pools, r->n_pools);
+}
+
+void planner_done(Planner *p) {
+        free(p->is_free);
+        p->search = search_free(p->search);
+}
+
+unsigned planner_count(const Planner *p, size_t pool) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < SEARCH_NODES_MAX; i++)
+                n += p->candidates[pool][i];
+        return n;
+}
+
+Verdict planner_give_up(int r, Refusal *ret) {
+        if (r == -E2BIG)
+                return refuse(ret, VERDICT_LIMIT, NULL, "Ask for fewer devices from fewer pools at once.",
+                              "The request combines too many devices of too many pools to be planned exactly.");
+        return refuse_no_memory(ret);
+}
