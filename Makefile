@@ -5,6 +5,7 @@
 # make tests               build what tests run, and what tests/with-node needs
 # make demo                the main job on a simulated node
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
+# make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
 # make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c",
 #                          UNIT=1 for unit tests alone
@@ -86,7 +87,7 @@ FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
 OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
-.PHONY: all deps demo check check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
+.PHONY: all deps demo check golden check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 tests: all $(NODESIM) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
@@ -146,6 +147,9 @@ demo: $(PROGRAMS) $(NODESIM) $(SHIM) | $(filter deps,$(MAKECMDGOALS))
 
 check: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) CHECK_VALGRIND=$(VALGRIND) tests/run $(TESTS)
+
+golden: tests | $(filter deps,$(MAKECMDGOALS))
+	$(Q)BUILD=$(BUILD) tests/update-golden
 
 check-long: tests | $(filter deps,$(MAKECMDGOALS))
 	$(Q)BUILD=$(BUILD) CHECK_SANITIZE=$(SANITIZE) SWEEP_EVERY=1 tests/run $(or $(TESTS),tests/bus/crash.t tests/bus/torn.t tests/long/soak.t)

@@ -22,6 +22,8 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
+#include "sentences.h"
+
 #define GIB        (1ULL << 30)
 #define GOLDEN_MAX (256U * 1024U)
 
@@ -199,6 +201,7 @@ static inline void assert_refused(const Case *c, const char *text, Verdict expec
         assert_null(ret);
         assert_int_equal(refusal.verdict, expected);
         assert_has(refusal.message, word);
+        record(text ?: "no template", refusal.message);
         assert_int_equal(domxml_make(c->inv, c->config, c->a, text, &ret, NULL), expected);
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "config/config.h"
+#include "sentences.h"
 #include "util/strings.h"
 
 #define _cleanup_config_ _cleanup_(cleanup_config_free)
@@ -78,7 +79,8 @@ static void test_pool_twice_in_a_file(void **state _unused_) {
         assert_int_equal(c->n_problems, 1);
         assert_string_equal(c->problems[0].file, "b.conf");
         assert_int_equal(c->problems[0].line, 3);
-        assert_string_equal(c->problems[0].message, "[Pool a] is ignored: line 1 has that pool already.");
+        assert_non_null(strstr(c->problems[0].message, "line 1"));
+        record("[Pool a] twice", c->problems[0].message);
 }
 
 /* A file begins outside of every section. */
@@ -105,7 +107,8 @@ static void test_match_is_emptied(void **state _unused_) {
         _cleanup_config_ Config *none = MERGE("[Pool a]\nMatch=vendor=1\n", "[Pool a]\nMatch=\n");
         assert_int_equal(none->pools[0].n_matches, 0);
         assert_int_equal(none->n_problems, 1);
-        assert_non_null(strstr(none->problems[0].message, "[Pool a] has no valid Match= line"));
+        assert_non_null(strstr(none->problems[0].message, "[Pool a]"));
+        record("Match= emptied", none->problems[0].message);
 }
 
 /* What only looks empty must not empty the excludes: they stay, and so does everything in its place. */
@@ -160,7 +163,7 @@ static void test_virtual_functions_by_address(void **state _unused_) {
         assert_int_equal(c->n_problems, 1);
         assert_string_equal(c->problems[0].file, "a.conf");
         assert_int_equal(c->problems[0].line, 3);
-        assert_non_null(strstr(c->problems[0].message, "Match= in b.conf:2 uses address="));
+        assert_non_null(strstr(c->problems[0].message, "b.conf:2"));
         assert_int_equal(c->pools[0].virtual_functions, 0);
 }
 
@@ -174,8 +177,8 @@ static void test_limits_are_of_all_files(void **state _unused_) {
         assert_int_equal(config_read_text(c, "b.conf", half, CONFIG_TEXT_MAX / 2), 0);
         assert_null(c->unreadable);
         assert_int_equal(config_read_text(c, "c.conf", "#", 1), 0);
-        assert_string_equal(c->unreadable,
-                            "c.conf cannot be read: the configuration is too large, 1 MiB is the limit.");
+        assert_memory_equal(c->unreadable, "c.conf ", 7);
+        record("too large", c->unreadable);
 
         assert_int_equal(string_copy(&matches, "[Pool a]\n"), 0);
         for (unsigned i = 0; i < CONFIG_MATCHES_MAX; i++)
@@ -195,9 +198,15 @@ static void test_unreadable(void **state _unused_) {
         assert_int_equal(c->n_problems, 2);
         assert_string_equal(c->problems[1].file, "b.conf");
         assert_int_equal(c->problems[1].line, 0);
-        assert_string_equal(c->problems[1].message, "It cannot be read: Input/output error.");
-        assert_string_equal(c->unreadable, "a.conf cannot be read: Permission denied.");
-        assert_string_equal(c->held_back, "a.conf cannot be read: Permission denied. Nothing is offered until it can.");
+        assert_non_null(strstr(c->problems[1].message, "Input/output error"));
+        record("b.conf", c->problems[1].message);
+        assert_memory_equal(c->unreadable, "a.conf ", 7);
+        assert_non_null(strstr(c->held_back, "Permission denied"));
+        record("a.conf", c->held_back);
+}
+
+static void test_sentences(void **state _unused_) {
+        assert_sentences("config-merged.txt");
 }
 
 int main(void) {
@@ -213,6 +222,7 @@ int main(void) {
                 cmocka_unit_test(test_virtual_functions_by_address),
                 cmocka_unit_test(test_limits_are_of_all_files),
                 cmocka_unit_test(test_unreadable),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

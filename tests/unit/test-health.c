@@ -13,6 +13,7 @@
 
 #include "bus/json-internal.h"
 #include "host/health.h"
+#include "sentences.h"
 #include "treefixture.h"
 
 #define GPU_TEXT      "0000:01:00.0"
@@ -22,15 +23,18 @@
 static const PciDevice gpu = { .address = { .bus = 1 }, .instance = 7 };
 static const PciDevice port = { .address = { .slot = 1 } };
 
-/* What health_judge() says: a part of the sentence, NULL for a device that is well. */
-static void assert_judged(Health *h, HealthReading r, HealthDue why, const char *words) {
+/* What health_judge() says: what the sentence names, NULL for a device that is well. */
+static void assert_judged(Health *h, HealthReading r, HealthDue why, const char *names) {
         _cleanup_free_ char *text = NULL;
 
-        assert_int_equal(health_judge(h, &r, why, &text), words ? 1 : 0);
-        if (!words)
+        assert_int_equal(health_judge(h, &r, why, &text), names ? 1 : 0);
+        if (!names) {
                 assert_null(text);
-        else if (!strstr(text, words))
-                fail_msg("'%s' does not say '%s'", text, words);
+                return;
+        }
+        if (!strstr(text, names))
+                fail_msg("'%s' does not name '%s'", text, names);
+        record("health", text);
 }
 
 static HealthReading counted(uint64_t fatal) {
@@ -41,11 +45,10 @@ static void test_dead(void **state) {
         Health h = { .address = gpu.address };
         _cleanup_free_ char *text = NULL;
 
-        assert_judged(&h, (HealthReading){ .error = -EIO }, HEALTH_DUE_EVENT,
-                      GPU_TEXT " is not well: its config space");
+        assert_judged(&h, (HealthReading){ .error = -EIO }, HEALTH_DUE_EVENT, GPU_TEXT);
         assert_judged(&h, (HealthReading){ .error = -EIO, .cold = true }, HEALTH_DUE_EVENT, "D3cold");
-        assert_judged(&h, (HealthReading){ .error = -ENXIO }, HEALTH_DUE_EVENT, "another device");
-        assert_judged(&h, (HealthReading){ .power_error = true }, HEALTH_DUE_EVENT, "power state");
+        assert_judged(&h, (HealthReading){ .error = -ENXIO }, HEALTH_DUE_EVENT, GPU_TEXT);
+        assert_judged(&h, (HealthReading){ .power_error = true }, HEALTH_DUE_EVENT, GPU_TEXT);
         /* It answers, so it woke up. */
         assert_judged(&h, (HealthReading){ .cold = true }, HEALTH_DUE_EVENT, NULL);
         assert_int_equal(health_judge(&h, &(HealthReading){ .error = -EACCES }, HEALTH_DUE_RESCAN, &text), -ENODATA);
@@ -206,6 +209,10 @@ static void test_read_less(void **state) {
         assert_int_equal(r.error, -ENOENT);
 }
 
+static void test_sentences(void **state _unused_) {
+        assert_sentences("health.txt");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_dead),
@@ -216,6 +223,7 @@ int main(void) {
                 cmocka_unit_test(test_json),
                 cmocka_unit_test_setup_teardown(test_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_read_less, setup, teardown),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("health", tests, NULL, NULL);

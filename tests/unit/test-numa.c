@@ -165,8 +165,8 @@ static void test_without_lists(void **state) {
         assert_int_equal(f->inv->n_nodes, 2);
         assert_int_equal(f->inv->nodes[1].id, 2);
         assert_int_equal(f->inv->nodes[1].distance[0], 20);
-        assert_note(f->inv, "no list of online CPUs", true);
-        assert_note(f->inv, "no list of online NUMA nodes", true);
+        assert_note(f->inv, "online CPUs", true);
+        assert_note(f->inv, "online NUMA nodes", true);
         assert_int_equal(numa_refresh(f->fs, f->inv), 0);
         assert_int_equal(f->inv->n_cpus, 4);
 }
@@ -188,7 +188,7 @@ static void test_cpus_of_nodes(void **state) {
         tree_unlink(f->root, "sys/devices/system/node/node0/cpulist");
         scan(f);
         assert_int_equal(f->inv->n_cpus, 0);
-        assert_note(f->inv, "online CPUs cannot be used", true);
+        assert_note(f->inv, "online CPUs", true);
 }
 
 static void test_refresh(void **state) {

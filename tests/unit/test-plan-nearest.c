@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "nodefixture.h"
+#include "sentences.h"
 
 /* Node 0: two GPUs and two NICs below a switch, a GPU and a disk elsewhere. Node 1: a NIC and a disk. */
 static TestNode *small_node(const char *config) {
@@ -35,9 +36,8 @@ static TestNode *small_node(const char *config) {
 
 typedef struct Row {
         Ask ask;
-        const char *nearest; /* NULL: nothing */
-        Ask does;            /* what that says */
-        Ask does_not;        /* what would be nearer; without pools and CPUs: nothing is */
+        Ask does;     /* what the refusal says to ask for instead */
+        Ask does_not; /* what would be nearer; without pools and CPUs: nothing is */
 } Row;
 
 static void check_row(size_t i, const Row *row) {
@@ -47,9 +47,8 @@ static void check_row(size_t i, const Row *row) {
 
         if (node_plan(t, &row->ask, &plan, &why) == VERDICT_NONE)
                 fail_msg("row %zu is not refused", i);
-        if (!row->nearest != !why.nearest || (why.nearest && !streq(why.nearest, row->nearest)))
-                fail_msg("row %zu, %s: %s", i, why.message, why.nearest ?: "nothing");
-        if (row->nearest && node_plan(t, &row->does, &plan, NULL) != VERDICT_NONE)
+        record(why.message, why.nearest);
+        if (node_plan(t, &row->does, &plan, NULL) != VERDICT_NONE)
                 fail_msg("row %zu does not tell the truth", i);
         if ((row->does_not.pools || row->does_not.cpus) && node_plan(t, &row->does_not, &plan, NULL) == VERDICT_NONE)
                 fail_msg("row %zu does not tell the nearest", i);
@@ -61,58 +60,46 @@ static void check_row(size_t i, const Row *row) {
 static void test_nearest(void **state) {
         static const Row rows[] = {
                 /* counts */
-                { DO("gpu=5"), "It would fit with 3 of pool 'gpu'.", DO("gpu=3"), DO("gpu=4") },
-                { DO("gpu=5 nic=9"), "It would fit with 3 of pool 'gpu' and 3 of pool 'nic'.", DO("gpu=3 nic=3"),
-                  DO("gpu=3 nic=4") },
-                { DO("gpu=3 nic=3", .proximity = "switch"), "It would fit with the proximity 'any'.", DO("gpu=3 nic=3"),
-                  DO("gpu=3 nic=3", .proximity = "node") },
+                { DO("gpu=5"), DO("gpu=3"), DO("gpu=4") },
+                { DO("gpu=5 nic=9"), DO("gpu=3 nic=3"), DO("gpu=3 nic=4") },
+                { DO("gpu=3 nic=3", .proximity = "switch"), DO("gpu=3 nic=3"), DO("gpu=3 nic=3", .proximity = "node") },
                 /* CPUs, in whole cores; and with another number of guest cells */
-                { DO(.cpus = 40, .memory = GIB), "It would fit with 18 vCPUs.", DO(.cpus = 18, .memory = GIB),
-                  DO(.cpus = 20, .memory = GIB) },
-                { DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 2), "It would fit with 1 guest cell.",
+                { DO(.cpus = 40, .memory = GIB), DO(.cpus = 18, .memory = GIB), DO(.cpus = 20, .memory = GIB) },
+                { DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 2),
                   DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 1) },
-                { DO(.cpus = 20, .memory = GIB, .cells = 1), "It would fit with 16 vCPUs.",
-                  DO(.cpus = 16, .memory = GIB, .cells = 1), DO(.cpus = 18, .memory = GIB, .cells = 1) },
+                { DO(.cpus = 20, .memory = GIB, .cells = 1), DO(.cpus = 16, .memory = GIB, .cells = 1),
+                  DO(.cpus = 18, .memory = GIB, .cells = 1) },
                 /* memory */
-                { DO("gpu=1", .cpus = 2, .memory = 100 * GIB), "It would fit with 32 GiB of memory.",
-                  DO("gpu=1", .cpus = 2, .memory = 32 * GIB), DO("gpu=1", .cpus = 2, .memory = 33 * GIB) },
-                { DO(.cpus = 2, .memory = 9 * GIB, .page_size = GIB), "It would fit with 4 GiB of memory.",
+                { DO("gpu=1", .cpus = 2, .memory = 100 * GIB), DO("gpu=1", .cpus = 2, .memory = 32 * GIB),
+                  DO("gpu=1", .cpus = 2, .memory = 33 * GIB) },
+                { DO(.cpus = 2, .memory = 9 * GIB, .page_size = GIB),
                   DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB),
                   DO(.cpus = 2, .memory = 5 * GIB, .page_size = GIB) },
-                { DO(.cpus = 2, .memory = 8 << 20, .page_size = 2 << 20), "It would fit with ordinary pages.",
-                  DO(.cpus = 2, .memory = 8 << 20) },
+                { DO(.cpus = 2, .memory = 8 << 20, .page_size = 2 << 20), DO(.cpus = 2, .memory = 8 << 20) },
                 /* memory to share */
                 { DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 64 * GIB),
-                  "It would fit with 16 GiB of shared memory 'mpi'.",
                   DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 16 * GIB),
                   DO(.cpus = 2, .cells = 1, .memory = GIB, .shared = 32 * GIB) },
                 { DO(.cpus = 2, .memory = GIB, .shared = 8 * GIB, .shared_pages = 2 << 20),
-                  "It would fit with ordinary pages of shared memory 'mpi'.",
                   DO(.cpus = 2, .memory = GIB, .shared = 8 * GIB) },
                 { DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .shared = 2 * GIB, .shared_pages = GIB),
-                  "It would fit with 2 GiB of memory.",
                   DO(.cpus = 2, .memory = 2 * GIB, .page_size = GIB, .shared = 2 * GIB, .shared_pages = GIB),
                   DO(.cpus = 2, .memory = 3 * GIB, .page_size = GIB, .shared = 2 * GIB, .shared_pages = GIB) },
                 { DO("gpu=4", .cpus = 2, .memory = GIB, .shared = 64 * GIB),
-                  "It would fit with 3 of pool 'gpu' and 16 GiB of shared memory 'mpi'.",
                   DO("gpu=3", .cpus = 2, .memory = GIB, .shared = 16 * GIB),
                   DO("gpu=3", .cpus = 2, .memory = GIB, .shared = 32 * GIB) },
                 /* places */
                 { DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_REQUIRED),
-                  "It would fit with the NUMA policy 'preferred'.",
                   DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_PREFERRED),
                   DO("gpu=1 nic=3", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_SOCKET) },
                 { DO("gpu=3 disk=1", .proximity = "gpu:gpu=switch"),
-                  "It would fit with the proximity 'gpu:gpu=root-complex'.",
                   DO("gpu=3 disk=1", .proximity = "gpu:gpu=root-complex") },
                 { DO("gpu=2 nic=2 disk=1", .proximity = "switch,gpu:disk=switch"),
-                  "It would fit with the proximity 'gpu:disk=root-complex'.",
                   DO("gpu=2 nic=2 disk=1", .proximity = "switch,gpu:disk=root-complex") },
                 /* several things at once */
-                { DO("gpu=4", .cpus = 40, .memory = GIB), "It would fit with 3 of pool 'gpu' and 18 vCPUs.",
-                  DO("gpu=3", .cpus = 18, .memory = GIB), DO("gpu=3", .cpus = 20, .memory = GIB) },
+                { DO("gpu=4", .cpus = 40, .memory = GIB), DO("gpu=3", .cpus = 18, .memory = GIB),
+                  DO("gpu=3", .cpus = 20, .memory = GIB) },
                 { DO("nic=3", .cpus = 20, .cells = 1, .memory = 100 * GIB, .numa = NUMA_POLICY_REQUIRED),
-                  "It would fit with 18 vCPUs and 32 GiB of memory and 2 guest cells.",
                   DO("nic=3", .cpus = 18, .cells = 2, .memory = 32 * GIB, .numa = NUMA_POLICY_REQUIRED),
                   DO("nic=3", .cpus = 18, .cells = 1, .memory = 24 * GIB, .numa = NUMA_POLICY_REQUIRED) },
         };
@@ -126,14 +113,13 @@ static void test_nearest_policy(void **state) {
         static const struct {
                 int numa; /* of the GPU */
                 int package;
-                NumaPolicy asked;
-                const char *nearest;
+                NumaPolicy asked, nearest;
         } rows[] = {
-                { -1, 1, NUMA_POLICY_REQUIRED, "It would fit with the NUMA policy 'legacy'." },
-                { 1, 0, NUMA_POLICY_REQUIRED, "It would fit with the NUMA policy 'socket'." },
-                { 1, 1, NUMA_POLICY_REQUIRED, "It would fit with the NUMA policy 'preferred'." },
-                { -1, 1, NUMA_POLICY_SOCKET, "It would fit with the NUMA policy 'preferred'." },
-                { 1, 0, NUMA_POLICY_LEGACY, "It would fit with the NUMA policy 'preferred'." },
+                { -1, 1, NUMA_POLICY_REQUIRED, NUMA_POLICY_LEGACY },
+                { 1, 0, NUMA_POLICY_REQUIRED, NUMA_POLICY_SOCKET },
+                { 1, 1, NUMA_POLICY_REQUIRED, NUMA_POLICY_PREFERRED },
+                { -1, 1, NUMA_POLICY_SOCKET, NUMA_POLICY_PREFERRED },
+                { 1, 0, NUMA_POLICY_LEGACY, NUMA_POLICY_PREFERRED },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
@@ -147,7 +133,8 @@ static void test_nearest_policy(void **state) {
                 assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = 2, .memory = GIB, .numa = rows[i].asked),
                                            NULL, &why),
                                  VERDICT_NUMA);
-                if (!streq_ptr(why.nearest, rows[i].nearest))
+                record(why.message, why.nearest);
+                if (!why.nearest || !strstr(why.nearest, numa_policy_to_string(rows[i].nearest)))
                         fail_msg("row %zu: %s", i, why.nearest ?: "nothing");
         }
 }
@@ -174,15 +161,19 @@ static void test_region_that_is_there(void **state) {
                          VERDICT_NONE);
         assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = 100 * GIB, .shared = 8 * GIB), NULL, &why),
                          VERDICT_INSUFFICIENT_MEMORY);
-        assert_string_equal(why.nearest, "It would fit with 20 GiB of memory.");
+        assert_non_null(strstr(why.nearest, "20 GiB"));
+        record(why.message, why.nearest);
+}
+
+static void test_sentences(void **state _unused_) {
+        assert_sentences("nearest-requests.txt");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nearest),
-                cmocka_unit_test(test_nearest_policy),
-                cmocka_unit_test(test_nothing_is_near),
-                cmocka_unit_test(test_region_that_is_there),
+                cmocka_unit_test(test_nearest),         cmocka_unit_test(test_nearest_policy),
+                cmocka_unit_test(test_nothing_is_near), cmocka_unit_test(test_region_that_is_there),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("plan-nearest", tests, NULL, NULL);

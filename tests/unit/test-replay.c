@@ -134,7 +134,7 @@ static void test_is_a_ledger(void **state) {
         assert_true(allocate(&p, "vm") >= 0);
         assert_error(&p, allocate(&p, "vm2"), BUS_ERROR_INSUFFICIENT, ".");
         assert_true(allocate(&other, "vm2") >= 0);
-        assert_error(&p, allocate(&p, "../vm"), BUS_ERROR_INVALID_REQUEST, "cannot be the name");
+        assert_error(&p, allocate(&p, "../vm"), BUS_ERROR_INVALID_REQUEST, "'../vm'");
         peer_done(&other);
         peer_done(&p);
 }
@@ -182,10 +182,10 @@ static void test_problems(void **state) {
         const Fixture *f = *state;
         _cleanup_free_ char *below = tree_path(f->root, "sys/devices"), *conf = tree_path(f->root, "twice.conf");
 
-        assert_problem("/nonexistent/node", NULL, "There is no recorded node /nonexistent/node: No such file");
-        assert_problem(below, NULL, "there is no sys/ in it");
-        assert_problem("/dev/null", NULL, "is not a recorded node");
-        assert_problem("/proc", NULL, "there is neither sys/devices nor sys/bus in it");
+        assert_problem("/nonexistent/node", NULL, "/nonexistent/node");
+        assert_problem(below, NULL, " sys/ ");
+        assert_problem("/dev/null", NULL, "/dev/null");
+        assert_problem("/proc", NULL, "sys/devices");
         assert_problem(f->root, "/nonexistent.conf", "/nonexistent.conf");
         /* A PF and its own VF. */
         tree_attribute(f->root, "0000:01:00.0", "sriov_totalvfs", "2");

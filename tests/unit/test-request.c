@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "plan/request.h"
+#include "sentences.h"
 
 static void test_numa_policy_names(void **state _unused_) {
         for (int p = 0; p < _NUMA_POLICY_MAX; p++)
@@ -45,29 +46,29 @@ static void test_check(void **state _unused_) {
                 const char *pool;
                 unsigned count, cpus, cells;
                 uint64_t memory, page_size;
-                const char *sentence; /* part of it; NULL: accepted */
+                bool refused;
         } cases[] = {
-                { "gpu", 1, 8, 2, 20 * GIB, GIB, NULL },
-                { "gpu", REQUEST_DEVICES_MAX, 0, 0, 0, 0, NULL },
-                { NULL, 0, ALLOCATION_CPUS_MAX, ALLOCATION_CELLS_MAX, ALLOCATION_MEMORY_MAX, 0, NULL },
-                { NULL, 0, 1, 1, 4096, 4096, NULL },
-                { NULL, 0, 0, 0, 0, 0, "neither devices nor CPUs" },
-                { "gpu", 0, 8, 0, GIB, 0, "0 devices of pool 'gpu'" },
-                { "gpu", REQUEST_DEVICES_MAX + 1, 0, 0, 0, 0, "65 devices; the limit is 64" },
-                { "Gpu\n", 1, 0, 0, 0, 0, "Pool 1 of the request" },
-                { NULL, 0, ALLOCATION_CPUS_MAX + 1, 0, GIB, 0, "4097 vCPUs; the limit is 4096" },
-                { NULL, 0, 8, 0, 0, 0, "8 vCPUs but no memory" },
-                { "gpu", 1, 0, 0, GIB, 0, "1 GiB of memory but no vCPUs" },
-                { NULL, 0, 8, 0, ALLOCATION_MEMORY_MAX + 4096, 0, "the limit is 1024 TiB" },
-                { NULL, 0, 8, 0, GIB, 3 << 20, "page size of 3 MiB" },
-                { NULL, 0, 8, 0, GIB, 2048, "page size of 2 KiB" },
-                { NULL, 0, 8, 0, GIB + 4096, 2 << 20, "1048580 KiB of memory is not a whole number of 2 MiB pages" },
-                { NULL, 0, 8, 0, GIB + 1, 0, "not a whole number of 4 KiB pages" },
-                { NULL, 0, 64, ALLOCATION_CELLS_MAX + 1, GIB, 0, "9 guest NUMA cells; the limit is 8" },
-                { NULL, 0, 2, 3, GIB, 0, "3 guest NUMA cells for 2 vCPUs" },
-                { NULL, 0, 2, 2, 4 << 20, 2 << 20, NULL },
-                { NULL, 0, 2, 2, 2 << 20, 2 << 20, "2 MiB of memory is less than one page of 2 MiB for each of 2" },
-                { NULL, 0, 2, 2, 4096, 0, "4 KiB of memory is less than one page of 4 KiB for each of 2" },
+                { "gpu", 1, 8, 2, 20 * GIB, GIB, false },
+                { "gpu", REQUEST_DEVICES_MAX, 0, 0, 0, 0, false },
+                { NULL, 0, ALLOCATION_CPUS_MAX, ALLOCATION_CELLS_MAX, ALLOCATION_MEMORY_MAX, 0, false },
+                { NULL, 0, 1, 1, 4096, 4096, false },
+                { NULL, 0, 0, 0, 0, 0, true },
+                { "gpu", 0, 8, 0, GIB, 0, true },
+                { "gpu", REQUEST_DEVICES_MAX + 1, 0, 0, 0, 0, true },
+                { "Gpu\n", 1, 0, 0, 0, 0, true },
+                { NULL, 0, ALLOCATION_CPUS_MAX + 1, 0, GIB, 0, true },
+                { NULL, 0, 8, 0, 0, 0, true },
+                { "gpu", 1, 0, 0, GIB, 0, true },
+                { NULL, 0, 8, 0, ALLOCATION_MEMORY_MAX + 4096, 0, true },
+                { NULL, 0, 8, 0, GIB, 3 << 20, true },
+                { NULL, 0, 8, 0, GIB, 2048, true },
+                { NULL, 0, 8, 0, GIB + 4096, 2 << 20, true },
+                { NULL, 0, 8, 0, GIB + 1, 0, true },
+                { NULL, 0, 64, ALLOCATION_CELLS_MAX + 1, GIB, 0, true },
+                { NULL, 0, 2, 3, GIB, 0, true },
+                { NULL, 0, 2, 2, 4 << 20, 2 << 20, false },
+                { NULL, 0, 2, 2, 2 << 20, 2 << 20, true },
+                { NULL, 0, 2, 2, 4096, 0, true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -84,10 +85,10 @@ static void test_check(void **state _unused_) {
                 r.page_size = cases[i].page_size;
 
                 v = request_check(&r, &refusal);
-                assert_int_equal(v, cases[i].sentence ? VERDICT_INVALID_REQUEST : VERDICT_NONE);
+                assert_int_equal(v, cases[i].refused ? VERDICT_INVALID_REQUEST : VERDICT_NONE);
                 assert_int_equal(refusal.verdict, v);
-                if (cases[i].sentence && !strstr(refusal.message, cases[i].sentence))
-                        fail_msg("'%s' is not in '%s'", cases[i].sentence, refusal.message);
+                if (cases[i].refused)
+                        record("request", refusal.message);
         }
 }
 
@@ -140,26 +141,25 @@ static void test_add_attributes(void **state _unused_) {
 static void test_check_attributes(void **state _unused_) {
         static const struct {
                 const char *first, *attributes, *second, *others;
-                const char *sentence;
+                bool refused;
         } cases[] = {
-                { "vf0", MAC1, "vf1", "mac=02:00:00:00:00:02", NULL },
-                { "vf0", MAC1, "vf", "vlan=3", NULL },
-                { "a1_0", MAC1, "a19", "vlan=1", NULL },
-                { "one", MAC1 " trust=on", "vf", "trust=on", NULL },
-                { "one", MAC1, "one0", MAC1, NULL }, /* the same slot */
-                { "vf0", "", "vf1", "", NULL },
-                { "vf0", "node-guid" GUID1 " port-guid" GUID1, "vf1", MAC1, NULL },
-                { "vf2", "vlan=1", "vf0", "vlan=1",
-                  "for 'vf2', but the slots of the request are: vf0, vf1, a1_0, a0," },
-                { "a10", "vlan=1", "vf00", "vlan=1", "for 'vf00', but" },
-                { "vf-0", "vlan=1", "vf0", "vlan=1", "a10, a11, a12, and so on." },
-                { "\n", "vlan=1", "vf0", "vlan=1", "for '\\x0a', but" },
-                { "vf", MAC1, "a0", "vlan=1", "The 2 VFs of pool 'vf' cannot all have the same mac=" },
-                { "vf0", MAC1, "vf1", MAC1, "'vf0' and 'vf1' cannot both have the mac 02:00:00:00:00:01." },
-                { "one", MAC1, "vf1", MAC1, "'one' and 'vf1' cannot both have the mac 02:00:00:00:00:01." },
-                { "vf0", "node-guid" GUID1, "vf1", "port-guid" GUID1, "cannot both have the port-guid 02:00" },
-                { "vf0", "port-guid" GUID1, "vf1", "second-port-guid" GUID1, "both have the second-port-guid 02:00" },
-                { "vf0", "port-guid" GUID1, "a3", "port-guid" GUID1, "cannot both have the port-guid 02:00" },
+                { "vf0", MAC1, "vf1", "mac=02:00:00:00:00:02", false },
+                { "vf0", MAC1, "vf", "vlan=3", false },
+                { "a1_0", MAC1, "a19", "vlan=1", false },
+                { "one", MAC1 " trust=on", "vf", "trust=on", false },
+                { "one", MAC1, "one0", MAC1, false }, /* the same slot */
+                { "vf0", "", "vf1", "", false },
+                { "vf0", "node-guid" GUID1 " port-guid" GUID1, "vf1", MAC1, false },
+                { "vf2", "vlan=1", "vf0", "vlan=1", true },
+                { "a10", "vlan=1", "vf00", "vlan=1", true },
+                { "vf-0", "vlan=1", "vf0", "vlan=1", true },
+                { "\n", "vlan=1", "vf0", "vlan=1", true },
+                { "vf", MAC1, "a0", "vlan=1", true },
+                { "vf0", MAC1, "vf1", MAC1, true },
+                { "one", MAC1, "vf1", MAC1, true },
+                { "vf0", "node-guid" GUID1, "vf1", "port-guid" GUID1, true },
+                { "vf0", "port-guid" GUID1, "vf1", "second-port-guid" GUID1, true },
+                { "vf0", "port-guid" GUID1, "a3", "port-guid" GUID1, true },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -175,10 +175,10 @@ static void test_check_attributes(void **state _unused_) {
                 assert_int_equal(give(&r, cases[i].first, cases[i].attributes), 0);
                 assert_int_equal(give(&r, cases[i].second, cases[i].others), 0);
                 v = request_check(&r, &refusal);
-                if (v != (cases[i].sentence ? VERDICT_INVALID_REQUEST : VERDICT_NONE))
+                if (v != (cases[i].refused ? VERDICT_INVALID_REQUEST : VERDICT_NONE))
                         fail_msg("case %zu: %s", i, refusal.message);
-                if (cases[i].sentence && !strstr(refusal.message, cases[i].sentence))
-                        fail_msg("'%s' is not in '%s'", cases[i].sentence, refusal.message);
+                if (cases[i].refused)
+                        record(cases[i].first, refusal.message);
         }
 }
 
@@ -194,7 +194,8 @@ static void test_check_ambiguous(void **state _unused_) {
         assert_int_equal(request_check(&r, NULL), VERDICT_NONE);
         assert_int_equal(give(&r, "vf0", "vlan=1"), 0);
         assert_int_equal(request_check(&r, &refusal), VERDICT_INVALID_REQUEST);
-        assert_string_equal(refusal.message, "'vf0' is the name of a pool and of another pool's slot.");
+        assert_non_null(strstr(refusal.message, "'vf0'"));
+        record("a pool named as a slot", refusal.message);
 }
 
 static void test_no_slots(void **state _unused_) {
@@ -224,6 +225,10 @@ static void test_allocation_name(void **state _unused_) {
         assert_false(allocation_name_is_valid(name));
 }
 
+static void test_sentences(void **state _unused_) {
+        assert_sentences("requests.txt");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_numa_policy_names),
@@ -236,6 +241,7 @@ int main(void) {
                 cmocka_unit_test(test_check_ambiguous),
                 cmocka_unit_test(test_no_slots),
                 cmocka_unit_test(test_allocation_name),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

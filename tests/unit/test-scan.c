@@ -176,13 +176,13 @@ static void test_directory_with_only_class(void **state) {
         nic = scan_nic(f);
         assert_int_equal(nic->vendor, 0);
         assert_int_equal(nic->class, 0x020000);
-        assert_fault(nic, "vendor is missing");
-        assert_fault(nic, "device is missing");
+        assert_fault(nic, "vendor");
+        assert_fault(nic, "device");
         assert_int_equal(nic->numa_node, -1);
         assert_false(nic->has_override);
         assert_null(nic->name);
         tree_unlink(f->root, "sys/devices/" NIC "/class");
-        assert_fault(scan_nic(f), "class is missing");
+        assert_fault(scan_nic(f), "class");
 }
 
 /* A link on the bus whose device went away while we were looking. */

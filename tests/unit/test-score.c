@@ -9,6 +9,7 @@
 
 #include "model/locality.h"
 #include "plan/score.h"
+#include "sentences.h"
 #include "util/strings.h"
 
 static void test_score_order(void **state) {
@@ -33,35 +34,23 @@ static void test_explanation(void **state) {
         static const struct {
                 Score winner, loser;
                 ScoreMember by;
-                const char *reason;
         } cases[] = {
-                { { .off_node = 0, .remote = 7 },
-                  { .off_node = 2 },
-                  SCORE_OFF_NODE,
-                  "It has 2 devices that are not on its NUMA nodes, not 0." },
+                { { .off_node = 0, .remote = 7 }, { .off_node = 2 }, SCORE_OFF_NODE },
                 { { .worst_distance = DISTANCE_PIX, .total_distance = 9 },
                   { .worst_distance = DISTANCE_SYS },
-                  SCORE_WORST_DISTANCE,
-                  "Its farthest pair of a GPU and a NIC is at SYS, not PIX." },
+                  SCORE_WORST_DISTANCE },
                 { { .total_distance = 2, .gpu_distance = 4 },
                   { .total_distance = 2, .nic_off_node = 1 },
-                  SCORE_NIC_OFF_NODE,
-                  "It has 1 NICs of GPUs that are not on its NUMA nodes, not 0." },
-                { { .left_over = 1 },
-                  { .left_over = 3 },
-                  SCORE_LEFT_OVER,
-                  "It leaves 3 free devices behind where it takes others, not 1." },
-                { { .numa_nodes = 1, .vf_left = 4 },
-                  { .numa_nodes = 1, .vf_left = 4 },
-                  _SCORE_MEMBER_MAX,
-                  "It is as good, but the lower addresses and NUMA nodes go first." },
+                  SCORE_NIC_OFF_NODE },
+                { { .left_over = 1 }, { .left_over = 3 }, SCORE_LEFT_OVER },
+                { { .numa_nodes = 1, .vf_left = 4 }, { .numa_nodes = 1, .vf_left = 4 }, _SCORE_MEMBER_MAX },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_free_ char *text = score_explain(&cases[i].winner, &cases[i].loser);
 
                 assert_int_equal(score_difference(&cases[i].winner, &cases[i].loser), cases[i].by);
-                assert_string_equal(text, cases[i].reason);
+                record("the other one", text);
         }
 }
 
@@ -82,11 +71,16 @@ static void test_members(void **state) {
         assert_null(score_member_to_string(_SCORE_MEMBER_MAX));
 }
 
+static void test_sentences(void **state _unused_) {
+        assert_sentences("scores.txt");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_score_order),
                 cmocka_unit_test(test_explanation),
                 cmocka_unit_test(test_members),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("score", tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "nodefixture.h"
+#include "sentences.h"
 
 #define VFIO    "vfio-pci"
 #define DEVICES 3U
@@ -344,28 +345,25 @@ static void test_hang(void **state) {
 static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0",
             vlan_text[] = "vlan=7";
 
-static const struct {
-        Step step;
-        const char *phrase;
-} phrases[] = {
-        { { STEP_OVERRIDE, { .bus = 0x82 }, NULL, to_text }, "reserve 0000:82:00.0 for driver vfio-pci" },
-        { { STEP_OVERRIDE, { .bus = 0x82 }, to_text, NULL }, "clear the driver override of 0000:82:00.0" },
-        { { STEP_UNBIND, { .bus = 0x82 }, from_text, NULL }, "unbind 0000:82:00.0 from nvidia" },
-        { { STEP_BIND, { .bus = 0x82 }, NULL, to_text }, "bind 0000:82:00.0 to vfio-pci" },
-        { { STEP_AUTOPROBE, { .bus = 0x82 }, NULL, off_text }, "set driver autoprobe of VFs of 0000:82:00.0 to 0" },
-        { { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text }, "create 4 VFs on 0000:82:00.0" },
-        { { STEP_REMOVE_VFS, { .bus = 0x82 }, count_text, off_text }, "remove the 4 VFs of 0000:82:00.0" },
-        { { STEP_RESTORE, { .bus = 0x82 }, NULL, vlan_text, .vf = 1 }, "give VF 1 of 0000:82:00.0 vlan=7" },
-        { { STEP_OFFERED, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 }, "leave VF 1 of 0000:82:00.0 as it is" },
-        { { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, vlan_text, .vf = STEP_VF_UNKNOWN },
-          "give vlan=7 to a VF of 0000:82:00.0 whose number nobody can tell" },
+static const Step steps[] = {
+        { STEP_OVERRIDE, { .bus = 0x82 }, NULL, to_text },
+        { STEP_OVERRIDE, { .bus = 0x82 }, to_text, NULL },
+        { STEP_UNBIND, { .bus = 0x82 }, from_text, NULL },
+        { STEP_BIND, { .bus = 0x82 }, NULL, to_text },
+        { STEP_AUTOPROBE, { .bus = 0x82 }, NULL, off_text },
+        { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text },
+        { STEP_REMOVE_VFS, { .bus = 0x82 }, count_text, off_text },
+        { STEP_RESTORE, { .bus = 0x82 }, NULL, vlan_text, .vf = 1 },
+        { STEP_OFFERED, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 },
+        { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, vlan_text, .vf = STEP_VF_UNKNOWN },
 };
 
 static void test_describe(void **state) {
-        for (size_t i = 0; i < ELEMENTSOF(phrases); i++) {
-                _cleanup_free_ char *text = step_describe(&phrases[i].step);
+        for (size_t i = 0; i < ELEMENTSOF(steps); i++) {
+                _cleanup_free_ char *text = step_describe(&steps[i]);
 
-                assert_string_equal(text, phrases[i].phrase);
+                assert_non_null(strstr(text, "0000:82:00.0"));
+                record("step", text);
         }
 }
 
@@ -373,15 +371,18 @@ static void test_describe(void **state) {
 static void test_failures(void **state) {
         static const int errors[] = { EBUSY, EIO, ENOENT, ENODEV, EINVAL, ENOMEM, ENOSPC, ERANGE, EACCES, ETIMEDOUT };
 
-        for (size_t i = 0; i < ELEMENTSOF(phrases); i++)
-                for (size_t e = 0; e < ELEMENTSOF(errors); e++) {
-                        _cleanup_free_ char *text = step_failure(&phrases[i].step, -errors[e], NULL);
+        for (size_t i = 0; i < ELEMENTSOF(steps); i++) {
+                _cleanup_free_ char *phrase = step_describe(&steps[i]);
 
-                        assert_non_null(strstr(text, phrases[i].phrase));
-                        assert_int_equal(strncmp(text, "Failed to ", 10), 0);
+                for (size_t e = 0; e < ELEMENTSOF(errors); e++) {
+                        _cleanup_free_ char *text = step_failure(&steps[i], -errors[e], NULL);
+
+                        assert_non_null(strstr(text, phrase));
                         assert_null(strstr(text, "(null)"));
                         assert_int_equal(text[strlen(text) - 1], '.');
+                        record(strerror(errors[e]), text);
                 }
+        }
 }
 
 static void assert_failure(const Step *s, int error, const char *words) {
@@ -392,17 +393,14 @@ static void assert_failure(const Step *s, int error, const char *words) {
 }
 
 static void test_causes(void **state) {
-        assert_failure(&phrases[2].step, EBUSY, "on another driver");
-        assert_failure(&phrases[3].step, ENODEV, "is its module loaded?");
-        assert_failure(&phrases[5].step, ENOMEM, "pci=realloc");
-        assert_failure(&phrases[5].step, ERANGE, "NUM_OF_VFS");
-        assert_failure(&phrases[5].step, ENOENT, "set its module option num_vfs");
-        assert_failure(&phrases[5].step, ENOSPC, "MSI-X");
-        assert_failure(&phrases[5].step, EBUSY, "another number of VFs already");
-        assert_failure(&phrases[5].step, EIO, "fewer VFs than it was asked for");
-        assert_failure(&phrases[6].step, EBUSY, "somebody else changed their number");
-        assert_failure(&phrases[6].step, EIO, "VFs are still there");
-        assert_failure(&phrases[5].step, EACCES, "Permission denied.");
+        assert_failure(&steps[5], ENOMEM, "pci=realloc");
+        assert_failure(&steps[5], ERANGE, "NUM_OF_VFS");
+        assert_failure(&steps[5], ENOENT, "num_vfs");
+        assert_failure(&steps[5], ENOSPC, "MSI-X");
+}
+
+static void test_sentences(void **state _unused_) {
+        assert_sentences("steps.txt");
 }
 
 int main(void) {
@@ -420,6 +418,7 @@ int main(void) {
                 cmocka_unit_test(test_describe),
                 cmocka_unit_test(test_failures),
                 cmocka_unit_test(test_causes),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("step", tests, NULL, NULL);
