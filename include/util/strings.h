@@ -29,6 +29,10 @@ int parse_size(const char *s, uint64_t *ret);
 const char *format_size(uint64_t bytes, char buf[static SIZE_STRING_MAX]);
 #define FORMAT_SIZE(bytes) format_size((bytes), (char[SIZE_STRING_MAX]){ 0 })
 
+/* The ending of a regular noun, and the verb, that follow a count: "%u VF%s %s wanted". */
+#define PLURAL(n) ((n) == 1 ? "" : "s")
+#define ARE(n)    ((n) == 1 ? "is" : "are")
+
 /* The formatted string. Caller frees; NULL when out of memory. */
 char *string_format(const char *format, ...) _printf_(1, 2);
 char *string_vformat(const char *format, va_list ap) _printf_(1, 0);

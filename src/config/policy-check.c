@@ -221,7 +221,8 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                 return policy_refuse_driver(&dev->address, p->config->vfio_driver, ret);
         if (dev->n_vfs > 0)
                 return refuse(ret, VERDICT_PF_HAS_VFS, &dev->address, "Remove its VFs first, or offer the VFs instead.",
-                              "It is a PF with %zu VFs, and vfio-pci takes no PF with VFs.", dev->n_vfs);
+                              "It is a PF with %zu VF%s, and vfio-pci takes no PF with VFs.", dev->n_vfs,
+                              PLURAL(dev->n_vfs));
         if (dev->type == PCI_TYPE_VF) {
                 Verdict v = check_physfn(p, dev, ret);
 

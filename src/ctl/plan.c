@@ -35,7 +35,7 @@ static void print_runner_up(json_object *plan) {
         if (!second)
                 view_field("Runner-up", "none: as many other NUMA nodes will not do");
         else
-                view_field("Runner-up", "on NUMA node%s %s. %s", reply_length(second, "numa_nodes") == 1 ? "" : "s",
+                view_field("Runner-up", "on NUMA node%s %s. %s", PLURAL(reply_length(second, "numa_nodes")),
                            nodes ?: "-", reply_cell(second, "reason"));
 }
 
@@ -94,7 +94,7 @@ static void print_repeat(json_object *repeat) {
         size_t n = reply_length(repeat, "fits");
         const char *nearest = refusal ? reply_text(refusal, "nearest") : NULL;
 
-        printf("%s%zu such request%s fit%s.\n", all ? "" : "At least ", n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+        printf("%s%zu such request%s fit%s.\n", all ? "" : "At least ", n, PLURAL(n), n == 1 ? "s" : "");
         for (size_t i = 0; i < n; i++)
                 print_fit(reply_element(repeat, "fits", i), i + 1);
         if (refusal)

@@ -72,8 +72,8 @@ static int change(Client *c, const char *pf, uint64_t count) {
         char done[32], begun[32];
         int r = 0;
 
-        (void) snprintf(done, sizeof(done), "has %u VFs.", (unsigned) count);
-        (void) snprintf(begun, sizeof(begun), "will have %u VFs.", (unsigned) count);
+        (void) snprintf(done, sizeof(done), "has %u VF%s.", (unsigned) count, PLURAL(count));
+        (void) snprintf(begun, sizeof(begun), "will have %u VF%s.", (unsigned) count, PLURAL(count));
         if (!args_has(c->args, OPTION_NO_WAIT))
                 r = watch_new(c, "change the VFs of", pf, &w);
         if (r >= 0)

@@ -65,7 +65,7 @@ static void draw_vfs(Drawing *d, const Item *vfs, Spot s) {
                       states ? states : "", held ? ", " : "", held && holders ? holders : "");
         picture_box(&d->picture, (Box){ s.x, s.y, s.width, vfs_height(vfs) }, &look->look);
         picture_text(&d->picture, s.x + 6, s.y + 13, s.width - 12, &svg_small, "%zu VF%s \u00b7 %s \u00b7 %s", n,
-                     n == 1 ? "" : "s", vfs_pool(vfs), states ? states : "");
+                     PLURAL(n), vfs_pool(vfs), states ? states : "");
         if (held)
                 picture_text(&d->picture, s.x + 6, s.y + 13 + LINE, s.width - 12,
                              &(Font){ svg_small_strong.size, true, ALIGN_LEFT, svg_state_look("allocated")->strong },

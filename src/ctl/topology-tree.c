@@ -263,7 +263,7 @@ static void draw_vfs(const Item *vfs, const char *lead, Grid *g) {
 
         for (const Item *vf = vfs; vf; vf = vf->next, n++)
                 available = available || streq_ptr(reply_text(vf->device, "state"), "available");
-        (void) snprintf(label, sizeof(label), "%zu VF%s", n, n == 1 ? "" : "s");
+        (void) snprintf(label, sizeof(label), "%zu VF%s", n, PLURAL(n));
         if (!states || !holders)
                 g->failed = true;
         else

@@ -285,8 +285,8 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
         manager_publish_allocation(m, a);
         manager_record_allocation(m, HISTORY_RESERVED, a, NULL);
         log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),
-                 "Reserved '%s' for uid %u: %zu devices, %zu CPUs, %s of memory.", a->name, a->owner, a->n_devices,
-                 a->n_pins, FORMAT_SIZE(allocation_memory(a)));
+                 "Reserved '%s' for uid %u: %zu device%s, %zu CPU%s, %s of memory.", a->name, a->owner, a->n_devices,
+                 PLURAL(a->n_devices), a->n_pins, PLURAL(a->n_pins), FORMAT_SIZE(allocation_memory(a)));
 }
 
 static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {

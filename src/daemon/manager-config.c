@@ -12,6 +12,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
+#include "util/strings.h"
 
 static int load_config(const Manager *m, Config **ret) {
         int r = config_files_load("/", m->config_path, ret);
@@ -95,7 +96,7 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         node_take_config(&m->node, config, policy);
         manager_log_policy(policy);
         log_dropped(m);
-        log_info("Took the configuration, %zu files.", config->n_files);
+        log_info("Took the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
         manager_publish(m);
         manager_go_on_starting(m);

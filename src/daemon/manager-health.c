@@ -103,9 +103,9 @@ static void tell_link(Health *h) {
         if (below && !h->link_told)
                 log_full(LOG_WARNING, 0,
                          (&(LogFields){ .id = MESSAGE_LINK_BELOW, .device = PCI_ADDRESS_STR(h->address) }),
-                         "The link of %s has %u lanes at %s, and could have %u at %s, ignoring.",
-                         PCI_ADDRESS_STR(h->address), l->width, PCI_LINK_SPEED_STR(l->speed), l->max_width,
-                         PCI_LINK_SPEED_STR(l->max_speed));
+                         "The link of %s has %u lane%s at %s, and could have %u at %s, ignoring.",
+                         PCI_ADDRESS_STR(h->address), l->width, PLURAL(l->width), PCI_LINK_SPEED_STR(l->speed),
+                         l->max_width, PCI_LINK_SPEED_STR(l->max_speed));
         if (l->width > 0)
                 h->link_told = below;
 }

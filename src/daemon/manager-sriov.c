@@ -57,7 +57,8 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
         if (count > pf->total_vfs)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
-                              "%s can have %u VFs, %u are wanted.", address, pf->total_vfs, count);
+                              "%s can have %u VF%s, %u %s wanted.", address, pf->total_vfs, PLURAL(pf->total_vfs),
+                              count, ARE(count));
         if (pf->n_virtfns != count && pci_device_is_mlx4_pf(pf))
                 return mlx4_refuse(&m->node.mlx4, m->node.policy, m->node.ledger, pf, count, ret);
         return VERDICT_NONE;
@@ -231,8 +232,8 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
                 return v;
         if (pf->n_vfs > 0 && !pci_device_is_mlx4_pf(pf))
                 return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
-                              "%s has %zu VFs, %u are wanted; changing the number would destroy those that are there.",
-                              PCI_ADDRESS_STR(pf->address), pf->n_vfs, count);
+                              "%s has %zu VF%s, %u %s wanted; changing the number would destroy those that are there.",
+                              PCI_ADDRESS_STR(pf->address), pf->n_vfs, PLURAL(pf->n_vfs), count, ARE(count));
         v = check_pf(m, pf, count, ret);
         if (v == VERDICT_NONE)
                 v = check_ledger(m, pf, ret);
@@ -388,7 +389,8 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
 
         if (now->n_virtfns == ours) {
                 (void) ledger_contest(m->node.ledger, now->address, 0, NULL);
-                manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VFs again.", address, ours);
+                manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
+                               PLURAL(ours));
                 return;
         }
         if (string_replace(&message, "Somebody else changed the number of its VFs from %zu to %zu.", ours,

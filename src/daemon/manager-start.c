@@ -188,9 +188,12 @@ static void announce(Manager *m) {
         /* One may have ended while nobody looked. */
         manager_look_for_guests(m);
         manager_report_unknown_regions(m);
-        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu devices, %zu allocations%s", m->node.inventory->n_devices,
-                          m->node.ledger->n_allocations, m->node.ledger->read_only ? ", read-only" : "");
-        log_info("Ready: %zu devices, %zu allocations.", m->node.inventory->n_devices, m->node.ledger->n_allocations);
+        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->node.inventory->n_devices,
+                          PLURAL(m->node.inventory->n_devices), m->node.ledger->n_allocations,
+                          PLURAL(m->node.ledger->n_allocations), m->node.ledger->read_only ? ", read-only" : "");
+        log_info("Ready: %zu device%s, %zu allocation%s.", m->node.inventory->n_devices,
+                 PLURAL(m->node.inventory->n_devices), m->node.ledger->n_allocations,
+                 PLURAL(m->node.ledger->n_allocations));
         manager_survey_eswitches(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);

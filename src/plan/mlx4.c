@@ -27,9 +27,10 @@ static int check_count(const Pool *pool, const PciDevice *pf, Mlx4 *m) {
                                       "VirtualFunctions= to no more.",
                                       pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), MLX4_VFS_MAX);
         return string_replace(&m->problem,
-                              "Pool '%s' wants %u VFs on %s, which can have %u; asked for more, mlx4_core makes none. "
+                              "Pool '%s' wants %u VF%s on %s, which can have %u; asked for more, mlx4_core makes none. "
                               "Set VirtualFunctions= to no more, or raise NUM_OF_VFS in its firmware configuration.",
-                              pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), pf->total_vfs);
+                              pool->name, pool->virtual_functions, PLURAL(pool->virtual_functions),
+                              PCI_ADDRESS_STR(pf->address), pf->total_vfs);
 }
 
 /* One set of options is for all cards. */

@@ -92,8 +92,7 @@ static Verdict refuse_empty_pool(const PlanContext *c, const Pool *pool, unsigne
                               "the other.",
                               "Pool '%s' has 0 of its 0 devices free, %u wanted. Its Match= lines match %u device%s, "
                               "which %s in an earlier pool: '%s'.",
-                              pool->name, wanted, shadowed, shadowed == 1 ? "" : "s", shadowed == 1 ? "is" : "are",
-                              earlier->name);
+                              pool->name, wanted, shadowed, PLURAL(shadowed), ARE(shadowed), earlier->name);
         return refuse(
                 ret, VERDICT_INSUFFICIENT_DEVICES, NULL, remedy,
                 "Pool '%s' has 0 of its 0 devices free, %u wanted. No device of this node matches its Match= lines.",
@@ -121,8 +120,8 @@ Verdict planner_check_counts(const Planner *p, Refusal *ret) {
                 if (all == 0)
                         return refuse_empty_pool(p->context, pool->pool, pool->wanted, ret);
                 (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, advise(pool, n_free, held),
-                              "Pool '%s' has %u of its %u devices free, %u wanted.", pool->pool->name, n_free, all,
-                              pool->wanted);
+                              "Pool '%s' has %u of its %u device%s free, %u wanted.", pool->pool->name, n_free, all,
+                              PLURAL(all), pool->wanted);
                 if (ret && ret->message)
                         append_reasons(p->context, pool->pool, ret);
                 return VERDICT_INSUFFICIENT_DEVICES;

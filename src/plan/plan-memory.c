@@ -53,7 +53,7 @@ static char *list_idle(const Planner *p, int node) {
                 if (is_idle(p, l->allocations[i], node) && n++ < NAMES_MAX)
                         append(&text, "%s'%s'", text ? ", " : "", l->allocations[i]->name);
         if (n > NAMES_MAX)
-                append(&text, " and %u other%s", n - NAMES_MAX, n - NAMES_MAX == 1 ? "" : "s");
+                append(&text, " and %u other%s", n - NAMES_MAX, PLURAL(n - NAMES_MAX));
         return text;
 }
 
@@ -73,7 +73,8 @@ static void explain_node(const Planner *p, size_t index, char **text, bool *used
         *used = true;
         *waiting = *waiting || names;
         if (pages)
-                append(text, " Node %d: %" PRIu64 " pages, %" PRIu64 " free", node->id, pages->total, pages->free);
+                append(text, " Node %d: %" PRIu64 " page%s, %" PRIu64 " free", node->id, pages->total,
+                       PLURAL(pages->total), pages->free);
         else
                 append(text, " Node %d: %s, %s free", node->id, FORMAT_SIZE(numa_node_base_memory(node)),
                        FORMAT_SIZE(free_now));

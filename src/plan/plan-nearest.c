@@ -349,7 +349,7 @@ static char *describe(const Nearest *n) {
                 if (r->pools[i].count != wanted->pools[i].count)
                         add_words(&w, "%u of pool '%s'", r->pools[i].count, r->pools[i].pool);
         if (r->cpus != wanted->cpus)
-                add_words(&w, "%u vCPU%s", r->cpus, r->cpus == 1 ? "" : "s");
+                add_words(&w, "%u vCPU%s", r->cpus, PLURAL(r->cpus));
         if (r->memory != wanted->memory)
                 add_words(&w, "%s of memory", FORMAT_SIZE(r->memory));
         if (r->page_size != wanted->page_size)
@@ -361,7 +361,7 @@ static char *describe(const Nearest *n) {
                         add_words(&w, "ordinary pages of shared memory '%s'", r->regions[i].name);
         }
         if (r->cells != wanted->cells)
-                add_words(&w, "%zu guest cell%s", n->n_nodes, n->n_nodes == 1 ? "" : "s");
+                add_words(&w, "%zu guest cell%s", n->n_nodes, PLURAL(n->n_nodes));
         if (r->numa != wanted->numa)
                 add_words(&w, "the NUMA policy '%s'", numa_policy_to_string(r->numa));
         if (r->proximity != wanted->proximity)

@@ -62,7 +62,7 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                             : "Ask for fewer CPUs.",
                       "%u CPUs in whole cores are wanted, in equal shares from %s%zu node%s; %s free.", r->cpus,
                       r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, ALLOCATION_CELLS_MAX),
-                      (r->cells ?: n_nodes) == 1 ? "" : "s", list ?: "there are none");
+                      PLURAL(r->cells ?: n_nodes), list ?: "there are none");
 }
 
 /* Is it what r, without devices, is to share? It shares nothing afterwards. */

@@ -3,6 +3,8 @@
 
 #include "plan/promise.h"
 
+#include <inttypes.h>
+
 #include "util/strings.h"
 
 /* The PF as it was promised; NULL when the claim is of something else, or it is not there. */
@@ -246,9 +248,9 @@ static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t 
                               "Write the number that is promised to nr_hugepages of the node in "
                               "/sys/devices/system/node, or reserve the pages on the kernel's command line. Running "
                               "guests are not disturbed. Then 'passthroughctl rescan'.",
-                              "NUMA node %d has %llu pages of %s, and %llu are promised to allocations.", node->id,
-                              (unsigned long long) (have / page_size), FORMAT_SIZE(page_size),
-                              (unsigned long long) (promised / page_size));
+                              "NUMA node %d has %" PRIu64 " page%s of %s, and %" PRIu64 " %s promised to allocations.",
+                              node->id, have / page_size, PLURAL(have / page_size), FORMAT_SIZE(page_size),
+                              promised / page_size, ARE(promised / page_size));
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
                       "Reserve fewer hugepages there, or bring its memory online. Then 'passthroughctl rescan'.",
                       "NUMA node %d has %s of memory in ordinary pages, and %s are promised to allocations.", node->id,

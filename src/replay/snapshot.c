@@ -35,7 +35,7 @@ static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
         if (r->own_mounts)
                 (void) fputs("# The mounts are those that the recording process saw.\n", out);
         if (r->n_unreadable > 0)
-                (void) fprintf(out, "# Not readable: %zu files%s\n%s", r->n_unreadable,
+                (void) fprintf(out, "# Not readable: %zu file%s%s\n%s", r->n_unreadable, PLURAL(r->n_unreadable),
                                r->n_unreadable > UNREADABLE_SHOWN ? ", the first are" : "", unreadable);
         (void) fputc('\n', out);
 }

@@ -64,7 +64,7 @@ my @requests = (
         ['devices as a dictionary',  'InvalidRequest', qr/'devices' has the D-Bus type 'a\{su\}'/, [['devices', ['a{su}', [['gpu', 1]]]]]],
         ['devices the other way',    'InvalidRequest', qr/'devices' has the D-Bus type 'a\(us\)'/, [['devices', ['a(us)', [[1, 'gpu']]]]]],
         ['a policy in a variant',    'InvalidRequest', qr/'numa' has the D-Bus type 'v'/, [devices(['gpu', 1]), ['numa', ['v', ['s', 'required']]]]],
-        ['more than there is',       'Insufficient',   qr/has 1 of its 1 devices free, 2 wanted/, [devices(['gpu', 2])]],
+        ['more than there is',       'Insufficient',   qr/has 1 of its 1 device free, 2 wanted/, [devices(['gpu', 2])]],
         ['more CPUs than there are', 'Insufficient',   qr/CPUs|cores/,               [['cpus', ['u', 17]], ['memory', ['t', 2**30]]]],
         ['more memory',              'Insufficient',   qr/memory|GiB/,               [['cpus', ['u', 4]], ['memory', ['t', 2**40]]]],
 );

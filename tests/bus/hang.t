@@ -102,7 +102,7 @@ for my $n (2, 3) {
         like($sentence // '', qr/\Q$gpu\E is stuck/, "$what: and the refusal says why");
         ok(!plan_ok($bus, gpu => 1), "$what: nobody else gets the device");
         my $refused = $bus->call('Plan', request(gpu => 1));
-        like($refused->{body}[0], qr/^Pool 'gpu' has 0 of its 1 devices free/, "$what: they are told");
+        like($refused->{body}[0], qr/^Pool 'gpu' has 0 of its 1 device free/, "$what: they are told");
 
         fault('release');
         ok(wait_until(sub { device($bus, $gpu)->{state} ne 'stuck' }), "$what: when it comes back the device is not stuck");

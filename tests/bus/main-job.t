@@ -108,9 +108,9 @@ fault('reset');
 my ($state, $tree) = (snapshot(times => 1), tree());
 ($status, $out, $err) = ctl('allocate', 'md-worker-1', @request);
 is($status, 1, 'a second request is refused');
-like($err, qr/^passthroughctl: Pool 'gpu' has 0 of its 1 devices free, 1 wanted\. \Q$gpu\E is held by 'md-worker-0'\./, 'with the sentence why');
+like($err, qr/^passthroughctl: Pool 'gpu' has 0 of its 1 device free, 1 wanted\. \Q$gpu\E is held by 'md-worker-0'\./, 'with the sentence why');
 is_error($bus->call('Allocate', 's' . (request(gpu => 1))[0], 'md-worker-1', (request(gpu => 1))[1]),
-        'Insufficient', qr/^Pool 'gpu' has 0 of its 1 devices free, 1 wanted\./, 'and over D-Bus');
+        'Insufficient', qr/^Pool 'gpu' has 0 of its 1 device free, 1 wanted\./, 'and over D-Bus');
 is_error($bus->call('Allocate', 's' . (request('ib-vf' => 1))[0], 'md-worker-0', (request('ib-vf' => 1))[1]),
         'NameTaken', qr/already an allocation 'md-worker-0'/, 'the name is taken');
 nothing_written('a refusal writes nothing');
