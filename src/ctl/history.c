@@ -69,12 +69,12 @@ int verb_history(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_json_ json_object *entries = NULL;
-        _cleanup_free_ char *address = NULL;
+        char address[PCI_ADDRESS_STRING_MAX];
         const char *text;
-        int r = reply_device_address(args->operands[0], &address);
+        int r = reply_device_address(args, args->operands[0], address);
 
-        if (r < 0)
-                return report_errno(args, r, "Cannot make a call");
+        if (r != 0)
+                return r;
         r = client_new(args, &c);
         if (r >= 0)
                 r = client_ask(c, "GetHistory", &reply, "su", address, lines);

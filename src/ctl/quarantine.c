@@ -76,15 +76,18 @@ static int clear(Client *c, const char *device) {
 
 int verb_quarantine(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_free_ char *device = NULL;
-        int r;
+        char address[PCI_ADDRESS_STRING_MAX];
+        const char *device = args->n_operands > 0 ? address : NULL;
+        int r = 0;
 
         if (args_has(args, OPTION_CLEAR) && args->n_operands == 0)
                 return report_usage(args, "quarantine --clear needs the address of a device");
         if (!args_has(args, OPTION_CLEAR) && args_has(args, OPTION_NO_WAIT))
                 return report_usage(args, "quarantine takes --no-wait only with --clear");
-        if (args->n_operands > 0 && reply_device_address(args->operands[0], &device) < 0)
-                return report_errno(args, -ENOMEM, "Cannot make a call");
+        if (device)
+                r = reply_device_address(args, args->operands[0], address);
+        if (r != 0)
+                return r;
         r = client_new(args, &c);
         if (r < 0)
                 return r;

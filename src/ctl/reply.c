@@ -59,18 +59,24 @@ int reply_show(const Args *args, const char *member, const char *argument, Reply
         return 0;
 }
 
-int reply_device_address(const char *operand, char **ret) {
+int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]) {
+        _cleanup_free_ char *full = NULL;
         const char *colon = strchr(operand, ':');
+        PciAddress address;
 
-        return string_replace(ret, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", operand);
+        if (string_replace(&full, "%s%s", colon && !strchr(colon + 1, ':') ? "0000:" : "", operand) < 0)
+                return report_errno(args, -ENOMEM, "Cannot read the arguments");
+        if (pci_address_parse(full, &address) < 0)
+                return report_usage(args, "'%s' is not a PCI address; write one as 0000:82:00.0 or 82:00.0", operand);
+        (void) pci_address_format(address, ret);
+        return 0;
 }
 
-int reply_show_device(const Args *args, const char *address, ReplyPrint print) {
-        _cleanup_free_ char *full = NULL;
+int reply_show_device(const Args *args, const char *operand, ReplyPrint print) {
+        char address[PCI_ADDRESS_STRING_MAX];
+        int r = reply_device_address(args, operand, address);
 
-        if (reply_device_address(address, &full) < 0)
-                return report_errno(args, -ENOMEM, "Cannot make a call");
-        return reply_show(args, "Explain", full, print);
+        return r != 0 ? r : reply_show(args, "Explain", address, print);
 }
 
 json_object *reply_member(json_object *o, const char *key) {

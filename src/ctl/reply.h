@@ -6,6 +6,7 @@
 #include <json-c/json.h>
 
 #include "client.h"
+#include "model/pciaddr.h"
 
 static inline void reply_cleanup(json_object **o) {
         if (*o)
@@ -25,11 +26,14 @@ int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_ob
  */
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
-/* As above with Explain, of reply_device_address(). */
-int reply_show_device(const Args *args, const char *address, ReplyPrint print);
+/* As above with Explain, of the device whose address the operand is. */
+int reply_show_device(const Args *args, const char *operand, ReplyPrint print);
 
-/* The caller frees. An address without a domain is one of domain 0000. */
-int reply_device_address(const char *operand, char **ret);
+/*
+ * The address that an operand is. One without a domain is in domain 0000. 0; else what the verb returns: EXIT_USAGE,
+ * which was reported, for what is no PCI address.
+ */
+int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]);
 
 /* NULL when the member is null or absent, or o no object. */
 json_object *reply_member(json_object *o, const char *key);

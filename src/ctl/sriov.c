@@ -85,7 +85,7 @@ static int change(Client *c, const char *pf, uint64_t count) {
 
 int verb_sriov(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_free_ char *pf = NULL;
+        char pf[PCI_ADDRESS_STRING_MAX];
         uint64_t count = 0;
         int r;
 
@@ -93,8 +93,9 @@ int verb_sriov(const Args *args) {
                 return report_usage(args, "'%s' is not a number of VFs, 0 to %u", args->operands[1], COUNT_MAX);
         if (args->n_operands < 2 && args_has(args, OPTION_NO_WAIT))
                 return report_usage(args, "sriov takes --no-wait only with a number of VFs");
-        if (reply_device_address(args->operands[0], &pf) < 0)
-                return report_errno(args, -ENOMEM, "Cannot make a call");
+        r = reply_device_address(args, args->operands[0], pf);
+        if (r != 0)
+                return r;
         r = client_new(args, &c);
         if (r < 0)
                 return r;

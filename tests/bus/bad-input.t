@@ -142,7 +142,8 @@ is($bus->ask(Bus::NAME, Bus::PATH . $_, 'org.freedesktop.DBus.Properties', 'GetA
 my @usage = (
         [qw(plan gpu=0)], [qw(plan gpu=4294967296)], [qw(plan gpu)], [qw(plan =1)], [qw(plan gpu=-1)], [qw(plan gpu=1 --cpus 4294967296)],
         [qw(plan gpu=1 --cpus -1)], [qw(plan gpu=1 --cpus four)], [qw(plan gpu=1 --memory 20X)], [qw(plan gpu=1 --memory 99999999999T)], [qw(plan --frob)],
-        [qw(allocate)], [qw(release)], [qw(release guest --generation x)], [qw(explain)], [qw(explain a b)], [qw(frob)], [], ['explain', "a\nb"],
+        [qw(allocate)], [qw(release)], [qw(release guest --generation x)], [qw(explain)], [qw(explain a b)],
+        [qw(explain gpu)], [qw(show 0000:zz)], [qw(quarantine x)], [qw(quarantine --clear 82:00.8)], [qw(sriov 0)], [qw(history 0000:82:00)], [qw(frob)], [], ['explain', "a\nb"],
 );
 for my $arguments (@usage) {
         my ($status, $out, $err) = ctl(@$arguments);
@@ -151,7 +152,7 @@ for my $arguments (@usage) {
         is($out, '', '... and no output');
 }
 for my $arguments ([qw(plan nopool=1)], [qw(plan gpu=2)], [qw(allocate a/b gpu=1)], ['allocate', 'x' x 10_240, 'gpu=1'], [qw(release nobody)],
-        [qw(release guest --generation 99999)], [qw(explain gpu)], [qw(explain 0000:77:00.0)], [qw(show nobody)], [qw(xml nobody)],
+        [qw(release guest --generation 99999)], [qw(explain 0000:77:00.0)], [qw(show nobody)], [qw(xml nobody)],
         [qw(xml guest --template /dev/null)], [qw(xml guest --template /nonexistent)], [qw(list --pool nopool)]) {
         my ($status, $out, $err) = ctl(@$arguments);
         my $what = substr "@$arguments", 0, 60;
