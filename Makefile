@@ -29,7 +29,11 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 BUILD ?= build
 CFLAGS ?= -O2 -g
-VERSION := 0.1
+# That of the newest entry: "passthroughd (0.2) unstable; urgency=medium".
+VERSION := $(shell sed -n '1s/^passthroughd .\([^ ]*\). .*/\1/p' conf/debian/changelog)
+ifeq ($(VERSION),)
+$(error conf/debian/changelog does not begin with the entry of a version)
+endif
 
 ifeq ($(filter-out 0,$(MAKELEVEL))$(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)

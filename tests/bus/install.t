@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
-# make install and make uninstall touch what is theirs, wherever they are told to put it.
+# make install and make uninstall touch what is theirs, wherever they are told to put it. The programs have the changelog's newest version.
 use strict;
 use warnings;
 
@@ -69,4 +69,9 @@ for my $variable (qw(PREFIX SYSCONFDIR UNITDIR)) {
         isnt(make('install', "DESTDIR=$tmp/dest", "$variable=/usr/x y"), 0, "a blank in $variable is refused");
         like(slurp("$tmp/out"), qr/one path each, without blanks/, 'with a sentence');
 }
+
+my ($version) = slurp("$source/conf/debian/changelog") =~ /^passthroughd \((\S+)\) / or die 'no version';
+my $build = Cwd::abs_path($ENV{BUILD} // "$source/build");
+is(scalar `$build/$_ --version`, "$_ $version\n", "$_ has the version of the changelog") for qw(passthroughctl passthroughd);
+
 done_testing();
