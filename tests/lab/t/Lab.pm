@@ -11,7 +11,7 @@ use Test::More;
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-        command output ctl ctl_json devices functions link_name fact spew drivers bind_by_hand give_back group_is_viable role wait_until is_at_work settled service monitor
+        command output ctl ctl_json devices functions link_name fact slurp spew drivers bind_by_hand give_back group_is_viable role wait_until is_at_work settled service monitor
 );
 
 use constant { DEADLINE => 120, PCI => '/sys/bus/pci' };
@@ -58,6 +58,14 @@ sub fact {
         my $line = <$file>;
         chomp $line if defined $line;
         return $line;
+}
+
+# All of a file; undef when there is none.
+sub slurp {
+        my ($path) = @_;
+        local $/ = undef;
+        open my $file, '<', $path or return;
+        return <$file>;
 }
 
 sub spew {

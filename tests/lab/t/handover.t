@@ -37,13 +37,6 @@ END {
         $? = $status;
 }
 
-sub slurp {
-        my ($path) = @_;
-        local $/ = undef;
-        open my $file, '<', $path or return;
-        return <$file>;
-}
-
 sub write_file {
         my ($path, $text) = @_;
         unlink $path;

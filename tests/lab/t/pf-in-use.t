@@ -31,13 +31,6 @@ END {
         $? = $status;
 }
 
-sub slurp {
-        my ($path) = @_;
-        local $/ = undef;
-        open my $file, '<', $path or return;
-        return <$file>;
-}
-
 sub write_config {
         my ($text) = @_;
         unlink CONFIG;
