@@ -12,18 +12,20 @@ use Time::HiRes qw(time);
 
 use Lab;
 
-use constant { VFS => 2, AT_ONCE => 1, PCI => '/sys/bus/pci/devices' };
+use constant { VFS => 2, AT_ONCE => 1, SLOWER => 3, PCI => '/sys/bus/pci/devices' };
 
 my ($pf) = role('8086:10c9');
 
 sub vfs { return scalar(() = glob PCI . "/$pf/virtfn*") }
 
-# Another hand. Returns when the kernel was done with it.
+# Changes the number of VFs without the daemon. Returns when the kernel had done it, and how many seconds it took.
 sub by_hand {
         my ($count) = @_;
+        my $begin = time;
         spew(PCI . "/$pf/sriov_numvfs", 0);
         spew(PCI . "/$pf/sriov_numvfs", $count);
-        return time;
+        my $end = time;
+        return ($end, $end - $begin);
 }
 
 # When the journal had a line of the daemon that matches, as seconds of the day and the kernel's clock; undef when it never came.
@@ -50,10 +52,11 @@ is($status, 0, 'and back') or diag($err);
 ok(settled(), '... all is there again');
 is_deeply(functions(), $before, '... and as it was');
 
-my $done = by_hand(VFS - 1);
+my ($done, $took) = by_hand(VFS - 1);
 my $told = journal(qr/Somebody else changed the number of VFs of \Q$pf\E from ${\VFS} to 1\./);
-ok(defined $told, 'changed by hand: the journal says so') and diag(sprintf '%.3f s after the kernel', $told - $done);
-cmp_ok(($told // 'inf') - $done, '<', AT_ONCE, '... at once');
+ok(defined $told, 'changed by hand: the journal says so') and diag(sprintf '%.3f s after the kernel, which took %.3f s', $told - $done, $took);
+# The daemon waits for at most half a second until the uevents end. A loaded machine is slow at both, the kernel's work and the daemon's.
+cmp_ok(($told // 'inf') - $done, '<', AT_ONCE + SLOWER * $took, '... at once');
 my $device = devices()->{$pf};
 is($device->{state}, 'contested', '... and it is contested');
 is($device->{reason}, 'Somebody else changed the number of its VFs from 2 to 1.', '... with the reason');
