@@ -88,8 +88,8 @@ sub kernel_command_line {
         return join ' ', 'console=ttyS0 panic=-1 no_timer_check net.ifnames=0 intel_iommu=on hugepagesz=2M', "hugepages=$hugepages", $extra;
 }
 
-# base: the directory of the base. options: initramfs, the kernel's extra words, sockets for the channels "tap" and "control" and for QMP,
-# a file for the node's journal, and the backend of the console.
+# base: the directory of the base. options: initramfs, the kernel's extra words, sockets for the channels "tap", "control" and "heartbeat",
+# for the terminal that echoes and for QMP, a file for the node's journal, and the backend of the console.
 sub machine_command {
         my ($base, %options) = @_;
         my $root      = "$base/root";
@@ -109,6 +109,8 @@ sub machine_command {
                 channel('tap',     "socket,path=$options{tap}"),
                 channel('control', "socket,path=$options{control}"),
                 channel('journal', "file,path=$options{journal}"),
+                channel('heartbeat', "socket,path=$options{heartbeat}"),
+                '-chardev', "socket,id=echo,path=$options{echo}", device('virtconsole,chardev=echo'),
                 '-chardev', "socket,id=qmp,path=$options{qmp}", '-mon', 'chardev=qmp,mode=control',
                 '-chardev', "$options{console},id=console", '-serial', 'chardev:console',
                 '-kernel', "$base/kernel", '-initrd', $options{initramfs}, '-append', kernel_command_line($options{words}),
