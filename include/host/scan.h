@@ -23,12 +23,12 @@ int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddres
 
 /*
  * What scan_inventory_around() would say after only these devices came, went or changed, at the cost of these: they and
- * what hangs together with them (slot, PF, VFs) are read, all else is taken over from old, CPUs and memory too, and
- * driver_override: whoever has a device plugged or bound at this moment may hold its lock. critical is for
+ * what hangs together with them (slot, PF, VFs) are read, all else is taken over from old, CPUs and memory too. locked:
+ * driver_override as well, because a hot-plug or a driver may hold the locks of these devices. critical is for
  * host/critical.h to find anew.
  */
-int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, const PciAddress *busy,
-                size_t n_busy, Inventory **ret);
+int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
+                const PciAddress *busy, size_t n_busy, Inventory **ret);
 
 /*
  * Reads driver, driver_override and vfio of a device again; locked: a driver may be at it, so the override stays as it

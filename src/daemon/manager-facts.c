@@ -136,16 +136,16 @@ int manager_scan(Manager *m) {
         return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;
 }
 
-int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n) {
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         _cleanup_free_ PciAddress *busy = NULL;
         size_t n_busy = 0;
         int r = busy_devices(m, &busy, &n_busy);
 
-        for (size_t i = 0; r >= 0 && i < n; i++)
+        for (size_t i = 0; r >= 0 && locked && i < n; i++)
                 r = pci_address_append(&busy, &n_busy, devices[i]);
         if (r >= 0)
-                r = scan_update(m->fs, m->node.inventory, devices, n, busy, n_busy, &inv);
+                r = scan_update(m->fs, m->node.inventory, devices, n, locked, busy, n_busy, &inv);
         if (r >= 0)
                 r = take_inventory(m, TAKE_PTR(inv));
         return r;

@@ -166,7 +166,7 @@ static int look_at(Manager *m, const Event *events, size_t n) {
         log_debug("Events of %zu devices: reading %zu from the beginning, %zu again.", n, l.n_fresh,
                   l.n_bound + l.n_other);
         if (r >= 0 && l.n_fresh > 0)
-                r = manager_scan_devices(m, l.fresh, l.n_fresh);
+                r = manager_scan_devices(m, l.fresh, l.n_fresh, true);
         if (r >= 0)
                 r = look_again(m, l.bound, l.n_bound, false);
         if (r >= 0)

@@ -137,23 +137,9 @@ static Verdict check_users(const Manager *m, const PciDevice *pf, Refusal *ret) 
 }
 
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
-        _cleanup_free_ PciAddress *vfs = NULL;
-        size_t n = 0;
-        int r = manager_scan_devices(m, pfs, n_pfs);
+        int r = manager_scan_devices(m, pfs, n_pfs, false);
 
-        if (r < 0)
-                r = manager_scan(m);
-        for (size_t i = 0; r >= 0 && i < n_pfs; i++) {
-                const PciDevice *pf = inventory_find(m->node.inventory, pfs[i]);
-
-                for (size_t j = 0; r >= 0 && pf && j < pf->n_vfs; j++)
-                        r = pci_address_append(&vfs, &n, pf->vfs[j]);
-        }
-        if (r >= 0)
-                r = manager_refresh(m, vfs, n, false);
-        if (r > 0)
-                manager_publish_devices(m, vfs, n);
-        return r;
+        return r < 0 ? manager_scan(m) : r;
 }
 
 /* Which VFs there are, and then who has them. */

@@ -144,8 +144,9 @@ void manager_log_policy(const Policy *policy);
 /* manager-facts.c */
 /* Reads the node anew and publishes what is different. */
 int manager_scan(Manager *m);
-/* The same, reading only these devices and those that are made of them, no driver_override; the rest is as it was. */
-int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n);
+/* The same, reading only these devices and those that are made of them; the rest is as it was. locked: a driver may be
+ * at work on them, which is not waited for (host/scan.h). */
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /*
  * Reads what can have changed of these devices anew; where that does not do, the whole node. locked: somebody may be at
  * them, which is not waited for (host/scan.h). Returns whether anything differed, or -ENOMEM. Pointers into the
@@ -340,7 +341,7 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
 /* VFs that are there and that nobody has get who they are, where they lack it: a crash may have come before that. True
  * when a job was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
-/* The VFs that these have now, and their drivers. As manager_refresh(). */
+/* The VFs that these have now, and their drivers; no job is at work on these PFs. Negative: out of memory. */
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
 /* VFs on a PF that has none, as VirtualFunctions= wants them. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);

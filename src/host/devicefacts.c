@@ -12,45 +12,106 @@
 
 #define CLASS_PCI_BRIDGE 0x0604U
 
-int device_facts_read_ids(const DeviceDir *d, PciDevice *dev) {
-        static const Attribute needed[] = { ATTRIBUTE_VENDOR, ATTRIBUTE_DEVICE, ATTRIBUTE_CLASS };
-        const struct {
-                Attribute attribute;
-                uint16_t *target;
-        } ids[] = {
-                { ATTRIBUTE_VENDOR, &dev->vendor },
-                { ATTRIBUTE_DEVICE, &dev->device },
-                { ATTRIBUTE_SUBSYSTEM_VENDOR, &dev->subsystem_vendor },
-                { ATTRIBUTE_SUBSYSTEM_DEVICE, &dev->subsystem_device },
-        };
-        int r;
+int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev) {
+        int r = 0;
 
-        for (size_t i = 0; i < ELEMENTSOF(needed); i++) {
-                r = device_dir_has(d, needed[i])
-                            ? 0
-                            : pci_device_add_fault(dev, "%s is missing", attribute_to_string(needed[i]));
-                if (r < 0)
-                        return r;
-        }
-        for (size_t i = 0; i < ELEMENTSOF(ids); i++) {
-                uint64_t value;
-
-                r = device_dir_read_hex(d, ids[i].attribute, dev, UINT16_MAX, &value);
-                if (r < 0)
-                        return r;
-                if (r > 0)
-                        *ids[i].target = (uint16_t) value;
-        }
-        return 0;
+        if (device_dir_has(d, ATTRIBUTE_PHYSFN))
+                r = device_dir_read_address(d, attribute_to_string(ATTRIBUTE_PHYSFN), dev, &dev->physfn);
+        if (r > 0)
+                dev->type = PCI_TYPE_VF;
+        return r;
 }
 
-int device_facts_read_class(const DeviceDir *d, PciDevice *dev) {
+static int note_missing(const DeviceDir *d, PciDevice *dev) {
+        static const Attribute needed[] = { ATTRIBUTE_VENDOR, ATTRIBUTE_DEVICE, ATTRIBUTE_CLASS };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(needed); i++)
+                if (!device_dir_has(d, needed[i]))
+                        r = pci_device_add_fault(dev, "%s is missing", attribute_to_string(needed[i]));
+        return r;
+}
+
+static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *ret) {
+        uint64_t value;
+        int r = device_dir_read_hex(d, a, dev, UINT16_MAX, &value);
+
+        if (r > 0)
+                *ret = (uint16_t) value;
+        return r;
+}
+
+static int read_class(const DeviceDir *d, PciDevice *dev) {
         uint64_t value;
         int r = device_dir_read_hex(d, ATTRIBUTE_CLASS, dev, 0xffffff, &value);
 
         if (r > 0)
                 dev->class = (uint32_t) value;
         return r;
+}
+
+/* Lines of "start end flags"; all zero when the BAR is not there. */
+static int read_bars(const DeviceDir *d, PciDevice *dev) {
+        char buf[SYSFS_ATTRIBUTE_MAX], *line, *rest = buf;
+        int r;
+
+        r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
+        if (r <= 0)
+                return r;
+        for (size_t i = 0; i < PCI_BARS_MAX && (line = strsep(&rest, "\n")); i++) {
+                char *start_end, *end_end;
+                unsigned long long start = strtoull(line, &start_end, 16);
+                unsigned long long end = strtoull(start_end, &end_end, 16);
+
+                if (start_end == line || end_end == start_end || *end_end != ' ' || end < start)
+                        return device_fault_value(dev, attribute_to_string(ATTRIBUTE_RESOURCE), line);
+                dev->bar_size[i] = start == 0 && end == 0 ? 0 : end - start + 1;
+        }
+        return 0;
+}
+
+static const Attribute identity[] = {
+        ATTRIBUTE_VENDOR,           ATTRIBUTE_DEVICE, ATTRIBUTE_SUBSYSTEM_VENDOR,
+        ATTRIBUTE_SUBSYSTEM_DEVICE, ATTRIBUTE_CLASS,  ATTRIBUTE_RESOURCE,
+};
+
+static bool has_identity(const DeviceDir *d) {
+        for (size_t i = 0; i < ELEMENTSOF(identity); i++)
+                if (!device_dir_has(d, identity[i]))
+                        return false;
+        return true;
+}
+
+static void copy_identity(const PciDevice *sibling, PciDevice *dev) {
+        dev->vendor = sibling->vendor;
+        dev->subsystem_vendor = sibling->subsystem_vendor;
+        dev->subsystem_device = sibling->subsystem_device;
+        dev->class = sibling->class;
+        memcpy(dev->bar_size, sibling->bar_size, sizeof(dev->bar_size));
+}
+
+int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev) {
+        int r = note_missing(d, dev);
+
+        if (r >= 0)
+                r = read_id(d, ATTRIBUTE_DEVICE, dev, &dev->device);
+        if (r > 0 && sibling && sibling->device == dev->device && has_identity(d)) {
+                copy_identity(sibling, dev);
+                return 0;
+        }
+        if (r >= 0)
+                r = read_id(d, ATTRIBUTE_VENDOR, dev, &dev->vendor);
+        if (r >= 0)
+                r = read_id(d, ATTRIBUTE_SUBSYSTEM_VENDOR, dev, &dev->subsystem_vendor);
+        if (r >= 0)
+                r = read_id(d, ATTRIBUTE_SUBSYSTEM_DEVICE, dev, &dev->subsystem_device);
+        if (r >= 0)
+                r = read_class(d, dev);
+        return r < 0 ? r : read_bars(d, dev);
+}
+
+bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev) {
+        return !dev->fault && has_identity(d);
 }
 
 static int read_numa_node(const DeviceDir *d, PciDevice *dev) {
@@ -136,12 +197,8 @@ static int read_sriov(const DeviceDir *d, PciDevice *dev) {
         uint64_t value;
         int r;
 
-        if (device_dir_has(d, ATTRIBUTE_PHYSFN)) {
-                r = device_dir_read_address(d, attribute_to_string(ATTRIBUTE_PHYSFN), dev, &dev->physfn);
-                if (r > 0)
-                        dev->type = PCI_TYPE_VF;
-                return r;
-        }
+        if (device_dir_has(d, ATTRIBUTE_PHYSFN))
+                return 0;
         r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_TOTALVFS, dev, UINT16_MAX, &value);
         if (r < 0)
                 return r;
@@ -153,26 +210,6 @@ static int read_sriov(const DeviceDir *d, PciDevice *dev) {
         if (r > 0)
                 dev->vf_device = (uint16_t) value;
         return device_facts_read_vfs(d, dev);
-}
-
-/* Lines of "start end flags"; all zero when the BAR is not there. */
-static int read_bars(const DeviceDir *d, PciDevice *dev) {
-        char buf[SYSFS_ATTRIBUTE_MAX], *line, *rest = buf;
-        int r;
-
-        r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
-        if (r <= 0)
-                return r;
-        for (size_t i = 0; i < PCI_BARS_MAX && (line = strsep(&rest, "\n")); i++) {
-                char *start_end, *end_end;
-                unsigned long long start = strtoull(line, &start_end, 16);
-                unsigned long long end = strtoull(start_end, &end_end, 16);
-
-                if (start_end == line || end_end == start_end || *end_end != ' ' || end < start)
-                        return device_fault_value(dev, attribute_to_string(ATTRIBUTE_RESOURCE), line);
-                dev->bar_size[i] = start == 0 && end == 0 ? 0 : end - start + 1;
-        }
-        return 0;
 }
 
 static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
@@ -216,13 +253,8 @@ static int read_link(const DeviceDir *d, PciDevice *dev) {
 
 int device_facts_read(const DeviceDir *d, PciDevice *dev) {
         static int (*const readers[])(const DeviceDir *, PciDevice *) = {
-                read_numa_node,
-                device_facts_read_group,
-                device_facts_read_driver,
-                read_sriov,
-                read_bars,
-                read_power_and_reset,
-                read_link,
+                read_numa_node, device_facts_read_group, device_facts_read_driver,
+                read_sriov,     read_power_and_reset,    read_link,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(readers); i++) {

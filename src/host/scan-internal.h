@@ -18,8 +18,11 @@ typedef struct Scan {
         size_t n_busy;
         const Inventory *old; /* NULL the first time */
         bool update;          /* what is not read anew is taken over from there */
+        bool locked;          /* of an update: overrides are taken over, too */
         PciAddress *reread;   /* of an update: what is read anew, ascending */
         size_t n_reread;
+        size_t *siblings; /* indices in inv: of each PF the VF that the others share their identity with */
+        size_t n_siblings;
 } Scan;
 
 /* ret: for the caller to free. Without libpci the inventory gets a note. */

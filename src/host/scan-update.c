@@ -141,8 +141,8 @@ static int update(Scan *s, const PciAddress *devices, size_t n) {
         return r < 0 ? r : scan_complete(s);
 }
 
-int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, const PciAddress *busy,
-                size_t n_busy, Inventory **ret) {
+int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
+                const PciAddress *busy, size_t n_busy, Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
         _cleanup_close_ int fd = -1;
@@ -156,13 +156,19 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         inv = fd < 0 ? NULL : inventory_new();
         if (!inv)
                 return fd < 0 ? fd : -ENOMEM;
-        s = (Scan){
-                .fs = fs, .inv = inv, .devices_fd = fd, .busy = busy, .n_busy = n_busy, .old = old, .update = true
-        };
+        s = (Scan){ .fs = fs,
+                    .inv = inv,
+                    .devices_fd = fd,
+                    .busy = busy,
+                    .n_busy = n_busy,
+                    .old = old,
+                    .update = true,
+                    .locked = locked };
         r = scan_start_libpci(&s, &conf);
         if (r >= 0)
                 r = update(&s, devices, n);
         free(s.reread);
+        free(s.siblings);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(inv);

@@ -132,29 +132,54 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
         return 0;
 }
 
-static int add_device(Scan *s, const DeviceDir *d, const char *name, PciAddress address, bool shares_slot) {
-        PciDevice ids = { 0 }, *dev;
-        int r;
+/* The VFs of one PF have neighbouring addresses, so the search from the end is short. */
+static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
+        for (size_t i = s->n_siblings; dev->type == PCI_TYPE_VF && i > 0; i--) {
+                const PciDevice *vf = &s->inv->devices[s->siblings[i - 1]];
 
-        r = device_facts_read_ids(d, &ids);
-        if (r >= 0)
-                r = device_facts_read_class(d, &ids);
-        if (r < 0 || (ids.fault && device_dir_is_gone(d))) {
-                free(ids.fault);
+                if (pci_address_equal(vf->physfn, dev->physfn))
+                        return vf;
+        }
+        return NULL;
+}
+
+/* The first VF of each PF that was read whole. */
+static int note_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
+        if (dev->type != PCI_TYPE_VF || !device_facts_are_whole(d, dev) || find_sibling(s, dev))
+                return 0;
+        if (ARRAY_RESERVE(s->siblings, s->n_siblings) < 0)
+                return -ENOMEM;
+        s->siblings[s->n_siblings++] = (size_t) (dev - s->inv->devices);
+        return 0;
+}
+
+/* known: its address, type and physfn. Takes over its fault. */
+static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *known, bool shares_slot) {
+        PciDevice *dev;
+        int r = device_facts_read_identity(d, find_sibling(s, known), known);
+
+        if (r < 0 || (known->fault && device_dir_is_gone(d))) {
+                free(known->fault);
                 return r;
         }
-        dev = inventory_add_device(s->inv, address);
+        dev = inventory_add_device(s->inv, known->address);
         if (!dev) {
-                free(ids.fault);
+                free(known->fault);
                 return -ENOMEM;
         }
-        dev->vendor = ids.vendor;
-        dev->device = ids.device;
-        dev->subsystem_vendor = ids.subsystem_vendor;
-        dev->subsystem_device = ids.subsystem_device;
-        dev->class = ids.class;
-        dev->fault = ids.fault;
+        dev->type = known->type;
+        dev->physfn = known->physfn;
+        dev->vendor = known->vendor;
+        dev->device = known->device;
+        dev->subsystem_vendor = known->subsystem_vendor;
+        dev->subsystem_device = known->subsystem_device;
+        dev->class = known->class;
+        memcpy(dev->bar_size, known->bar_size, sizeof(dev->bar_size));
+        dev->fault = known->fault;
         dev->instance = device_dir_instance(d);
+        r = note_sibling(s, d, dev);
+        if (r < 0)
+                return r;
 
         r = read_path(s, name, dev);
         if (r >= 0)
@@ -164,15 +189,12 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciAddress 
         return r;
 }
 
-/* VFs that a job is just creating have their drivers tried while it works on the PF. */
-static bool pf_is_busy(const Scan *s, const DeviceDir *d) {
-        PciDevice vf = { 0 };
-        PciAddress pf;
-        bool busy = s->n_busy > 0 && device_dir_has(d, ATTRIBUTE_PHYSFN) &&
-                    device_dir_read_address(d, attribute_to_string(ATTRIBUTE_PHYSFN), &vf, &pf) > 0 && is_busy(s, pf);
-
-        free(vf.fault); /* said when it is read for the inventory */
-        return busy;
+/*
+ * Events come while drivers are still at work, and a job that makes VFs has the drivers of these tried while it works
+ * on the PF.
+ */
+static bool may_be_locked(const Scan *s, const PciDevice *dev) {
+        return s->locked || is_busy(s, dev->address) || (dev->type == PCI_TYPE_VF && is_busy(s, dev->physfn));
 }
 
 /* What is not read is as it was, unless it was plugged in since. */
@@ -189,11 +211,11 @@ static int keep_override(Scan *s, PciAddress address) {
 
 static int scan_device(Scan *s, const char *name, bool shares_slot) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        PciAddress address;
+        PciDevice known = { 0 };
         bool locked;
         int r;
 
-        if (pci_address_parse(name, &address) < 0)
+        if (pci_address_parse(name, &known.address) < 0)
                 return inventory_add_note(s->inv, "An entry of %s is not a PCI address and is skipped.", SCAN_DEVICES);
         r = device_dir_open(s->fs, name, &d);
         if (r == -ENOMEM)
@@ -202,12 +224,14 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
                 return 0; /* went away meanwhile */
         if (r < 0)
                 return inventory_add_note(s->inv, "%s cannot be read (%s) and is skipped.", name, strerror(-r));
-        /* Events come while drivers are still at it. */
-        locked = s->update || is_busy(s, address) || pf_is_busy(s, d);
+        r = device_facts_read_physfn(d, &known);
+        if (r < 0)
+                return r;
+        locked = may_be_locked(s, &known);
         if (locked)
                 device_dir_set_locked(d);
-        r = add_device(s, d, name, address, shares_slot);
-        return r >= 0 && locked ? keep_override(s, address) : r;
+        r = add_device(s, d, name, &known, shares_slot);
+        return r >= 0 && locked ? keep_override(s, known.address) : r;
 }
 
 /* Two functions of one slot: "0000:01:00.0", "0000:01:00.1". */
@@ -285,6 +309,7 @@ int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddres
                 r = driver_list_scan(fs, inv);
         if (r >= 0)
                 r = scan_complete(&s);
+        free(s.siblings);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(inv);

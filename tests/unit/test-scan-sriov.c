@@ -53,6 +53,67 @@ static void test_E2_physfn(void **state) {
         assert_fault(find(f, "0000:01:10.0"), "physfn");
 }
 
+static void add_vf(const Fixture *f, const char *vf, const char *device, const char *pf, const char *resource) {
+        _cleanup_free_ char *path = NULL, *physfn = NULL;
+
+        assert_int_equal(string_replace(&path, "pci0000:00/0000:00:01.0/%s", vf), 0);
+        assert_int_equal(string_replace(&physfn, "../%s", pf), 0);
+        tree_device(f->root, path, "0x8086", device, "0x020000");
+        tree_attribute(f->root, vf, "subsystem_vendor", "0x8086");
+        tree_attribute(f->root, vf, "subsystem_device", "0x0001");
+        if (resource)
+                tree_attribute(f->root, vf, "resource", resource);
+        tree_attribute_link(f->root, vf, "physfn", physfn);
+}
+
+/* The kernel gives all VFs of a PF one class, subsystem and size of BARs: the first VF tells that of the others. What
+ * the kernel never does shows what was read. */
+static void test_siblings(void **state) {
+        static const char small[] = "0x1000 0x1fff 0x200", large[] = "0x10000 0x1ffff 0x200";
+        const struct {
+                const char *vf, *device, *pf, *class, *resource, *numa_node;
+                uint64_t bar;
+        } vfs[] = {
+                { "0000:01:10.0", "0x10ca", "0000:01:00.0", "0x020000", small, "0", 0x1000 },
+                { "0000:01:10.1", "0x10ca", "0000:01:00.1", "0x020000", large, "0", 0x10000 }, /* another PF */
+                { "0000:01:10.2", "0x10ca", "0000:01:00.0", "junk", large, "1", 0x1000 },
+                { "0000:01:10.3", "0x10ca", "0000:01:00.1", "junk", small, "1", 0x10000 },
+                { "0000:01:10.4", "0x10cb", "0000:01:00.0", "0x020000", large, "0", 0x10000 }, /* another device ID */
+                { "0000:01:10.6", "0x10ca", "0000:01:00.0", "0x020000", NULL, "0", 0 }, /* an attribute is missing */
+        };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(vfs); i++) {
+                add_vf(f, vfs[i].vf, vfs[i].device, vfs[i].pf, vfs[i].resource);
+                tree_attribute(f->root, vfs[i].vf, "class", vfs[i].class);
+                tree_attribute(f->root, vfs[i].vf, "numa_node", vfs[i].numa_node);
+        }
+        scan(f);
+        for (size_t i = 0; i < ELEMENTSOF(vfs); i++) {
+                const PciDevice *vf = find(f, vfs[i].vf);
+
+                assert_null(vf->fault);
+                assert_int_equal(vf->class, 0x020000);
+                assert_int_equal(vf->vendor, 0x8086);
+                assert_int_equal(vf->subsystem_device, 1);
+                assert_int_equal(vf->bar_size[0], vfs[i].bar);
+                assert_int_equal(vf->own_node, vfs[i].numa_node[0] - '0');
+        }
+}
+
+/* A VF whose attributes are damaged is no model for the others. */
+static void test_damaged_sibling(void **state) {
+        Fixture *f = *state;
+
+        add_vf(f, "0000:01:10.0", "0x10ca", "0000:01:00.0", "0x1000 0x1fff 0x200");
+        add_vf(f, "0000:01:10.2", "0x10ca", "0000:01:00.0", "0x1000 0x1fff 0x200");
+        tree_attribute(f->root, "0000:01:10.0", "class", "junk");
+        scan(f);
+        assert_fault(find(f, "0000:01:10.0"), "class");
+        assert_null(find(f, "0000:01:10.2")->fault);
+        assert_int_equal(find(f, "0000:01:10.2")->class, 0x020000);
+}
+
 static void test_E3_virtfn_junk(void **state) {
         Fixture *f = *state;
         const PciDevice *nic;
@@ -135,8 +196,8 @@ static void test_vfs_in_order_of_index(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_E1_totalvfs),           TEST(test_E2_physfn),
-                TEST(test_E3_virtfn_junk),        TEST(test_E9_dual_port_82576),
+                TEST(test_E1_totalvfs),           TEST(test_E2_physfn),      TEST(test_siblings),
+                TEST(test_damaged_sibling),       TEST(test_E3_virtfn_junk), TEST(test_E9_dual_port_82576),
                 TEST(test_vfs_in_order_of_index),
 #undef TEST
         };

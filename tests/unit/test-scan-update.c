@@ -197,7 +197,7 @@ static void update(Fixture *f, Machine *m) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 if (m->named[i])
                         assert_int_equal(pci_address_parse(name_of(i), &addresses[n++]), 0);
-        assert_int_equal(scan_update(f->fs, f->inv, addresses, n, NULL, 0, &some), 0);
+        assert_int_equal(scan_update(f->fs, f->inv, addresses, n, true, NULL, 0, &some), 0);
         /* The override is for when the driver is done. */
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(some, addresses[i]);
@@ -248,7 +248,7 @@ static void test_only_the_named_are_read(void **state) {
         tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../g/5");
         scan(f);
         nic_has(f, "driver_override", "vfio-pci");
-        assert_int_equal(scan_update(f->fs, f->inv, &port, 1, NULL, 0, &some), 0);
+        assert_int_equal(scan_update(f->fs, f->inv, &port, 1, true, NULL, 0, &some), 0);
         assert_int_equal(some->n_devices, 2);
         assert_null(some->devices[1].driver_override);
 }
@@ -266,12 +266,29 @@ static void test_locked(void **state) {
         tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
         tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../0000:01:00.0");
         tree_attribute(f->root, "0000:01:10.0", "driver_override", "vfio-pci");
-        assert_int_equal(scan_update(f->fs, f->inv, &vf, 1, NULL, 0, &some), 0);
+        assert_int_equal(scan_update(f->fs, f->inv, &vf, 1, true, NULL, 0, &some), 0);
         assert_null(inventory_find(some, vf)->driver_override);
         assert_true(inventory_find(some, vf)->has_override);
         assert_int_equal(inventory_find(some, pf)->n_vfs, 1);
         /* The PF is read again with it, but for what it has under its lock. */
         assert_string_equal(inventory_find(some, pf)->driver_override, "nouveau");
+}
+
+/* The job that made the VF is gone; another is at work on the PF, or none is. */
+static void test_unlocked(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *busy = NULL, *some = NULL;
+        Fixture *f = *state;
+        const PciAddress vf = { .bus = 1, .slot = 0x10 }, pf = { .bus = 1 };
+
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../g/5");
+        scan(f);
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
+        tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../0000:01:00.0");
+        tree_attribute(f->root, "0000:01:10.0", "driver_override", "vfio-pci");
+        assert_int_equal(scan_update(f->fs, f->inv, &vf, 1, false, &pf, 1, &busy), 0);
+        assert_null(inventory_find(busy, vf)->driver_override);
+        assert_int_equal(scan_update(f->fs, f->inv, &vf, 1, false, NULL, 0, &some), 0);
+        assert_string_equal(inventory_find(some, vf)->driver_override, "vfio-pci");
 }
 
 /* Only the PF is named; one of the VFs has its slot. */
@@ -294,7 +311,7 @@ static void test_vfs_that_were_made(void **state) {
                 assert_int_equal(string_replace(&path, "../%s", vfs[i]), 0);
                 tree_attribute_link(f->root, "0000:01:00.0", virtfn, path);
         }
-        assert_int_equal(scan_update(f->fs, f->inv, &pf, 1, NULL, 0, &some), 0);
+        assert_int_equal(scan_update(f->fs, f->inv, &pf, 1, true, NULL, 0, &some), 0);
         assert_int_equal(inventory_find(some, pf)->n_vfs, 2);
         assert_int_equal(scan_inventory(f->fs, &all), 0);
         assert_same_inventory(some, all);
@@ -303,10 +320,8 @@ static void test_vfs_that_were_made(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_same_as_scan),
-                TEST(test_only_the_named_are_read),
-                TEST(test_locked),
-                TEST(test_vfs_that_were_made),
+                TEST(test_same_as_scan), TEST(test_only_the_named_are_read), TEST(test_locked),
+                TEST(test_unlocked),     TEST(test_vfs_that_were_made),
 #undef TEST
         };
 
