@@ -4,23 +4,24 @@
 #include "driver.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "host/pcipath.h"
 #include "sriov.h"
 
 #define DRIVER_NAME_MAX 256
 
-/* The driver it is bound to; empty when none. */
+/* The driver it is bound to; empty when none. -ENOENT: the device is gone, and not only the link. */
 static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
+        _cleanup_close_ int dir = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
         int r;
 
-        r = sysfs_link_name(fs, PCI_PATH(address, "driver"), name, DRIVER_NAME_MAX);
-        if (r == -ENOENT) {
+        if (dir < 0)
+                return dir;
+        r = sysfs_link_name_at(dir, "driver", name, DRIVER_NAME_MAX);
+        if (r == -ENOENT)
                 name[0] = '\0';
-                /* The link is also absent when the whole device is. */
-                r = sysfs_read(fs, PCI_PATH(address, "vendor"), (char[16]){ 0 }, 16);
-        }
-        return r < 0 ? r : 0;
+        return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
 /* The override; empty when not set, which the kernel shows as "(null)" (domain.md B7). */
