@@ -13,6 +13,7 @@ struct Server {
         sd_bus *bus;
         const ServerCallbacks *callbacks;
         void *userdata;
+        bool announced;       /* before, no signal is sent: no caller knows the sender */
         char last_caller[32]; /* the connection whose uid was asked for last, by its unique name; "" none */
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* in the order in which they came */

@@ -141,6 +141,7 @@ int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, v
         r = set_up(s, event);
         if (r < 0)
                 return r;
+        s->announced = true;
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -148,7 +149,10 @@ int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, v
 int server_announce(Server *s) {
         int r = sd_bus_request_name(s->bus, BUS_NAME, 0);
 
-        return r < 0 ? log_error_errno(r, "Failed to take the name %s on the system bus: %m", BUS_NAME) : 0;
+        if (r < 0)
+                return log_error_errno(r, "Failed to take the name %s on the system bus: %m", BUS_NAME);
+        s->announced = true;
+        return 0;
 }
 
 Server *server_free(Server *s) {
@@ -167,8 +171,11 @@ static void check(int r, const char *what) {
 
 void server_job_new(Server *s, uint32_t id) {
         _cleanup_free_ char *path = NULL;
-        int r = job_path(id, &path);
+        int r;
 
+        if (!s->announced)
+                return;
+        r = job_path(id, &path);
         if (r >= 0)
                 r = sd_bus_emit_object_added(s->bus, path);
         if (r >= 0)
@@ -178,8 +185,11 @@ void server_job_new(Server *s, uint32_t id) {
 
 void server_job_changed(Server *s, uint32_t id) {
         _cleanup_free_ char *path = NULL;
-        int r = job_path(id, &path);
+        int r;
 
+        if (!s->announced)
+                return;
+        r = job_path(id, &path);
         if (r >= 0)
                 r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
                                                    "Message", NULL);
@@ -188,8 +198,11 @@ void server_job_changed(Server *s, uint32_t id) {
 
 void server_job_removed(Server *s, uint32_t id, const char *result) {
         _cleanup_free_ char *path = NULL;
-        int r = job_path(id, &path);
+        int r;
 
+        if (!s->announced)
+                return;
+        r = job_path(id, &path);
         if (r >= 0)
                 r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", "uos", id, path, result);
         if (r >= 0)
@@ -199,8 +212,11 @@ void server_job_removed(Server *s, uint32_t id, const char *result) {
 
 /* The Manager's signal and the ObjectManager's, for an object that is there (added) or about to go. */
 static void signal_object(Server *s, const char *signal, const char *label, const char *path, bool added) {
-        int r = added ? sd_bus_emit_object_added(s->bus, path) : sd_bus_emit_object_removed(s->bus, path);
+        int r;
 
+        if (!s->announced)
+                return;
+        r = added ? sd_bus_emit_object_added(s->bus, path) : sd_bus_emit_object_removed(s->bus, path);
         if (r >= 0)
                 r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal, "so", label, path);
         check(r, signal);
@@ -230,8 +246,11 @@ void server_allocation_removed(Server *s, const char *name) {
 
 void server_allocation_changed(Server *s, const char *name) {
         _cleanup_free_ char *path = NULL;
-        int r = allocation_path(name, &path);
+        int r;
 
+        if (!s->announced)
+                return;
+        r = allocation_path(name, &path);
         if (r >= 0)
                 r = sd_bus_emit_properties_changed(s->bus, path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
         check(r, "a change of an allocation");
@@ -248,7 +267,11 @@ void server_device_removed(Server *s, PciAddress address) {
 void server_device_changed(Server *s, PciAddress address, unsigned properties) {
         const char *names[_DEVICE_PROPERTY_MAX + 1] = { NULL };
         _cleanup_free_ char *path = NULL;
-        int r = device_path(address, &path);
+        int r;
+
+        if (!s->announced)
+                return;
+        r = device_path(address, &path);
         size_t n = 0;
 
         for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)

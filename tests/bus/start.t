@@ -44,8 +44,10 @@ same_tree($before, 'nothing changed');
 
 # ---- bound from start
 
+$bus->forget_signals();
 configure(pool('Bind=start'));
 is_deeply([map { driver($_) } @vfs], [('vfio-pci') x 4], 'Bind=start: the VFs are on vfio-pci when the daemon is ready');
+is_deeply([$bus->signal_names()], [], 'no signal is sent before the daemon has its name');
 is_deeply(devices_state($bus, 'ib-vf'), { map { $_ => 'available' } @vfs }, 'and on offer');
 my $bound = tree();
 my $state = snapshot();
