@@ -16,8 +16,6 @@ static inline void cleanup_json(json_object **o) {
 }
 #define _cleanup_json_ _cleanup_(cleanup_json)
 
-/* Adds a member whose key is new to o and a string literal: json-c does not look for the key and does not copy it. */
-void json_put(json_object *o, const char *key, json_object *value);
 json_object *json_string_or_null(const char *s);
 /* Negative is unknown. */
 json_object *json_known_or_null(int n);
@@ -25,5 +23,7 @@ json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
 json_object *json_hex(unsigned value, int digits);
 
-/* The text, one line without a newline, or indented. Caller frees; NULL when out of memory. */
+/* The text, one line without a newline. o owns it, until o is made into text again; NULL when out of memory. */
+const char *json_line(json_object *o);
+/* The same as a copy, or indented. Caller frees; NULL when out of memory. */
 char *json_text(json_object *o, bool pretty);

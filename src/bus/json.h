@@ -15,10 +15,10 @@ json_object *json_plan(const PlanContext *c, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
 /*
- * The node: devices, pools, nodes, allocations, notes, as text of one line, which takes a third of the time of an
- * object: those of thousands of devices are never there at once. version is the program's.
+ * The node: devices, pools, nodes, allocations, notes. version is the program's. The array of devices has no elements:
+ * the devices are read from c when the object is made into text, so what c points to has to outlive the object.
  */
-char *json_describe(const PlanContext *c, const char *version);
+json_object *json_describe(const PlanContext *c, const char *version);
 /* The node as a tree, for people: NUMA nodes, devices below bridges, distances of GPUs and NICs up to so many. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U

@@ -10,11 +10,13 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
+/* Takes o over. */
 static int reply_json(sd_bus_message *call, json_object *o) {
-        _cleanup_free_ char *text = o ? json_text(o, false) : NULL;
+        const char *text = o ? json_line(o) : NULL;
+        int r = text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 
         (void) json_object_put(o);
-        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+        return r;
 }
 
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
@@ -263,9 +265,8 @@ static int method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
-        _cleanup_free_ char *text = json_describe(&c, VERSION);
 
-        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
+        return reply_json(call, json_describe(&c, VERSION));
 }
 
 static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {

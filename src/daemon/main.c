@@ -2,6 +2,7 @@
 /* passthroughd: arguments and environment. */
 
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -78,6 +79,9 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+        /* A buffer of this size goes back to the kernel when it is freed. By default glibc raises the size with each
+         * such buffer, and keeps megabytes after a Describe. */
+        (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
         /* A reload that is asked for this early is done when it can be. */
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);

@@ -4,10 +4,6 @@
 
 #include "util/strings.h"
 
-void json_put(json_object *o, const char *key, json_object *value) {
-        (void) json_object_object_add_ex(o, key, value, JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_ADD_CONSTANT_KEY);
-}
-
 json_object *json_string_or_null(const char *s) {
         return s ? json_object_new_string(s) : NULL;
 }
@@ -32,10 +28,18 @@ json_object *json_hex(unsigned value, int digits) {
         return json_object_new_string_len(text, (int) (format_hex(text, value, (unsigned) digits) - text));
 }
 
-char *json_text(json_object *o, bool pretty) {
-        const char *text = json_object_to_json_string_ext(
+static const char *print(json_object *o, bool pretty) {
+        return json_object_to_json_string_ext(
                 o, JSON_C_TO_STRING_NOSLASHESCAPE |
                            (pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN));
+}
+
+const char *json_line(json_object *o) {
+        return print(o, false);
+}
+
+char *json_text(json_object *o, bool pretty) {
+        const char *text = print(o, pretty);
 
         return text ? strdup(text) : NULL;
 }

@@ -159,6 +159,26 @@ static void test_json_bars(void **state) {
                             "[ { \"index\": 0, \"size\": 16777216 }, { \"index\": 3, \"size\": 33554432 } ]");
 }
 
+/* Characters that JSON escapes, one at a time, and others that it does not. */
+static void test_json_strings(void **state) {
+        static const char *const names[] = { "a \"b\"", "a\\b", "a\tb", "\x01", "a/b \x7f", "\xc3\xa9", "" };
+        _cleanup_node_ TestNode *t = node_new();
+        PciDevice *gpu = node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, 0, 1);
+
+        assert_int_equal(string_copy(&gpu->reset_methods, "flr bus\n"), 0);
+        gpu->bar_size[1] = UINT64_MAX;
+        node_ready(t, "");
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                _cleanup_json_ json_object *o = NULL;
+
+                assert_int_equal(string_copy(&t->inventory->devices[0].name, names[i]), 0);
+                o = json_device(&t->context, &t->inventory->devices[0]);
+                assert_string_equal(member(o, "name"), names[i]);
+                assert_string_equal(member(o, "reset_methods"), "[ \"flr\", \"bus\" ]");
+                assert_string_equal(member(o, "bars"), "[ { \"index\": 1, \"size\": 18446744073709551615 } ]");
+        }
+}
+
 static void test_json_plan(void **state) {
         _cleanup_node_ TestNode *t = make_node();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -179,8 +199,8 @@ static void test_json_plan(void **state) {
 
 static void test_json_describe_names_what_is_missing(void **state) {
         _cleanup_node_ TestNode *t = make_node();
-        _cleanup_json_ json_object *o = NULL;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_json_ json_object *described = NULL, *o = NULL;
+        const char *text;
         json_object *devices = NULL, *present, *missing;
         Allocation *a = allocation_new("vm1");
         AllocationDevice *d = allocation_add_device(a, address_of("0000:99:00.0"), DEVICE_ROLE_HELD);
@@ -188,7 +208,9 @@ static void test_json_describe_names_what_is_missing(void **state) {
         assert_non_null(d);
         d->vendor = 0x10de;
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
-        text = json_describe(&t->context, "0");
+        assert_int_equal(string_copy(&t->inventory->devices[0].name, "a\nb"), 0);
+        described = json_describe(&t->context, "0");
+        text = json_line(described);
         assert_non_null(text);
         o = json_tokener_parse(text);
         assert_true(json_object_object_get_ex(o, "devices", &devices));
@@ -220,10 +242,15 @@ static void test_tables(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),      cmocka_unit_test(test_withheld),
-                cmocka_unit_test(test_unhealthy),   cmocka_unit_test(test_contested),
-                cmocka_unit_test(test_json_device), cmocka_unit_test(test_json_bars),
-                cmocka_unit_test(test_json_plan),   cmocka_unit_test(test_json_describe_names_what_is_missing),
+                cmocka_unit_test(test_states),
+                cmocka_unit_test(test_withheld),
+                cmocka_unit_test(test_unhealthy),
+                cmocka_unit_test(test_contested),
+                cmocka_unit_test(test_json_device),
+                cmocka_unit_test(test_json_bars),
+                cmocka_unit_test(test_json_strings),
+                cmocka_unit_test(test_json_plan),
+                cmocka_unit_test(test_json_describe_names_what_is_missing),
                 cmocka_unit_test(test_tables),
         };
 

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Devices as JSON. They are written as text: a node has thousands of them, and an object of json-c for each value
+ * takes several times as long. */
+
+#include "json-internal.h"
+#include "json-text.h"
+#include "util/strings.h"
+
+static void put_ids(JsonText *t, const PciDevice *dev) {
+        json_text_first_key(t, "address");
+        json_text_address(t, dev->address);
+        json_text_key(t, "vendor");
+        json_text_hex(t, dev->vendor, 4);
+        json_text_key(t, "device");
+        json_text_hex(t, dev->device, 4);
+        json_text_key(t, "subsystem_vendor");
+        json_text_hex(t, dev->subsystem_vendor, 4);
+        json_text_key(t, "subsystem_device");
+        json_text_hex(t, dev->subsystem_device, 4);
+        json_text_key(t, "class");
+        json_text_hex(t, dev->class, 6);
+        json_text_key(t, "name");
+        json_text_string(t, dev->name);
+        json_text_key(t, "type");
+        json_text_string(t, pci_type_to_string(dev->type));
+        json_text_key(t, "path");
+        json_text_string(t, dev->path);
+}
+
+static void put_standing(JsonText *t, const char *pool, DeviceState state, const Refusal *why,
+                         const Allocation *holder) {
+        json_text_key(t, "pool");
+        json_text_string(t, pool);
+        json_text_key(t, "state");
+        json_text_string(t, device_state_to_string(state));
+        json_text_key(t, "verdict");
+        json_text_string(t, verdict_to_string(why->verdict));
+        json_text_key(t, "reason");
+        json_text_string(t, why->message);
+        json_text_key(t, "remedy");
+        json_text_string(t, why->remedy);
+        json_text_key(t, "allocation");
+        json_text_string(t, holder ? holder->name : NULL);
+}
+
+static void put_vfs(JsonText *t, const PciDevice *dev) {
+        json_text_literal(t, "[");
+        for (size_t i = 0; i < dev->n_vfs; i++) {
+                if (i > 0)
+                        json_text_literal(t, ",");
+                json_text_address(t, dev->vfs[i]);
+        }
+        json_text_literal(t, "]");
+}
+
+/* Index as the guest and lspci count them; the last one is the expansion ROM. */
+static void put_bars(JsonText *t, const PciDevice *dev) {
+        bool first = true;
+
+        json_text_literal(t, "[");
+        for (size_t i = 0; i < PCI_BARS_MAX; i++) {
+                if (dev->bar_size[i] == 0)
+                        continue;
+                if (!first)
+                        json_text_literal(t, ",");
+                first = false;
+                json_text_first_key(t, "index");
+                json_text_number(t, i);
+                json_text_key(t, "size");
+                json_text_number(t, dev->bar_size[i]);
+                json_text_literal(t, "}");
+        }
+        json_text_literal(t, "]");
+}
+
+static void put_facts(JsonText *t, const PlanContext *c, const PciDevice *dev) {
+        const Health *health = health_list_find(c->health, dev);
+
+        json_text_key(t, "numa_node");
+        json_text_known(t, dev->numa_node);
+        json_text_key(t, "iommu_group");
+        json_text_known(t, dev->iommu_group);
+        json_text_key(t, "driver");
+        json_text_string(t, dev->driver);
+        json_text_key(t, "driver_override");
+        json_text_string(t, dev->driver_override);
+        json_text_key(t, "physical_function");
+        json_text_string(t, dev->type == PCI_TYPE_VF ? PCI_ADDRESS_STR(dev->physfn) : NULL);
+        json_text_key(t, "virtual_functions");
+        put_vfs(t, dev);
+        json_text_key(t, "total_vfs");
+        json_text_number(t, dev->total_vfs);
+        json_text_key(t, "eswitch_mode");
+        json_text_string(t, eswitch_mode_to_string(eswitch_mode_of(c->eswitches, dev)));
+        json_text_key(t, "reset_methods");
+        json_text_words(t, dev->reset_methods);
+        json_text_key(t, "power_state");
+        json_text_string(t, dev->power_state);
+        json_text_key(t, "link");
+        json_text_object(t, health ? json_link(&health->last.link) : NULL);
+        json_text_key(t, "aer");
+        json_text_object(t, health ? json_errors(&health->last.errors) : NULL);
+        json_text_key(t, "bars");
+        put_bars(t, dev);
+        json_text_key(t, "acs");
+        json_text_string(t, pci_acs_to_string(dev->acs));
+        json_text_key(t, "isolated");
+        if (inventory_path_is_isolated(c->inventory, dev, NULL))
+                json_text_literal(t, "true");
+        else
+                json_text_literal(t, "false");
+        json_text_key(t, "fault");
+        json_text_string(t, dev->fault);
+}
+
+static void put_device(JsonText *t, const PlanContext *c, const PciDevice *dev) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        DeviceState state = device_state(c, dev, &why);
+        const Pool *pool = policy_pool(c->policy, dev);
+
+        put_ids(t, dev);
+        put_standing(t, pool ? pool->name : NULL, state, &why, ledger_holder(c->ledger, dev->address));
+        put_facts(t, c, dev);
+        json_text_literal(t, "}");
+}
+
+/* NULL when out of memory. */
+static json_object *parse(const JsonText *t) {
+        return t->failed ? NULL : json_tokener_parse(t->out->buf);
+}
+
+json_object *json_device(const PlanContext *c, const PciDevice *dev) {
+        JsonText t = { .out = printbuf_new() };
+        json_object *o;
+
+        if (!t.out)
+                return NULL;
+        put_device(&t, c, dev);
+        o = parse(&t);
+        printbuf_free(t.out);
+        return o;
+}
+
+/* The keys of any other device; what was not written down when it was allocated is null. */
+static json_object *json_missing(const PlanContext *c, const Claim *claim) {
+        static const char *const unknown[] = {
+                "class", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
+        };
+        static const Refusal why = {
+                .verdict = VERDICT_MISSING,
+                .message = (char *) "It is in an allocation, but not on this node any more.",
+        };
+        const Allocation *a = claim->allocation;
+        const AllocationDevice *d = allocation_find_device(a, claim->address);
+        PciDevice gone = {
+                .address = claim->address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1
+        };
+        JsonText t = { .out = printbuf_new() };
+        json_object *o;
+
+        if (!t.out)
+                return NULL;
+        if (d) {
+                gone.vendor = d->vendor;
+                gone.device = d->device;
+                gone.subsystem_vendor = d->subsystem_vendor;
+                gone.subsystem_device = d->subsystem_device;
+                gone.type = d->is_vf ? PCI_TYPE_VF : PCI_TYPE_DEVICE;
+                gone.physfn = d->physfn;
+                gone.path = d->path;
+        }
+        put_ids(&t, &gone);
+        put_standing(&t, d ? d->pool : NULL, DEVICE_STATE_MISSING, &why, a);
+        put_facts(&t, c, &gone);
+        json_text_literal(&t, "}");
+        o = parse(&t);
+        printbuf_free(t.out);
+        if (o && (!d || !d->is_vf))
+                json_object_object_add(o, "type", NULL); /* a PF, or none */
+        for (size_t i = 0; o && i < ELEMENTSOF(unknown); i++)
+                json_object_object_add(o, unknown[i], NULL);
+        return o;
+}
+
+static void separate(JsonText *t) {
+        if (t->out->buf[t->out->bpos - 1] != '[')
+                json_text_literal(t, ",");
+}
+
+int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags) {
+        const PlanContext *c = json_object_get_userdata(devices);
+        JsonText t = { .out = out };
+
+        json_text_literal(&t, "[");
+        for (size_t i = 0; i < c->inventory->n_devices; i++) {
+                separate(&t);
+                put_device(&t, c, &c->inventory->devices[i]);
+        }
+        for (size_t i = 0; i < c->ledger->n_claims; i++)
+                if (!inventory_find(c->inventory, c->ledger->claims[i].address)) {
+                        json_object *o = json_missing(c, &c->ledger->claims[i]);
+
+                        separate(&t);
+                        t.failed |= !o;
+                        json_text_object(&t, o);
+                }
+        json_text_literal(&t, "]");
+        return t.failed ? -1 : 0;
+}

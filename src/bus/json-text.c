@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Values as JSON text. */
+
+#include "json-text.h"
+
+#include "model/json-value.h"
+#include "util/strings.h"
+
+void json_text_put(JsonText *t, const char *text, size_t n) {
+        if (t->out->size - t->out->bpos > (int) n) {
+                memcpy(t->out->buf + t->out->bpos, text, n);
+                t->out->bpos += (int) n;
+                t->out->buf[t->out->bpos] = '\0';
+        } else if (printbuf_memappend(t->out, text, (int) n) < 0) {
+                t->failed = true;
+        }
+}
+
+void json_text_object(JsonText *t, json_object *o) {
+        const char *text = json_line(o);
+
+        if (text)
+                json_text_put(t, text, strlen(text));
+        else
+                t->failed = true;
+        (void) json_object_put(o);
+}
+
+/* ASCII without a character that JSON escapes. */
+static bool is_plain(const char *s, size_t n) {
+        bool plain = true;
+
+        for (size_t i = 0; i < n; i++)
+                plain &= s[i] >= ' ' && s[i] != '"' && s[i] != '\\';
+        return plain;
+}
+
+static void put_string(JsonText *t, const char *s, size_t n) {
+        json_object *o;
+
+        if (is_plain(s, n)) {
+                json_text_literal(t, "\"");
+                json_text_put(t, s, n);
+                json_text_literal(t, "\"");
+                return;
+        }
+        o = json_object_new_string_len(s, (int) n);
+        if (o)
+                json_text_object(t, o);
+        else
+                t->failed = true;
+}
+
+void json_text_string(JsonText *t, const char *s) {
+        if (s)
+                put_string(t, s, strlen(s));
+        else
+                json_text_literal(t, "null");
+}
+
+void json_text_words(JsonText *t, const char *words) {
+        bool first = true;
+
+        json_text_literal(t, "[");
+        for (const char *w = words; w && *w; w += strspn(w, " \n")) {
+                size_t n = strcspn(w, " \n");
+
+                if (n > 0 && !first)
+                        json_text_literal(t, ",");
+                if (n > 0)
+                        put_string(t, w, n);
+                first = first && n == 0;
+                w += n;
+        }
+        json_text_literal(t, "]");
+}
+
+void json_text_address(JsonText *t, PciAddress a) {
+        json_text_string(t, PCI_ADDRESS_STR(a));
+}
+
+void json_text_hex(JsonText *t, unsigned value, unsigned digits) {
+        char text[18] = "\"", *end = format_hex(text + 1, value, digits);
+
+        *end++ = '"';
+        json_text_put(t, text, (size_t) (end - text));
+}
+
+void json_text_number(JsonText *t, uint64_t n) {
+        char text[20], *at = text + sizeof(text);
+
+        do
+                *--at = (char) ('0' + n % 10);
+        while ((n /= 10) > 0);
+        json_text_put(t, at, (size_t) (text + sizeof(text) - at));
+}
+
+void json_text_known(JsonText *t, int n) {
+        if (n >= 0)
+                json_text_number(t, (uint64_t) n);
+        else
+                json_text_literal(t, "null");
+}
