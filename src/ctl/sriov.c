@@ -56,6 +56,8 @@ static int show(Client *c, const char *address) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
                 return r < 0 ? r : report_failure(c->args, NULL, "'%s' appeared just now, ask again.", address);
         }
+        if (!streq_ptr(reply_text(pf, "type"), "pf"))
+                return report_failure(c->args, BUS_ERROR_NOT_SUPPORTED, "%s is no PF: it cannot have VFs.", address);
         if (args_has(c->args, OPTION_JSON))
                 return reply_print(c->args, json_object_get(pf));
         reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;

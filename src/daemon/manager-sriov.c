@@ -51,6 +51,9 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
 
         if (v != VERDICT_NONE)
                 return v;
+        if (pf->type == PCI_TYPE_VF)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, "Change the number of VFs of its PF.",
+                              "%s is a VF, and a VF cannot have VFs.", address);
         if (pf->type != PCI_TYPE_PF)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "Enable SR-IOV in the firmware of node and card.", "%s cannot have VFs.", address);

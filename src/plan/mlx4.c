@@ -271,26 +271,26 @@ Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDe
         const char *address = PCI_ADDRESS_STR(pf->address);
         _cleanup_free_ char *remedy = NULL;
 
-#define HAS "%s has %zu VFs, %u are wanted; its driver mlx4_core makes VFs only when it is loaded"
+#define HAS           "%s has %zu VF%s, %u %s wanted; its driver mlx4_core makes VFs only when it is loaded"
+#define HAS_ARGUMENTS address, pf->n_virtfns, PLURAL(pf->n_virtfns), count, ARE(count)
         if (!ret)
                 return VERDICT_NOT_SUPPORTED;
         if (m->problem && m->unknown)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL, HAS ". %s", address, pf->n_virtfns, count,
-                              m->problem);
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL, HAS ". %s", HAS_ARGUMENTS, m->problem);
         if (m->problem)
-                return refuse(
-                        ret, VERDICT_NOT_SUPPORTED, &pf->address, "When that is mended, reload the configuration.",
-                        HAS ", and its option num_vfs is not written: %s", address, pf->n_virtfns, count, m->problem);
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "When that is mended, reload the configuration.",
+                              HAS ", and its option num_vfs is not written: %s", HAS_ARGUMENTS, m->problem);
         if (count == 0 || count != m->num_vfs)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "Set VirtualFunctions= in the pool that matches its VFs, and reload the configuration.",
-                              HAS ", with its option num_vfs, which follows VirtualFunctions=.", address, pf->n_virtfns,
-                              count);
+                              HAS ", with its option num_vfs, which follows VirtualFunctions=.", HAS_ARGUMENTS);
         (void) format_remedy(p, l, &remedy);
         if (!m->file)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, remedy, HAS ", with its option num_vfs=%u.",
-                              address, pf->n_virtfns, count, count);
-        return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, remedy, HAS ", and %s asks for num_vfs=%u.", address,
-                      pf->n_virtfns, count, m->file, count);
+                              HAS_ARGUMENTS, count);
+        return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, remedy, HAS ", and %s asks for num_vfs=%u.",
+                      HAS_ARGUMENTS, m->file, count);
+#undef HAS_ARGUMENTS
 #undef HAS
 }

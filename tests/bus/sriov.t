@@ -73,7 +73,7 @@ is(scalar(keys %{ devices_state($bus, 'rdma') }), 116, 'and offers what it has')
 
 my $four = tree();
 is_error($bus->call('SetVirtualFunctions', 'su', '0000:13:00.0', 4), 'NotSupported', qr/0000:13:00\.0 cannot have VFs/, 'a GPU has none');
-is_error($bus->call('SetVirtualFunctions', 'su', '0000:14:00.1', 4), 'NotSupported', qr/0000:14:00\.1 cannot have VFs/, 'nor has a VF');
+is_error($bus->call('SetVirtualFunctions', 'su', '0000:14:00.1', 4), 'NotSupported', qr/0000:14:00\.1 is a VF/, 'nor has a VF');
 is_error($bus->call('SetVirtualFunctions', 'su', '0000:fe:00.0', 4), 'NoSuchDevice', qr/0000:fe:00\.0 is not on this node/, 'nor what is not there');
 is_error($bus->call('SetVirtualFunctions', 'su', 'eth0', 4), 'InvalidRequest', qr/'eth0' is not a PCI address/, 'nor what is no address');
 my ($bluefield) = map { $_->{address} } grep { $_->{type} eq 'pf' && $_->{device} eq 'a2dc' } @{ describe($bus)->{devices} };
