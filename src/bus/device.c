@@ -3,11 +3,36 @@
 
 #include <errno.h>
 
+#include "error.h"
 #include "plan/device-state.h"
 #include "server-internal.h"
+#include "util/strings.h"
 
 int device_path(PciAddress address, char **ret) {
         return sd_bus_path_encode(BUS_DEVICE_PREFIX, PCI_ADDRESS_STR(address), ret);
+}
+
+Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
+        if (pci_address_parse(text, ret) >= 0)
+                return VERDICT_NONE;
+        return refuse_request(ret_refusal, "Write it as the kernel does: 0000:82:00.0.", "'%s' is not a PCI address.",
+                              QUOTABLE(text));
+}
+
+const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const PciDevice *dev;
+        PciAddress address;
+
+        if (bus_read_address(text, &address, &refusal) == VERDICT_NONE) {
+                dev = inventory_find(c->inventory, address);
+                if (dev)
+                        return dev;
+                (void) refuse(&refusal, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
+                              PCI_ADDRESS_STR(address));
+        }
+        *ret_reply = bus_reply_refusal(call, &refusal);
+        return NULL;
 }
 
 /* A property is looked up by its object's path, so that a device that went away between calls is simply not found. */

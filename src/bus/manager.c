@@ -19,29 +19,6 @@ static int reply_json(sd_bus_message *call, json_object *o) {
         return r;
 }
 
-Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
-        if (pci_address_parse(text, ret) >= 0)
-                return VERDICT_NONE;
-        return refuse_request(ret_refusal, "Write it as the kernel does: 0000:82:00.0.", "'%s' is not a PCI address.",
-                              QUOTABLE(text));
-}
-
-const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        const PciDevice *dev;
-        PciAddress address;
-
-        if (bus_read_address(text, &address, &refusal) == VERDICT_NONE) {
-                dev = inventory_find(c->inventory, address);
-                if (dev)
-                        return dev;
-                (void) refuse(&refusal, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
-                              PCI_ADDRESS_STR(address));
-        }
-        *ret_reply = bus_reply_refusal(call, &refusal);
-        return NULL;
-}
-
 static const Allocation *find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a = ledger_find(c->ledger, name);

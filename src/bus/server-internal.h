@@ -30,7 +30,11 @@ int allocation_path(const char *name, char **ret);
 int job_path(uint32_t id, char **ret);
 
 /* For _cleanup_() on a NULL-terminated list of paths. */
-void server_free_nodes(char ***nodes);
+static inline void server_free_nodes(char ***nodes) {
+        for (char **n = *nodes; n && *n; n++)
+                free(*n);
+        free(*nodes);
+}
 
 /* Each adds its objects (fallback vtable and enumerator) to the bus. */
 int manager_object_add(Server *s);
@@ -39,7 +43,7 @@ int allocation_objects_add(Server *s);
 int job_objects_add(Server *s);
 int log_control_add(Server *s);
 
-/* Arguments of methods of the manager. */
+/* device.c: arguments of methods of the manager */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
 /* NULL when there is none; then *ret_reply is what came of telling the caller. */
 const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "document.h"
 #include "job.h"
 #include "reply.h"
 #include "report.h"
@@ -233,13 +234,13 @@ int watch_print_json(const Args *args, const Watch *w, const char *name, const c
         json_object *o = json_object_new_object();
         bool done = !w || streq_ptr(w->result, JOB_RESULT_DONE);
 
-        if (!o || !reply_add(o, "name", name) || (allocation && !reply_add(o, "allocation", allocation)) ||
-            !reply_add(o, "job", job) || !reply_add(o, "result", w ? w->result : NULL) ||
-            (!done && !reply_add(o, "message", w->message))) {
+        if (!o || !document_add(o, "name", name) || (allocation && !document_add(o, "allocation", allocation)) ||
+            !document_add(o, "job", job) || !document_add(o, "result", w ? w->result : NULL) ||
+            (!done && !document_add(o, "message", w->message))) {
                 json_object_put(o);
                 return report_errno(args, -ENOMEM, "Cannot print");
         }
-        (void) reply_print(args, o);
+        (void) document_print(args, o);
         return done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

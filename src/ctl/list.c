@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "document.h"
 #include "reply.h"
 #include "report.h"
 #include "table.h"
@@ -82,7 +83,7 @@ static int print_json(const Args *args, const char *text, json_object *node) {
                         json_object_array_add(devices, json_object_get(device));
         }
         json_object_object_add(node, "devices", devices);
-        return reply_print(args, json_object_get(node));
+        return document_print(args, json_object_get(node));
 }
 
 int verb_list(const Args *args) {

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "bus/names.h"
+#include "document.h"
 #include "properties.h"
 #include "reply.h"
 #include "report.h"
@@ -141,16 +142,16 @@ static int print_json(const Monitor *m, const Line *line) {
         char now[64];
 
         format_time(true, now, sizeof(now));
-        if (!o || string_replace(&event, "%s-%s", line->kind->name, line->what) < 0 || !reply_add(o, "time", now) ||
-            !reply_add(o, "event", event))
+        if (!o || string_replace(&event, "%s-%s", line->kind->name, line->what) < 0 || !document_add(o, "time", now) ||
+            !document_add(o, "event", event))
                 return -ENOMEM;
         if (line->label && json_object_object_add(o, line->kind->key, label_value(line)) < 0)
                 return -ENOMEM;
         if (line->properties && json_object_object_add(o, "properties", json_object_get(line->properties)) < 0)
                 return -ENOMEM;
-        if (line->result && !reply_add(o, "result", line->result))
+        if (line->result && !document_add(o, "result", line->result))
                 return -ENOMEM;
-        return reply_print(m->client->args, TAKE_PTR(o));
+        return document_print(m->client->args, TAKE_PTR(o));
 }
 
 static int print_line(Monitor *m, const Line *line) {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "document.h"
 #include "job.h"
 #include "reply.h"
 #include "report.h"
@@ -58,7 +59,7 @@ static int list(Client *c, const char *device) {
         if (!devices)
                 return report_errno(c->args, -ENOMEM, "Cannot print");
         if (args_has(c->args, OPTION_JSON))
-                return reply_print(c->args, TAKE_PTR(devices));
+                return document_print(c->args, TAKE_PTR(devices));
         return print(c->args, devices, device);
 }
 

@@ -2,6 +2,7 @@
 /* passthroughctl reload: the daemon reads the configuration again, and what it could not make sense of is shown. */
 #include <stdio.h>
 
+#include "document.h"
 #include "reply.h"
 #include "verbs.h"
 
@@ -23,5 +24,5 @@ int verb_reload(const Args *args) {
                 r = client_ask(c, "Reload", NULL, "");
         if (r >= 0)
                 r = print_problems(c);
-        return r < 0 ? r : reply_print_done(args);
+        return r < 0 ? r : document_print_done(args);
 }

@@ -140,28 +140,3 @@ json_object *reply_find(json_object *o, const char *key, const char *name) {
         }
         return NULL;
 }
-
-int reply_print(const Args *args, json_object *o) {
-        const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-
-        if (text)
-                puts(text);
-        json_object_put(o);
-        return text ? 0 : report_errno(args, -ENOMEM, "Cannot print");
-}
-
-int reply_print_done(const Args *args) {
-        if (args_has(args, OPTION_JSON))
-                puts("{\"result\":\"" JOB_RESULT_DONE "\"}");
-        return 0;
-}
-
-bool reply_add(json_object *o, const char *key, const char *value) {
-        json_object *s = value ? json_object_new_string(value) : NULL;
-
-        if ((value && !s) || json_object_object_add(o, key, s) < 0) {
-                json_object_put(s);
-                return false;
-        }
-        return true;
-}

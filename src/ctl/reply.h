@@ -52,10 +52,3 @@ const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
 /* The first object in array key whose "name" is name; NULL when there is none. */
 json_object *reply_find(json_object *o, const char *key, const char *name);
-
-/* Prints a document of our own, one line, and frees it. */
-int reply_print(const Args *args, json_object *o);
-/* The answer of a verb that only succeeds: with --json {"result":"done"}, else nothing. */
-int reply_print_done(const Args *args);
-/* Adds a string; false when out of memory. NULL becomes null. */
-bool reply_add(json_object *o, const char *key, const char *value);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "document.h"
 #include "reply.h"
 #include "report.h"
 #include "util/strings.h"
@@ -13,12 +14,13 @@
 static int report_json(const Args *args, const char *error, const char *message) {
         json_object *o = json_object_new_object();
 
-        if (!o || !reply_add(o, "error", error ? error : SD_BUS_ERROR_FAILED) || !reply_add(o, "message", message)) {
+        if (!o || !document_add(o, "error", error ? error : SD_BUS_ERROR_FAILED) ||
+            !document_add(o, "message", message)) {
                 json_object_put(o);
                 fputs(PROGRAM "Out of memory.\n", stderr);
                 return EXIT_FAILURE;
         }
-        (void) reply_print(args, o);
+        (void) document_print(args, o);
         return EXIT_FAILURE;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl rescan: the daemon reads the hardware again. */
+#include "document.h"
 #include "reply.h"
 #include "verbs.h"
 
@@ -10,5 +11,5 @@ int verb_rescan(const Args *args) {
         r = client_new(args, &c);
         if (r >= 0)
                 r = client_ask(c, "Rescan", NULL, "");
-        return r < 0 ? r : reply_print_done(args);
+        return r < 0 ? r : document_print_done(args);
 }

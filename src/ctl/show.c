@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "document.h"
 #include "reply.h"
 #include "report.h"
 #include "verbs.h"
@@ -10,7 +11,7 @@
 
 static int show_allocation(const Args *args, json_object *allocation) {
         if (args_has(args, OPTION_JSON))
-                return reply_print(args, json_object_get(allocation));
+                return document_print(args, json_object_get(allocation));
         view_allocation(allocation);
         return 0;
 }

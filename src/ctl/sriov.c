@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "document.h"
 #include "job.h"
 #include "reply.h"
 #include "report.h"
@@ -59,7 +60,7 @@ static int show(Client *c, const char *address) {
         if (!streq_ptr(reply_text(pf, "type"), "pf"))
                 return report_failure(c->args, BUS_ERROR_NOT_SUPPORTED, "%s is no PF: it cannot have VFs.", address);
         if (args_has(c->args, OPTION_JSON))
-                return reply_print(c->args, json_object_get(pf));
+                return document_print(c->args, json_object_get(pf));
         reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;
         mode = reply_text(pf, "eswitch_mode");
         printf("%s has %zu of %s VFs.%s%s%s%s%s\n", address, reply_length(pf, "virtual_functions"),

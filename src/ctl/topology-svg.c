@@ -19,14 +19,6 @@
 #define DEVICES_MAX  4096U
 #define SECTIONS_MAX 128U
 
-const Font svg_title = { 20, true, ALIGN_LEFT, "#1f2328" };
-const Font svg_heading = { 15, true, ALIGN_LEFT, "#1f2328" };
-const Font svg_text = { 12, false, ALIGN_LEFT, "#1f2328" };
-const Font svg_strong = { 12, true, ALIGN_LEFT, "#1f2328" };
-const Font svg_small = { 11, false, ALIGN_LEFT, "#1f2328" };
-const Font svg_small_strong = { 11, true, ALIGN_LEFT, "#1f2328" };
-const Font svg_dim = { 12, false, ALIGN_LEFT, "#57606a" };
-
 typedef struct Section {
         json_object *node; /* NULL: of those that are no node */
         int64_t id;

@@ -56,7 +56,7 @@ const char *bridge_word(const Item *item);
  * out of memory. */
 char *device_short_name(json_object *device);
 
-/* topology.c: what is left in a section, "2 of 4 gpu, 62 of 64 rdma". NULL where no pool is. 0 or -ENOMEM. */
+/* topology-sections.c: what is left in a section, "2 of 4 gpu, 62 of 64 rdma". NULL where no pool is. 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
 /* How far the other nodes are, "21 to node 1, 31 to node 2". NULL where there are none. 0 or -ENOMEM. */
 int node_distances(json_object *node, const char *id, char **ret);

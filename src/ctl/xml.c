@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "bus/names.h"
+#include "document.h"
 #include "reply.h"
 #include "report.h"
 #include "request.h"
@@ -101,11 +102,11 @@ static int ask(Client *c, const char *name, const char *template, sd_bus_message
 static int print_json(const Args *args, const char *name, const char *xml) {
         json_object *o = json_object_new_object();
 
-        if (!o || !reply_add(o, "name", name) || !reply_add(o, "xml", xml)) {
+        if (!o || !document_add(o, "name", name) || !document_add(o, "xml", xml)) {
                 json_object_put(o);
                 return report_errno(args, -ENOMEM, "Cannot print");
         }
-        return reply_print(args, o);
+        return document_print(args, o);
 }
 
 int verb_xml(const Args *args) {

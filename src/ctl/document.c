@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* JSON documents that this program makes itself. */
+
+#include "document.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "bus/names.h"
+#include "report.h"
+
+int document_print(const Args *args, json_object *o) {
+        const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+        if (text)
+                puts(text);
+        json_object_put(o);
+        return text ? 0 : report_errno(args, -ENOMEM, "Cannot print");
+}
+
+int document_print_done(const Args *args) {
+        if (args_has(args, OPTION_JSON))
+                puts("{\"result\":\"" JOB_RESULT_DONE "\"}");
+        return 0;
+}
+
+bool document_add(json_object *o, const char *key, const char *value) {
+        json_object *s = value ? json_object_new_string(value) : NULL;
+
+        if ((value && !s) || json_object_object_add(o, key, s) < 0) {
+                json_object_put(s);
+                return false;
+        }
+        return true;
+}
