@@ -19,19 +19,23 @@ static void note_file(int disk, int fd, const struct stat *s) {
         (void) linkat(AT_FDCWD, from, disk, to, AT_SYMLINK_FOLLOW);
 }
 
+/* By rename: a test may kill the daemon at any moment. */
 static void note_directory(int disk, int fd, const struct stat *s) {
+        static const char temporary[] = "directory";
         char path[64];
         int to, from = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *d = from >= 0 ? fdopendir(from) : NULL;
 
         (void) snprintf(path, sizeof(path), "directories/%ju", (uintmax_t) s->st_ino);
-        to = openat(disk, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        to = openat(disk, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         if (!d || to < 0)
                 abort();
         for (struct dirent *e; (e = readdir(d));)
                 (void) dprintf(to, "%ju %s\n", (uintmax_t) e->d_ino, e->d_name);
         (void) closedir(d);
         (void) close(to);
+        if (renameat(disk, temporary, disk, path) < 0)
+                abort();
 }
 
 void disk_note(int fd) {
