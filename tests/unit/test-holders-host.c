@@ -149,6 +149,32 @@ static void test_nodes_of_others(void **state) {
         assert_held(f, "driver", "/dev/dri/card3", false);
 }
 
+/* A directory without a number is no node, whatever a file of its name is. */
+static void test_directory_without_number(void **state) {
+        Fixture *f = *state;
+
+        tree_dir(f->root, DEVICE "/hwmon/hwmon3");
+        assert_held(f, "driver", "/dev/hwmon3", false);
+        tree_file(f->root, DEVICE "/hwmon/hwmon3/dev", "240:3");
+        assert_held(f, "driver", "/dev/hwmon3", true);
+}
+
+/* The name of a node is kept whole or not at all: cut off it may be that of another one. */
+static void test_long_names(void **state) {
+        Fixture *f = *state;
+
+        for (size_t n = HOLDER_NODE_NAME_MAX; n >= HOLDER_NODE_NAME_MAX - 1; n--) {
+                char name[HOLDER_NODE_NAME_MAX + 1] = { 0 }, node[HOLDER_NODE_NAME_MAX + 8];
+                _cleanup_free_ char *path = NULL;
+
+                memset(name, 'a', n);
+                assert_true(asprintf(&path, DEVICE "/misc/%s/dev", name) > 0);
+                tree_file(f->root, path, "10:63");
+                (void) snprintf(node, sizeof(node), "/dev/%.*s", (int) HOLDER_NODE_NAME_MAX - 1, name);
+                assert_held(f, "driver", node, n < HOLDER_NODE_NAME_MAX);
+        }
+}
+
 static void test_kfd(void **state) {
         Fixture *f = *state;
 
@@ -425,6 +451,8 @@ int main(void) {
                 TEST(test_nvidia),
                 TEST(test_nodes),
                 TEST(test_nodes_of_others),
+                TEST(test_directory_without_number),
+                TEST(test_long_names),
                 TEST(test_kfd),
                 TEST(test_nvme_multipath),
                 TEST(test_disk),

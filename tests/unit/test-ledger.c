@@ -354,6 +354,56 @@ static void test_verify_sees_damage(void **state) {
         assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
 }
 
+/* What a node has given out, and how much of that the kernel has given out already. */
+static void test_verify_sees_damaged_memory(void **state) {
+        _cleanup_node_ TestNode *t = make_node(2);
+        Allocation *a = make_claim(t, "vm1", "");
+        MemoryClaim *m;
+
+        a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = GIB };
+        assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
+        ledger_set_running(t->ledger, a, true);
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        m = &t->ledger->memory[0];
+        for (int both = 0; both < 2; both++) {
+                m->bytes += GIB;
+                m->backed += both ? GIB : 0;
+                assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+                m->bytes -= GIB;
+                m->backed -= both ? GIB : 0;
+        }
+        m->backed -= GIB / 2;
+        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        m->backed += GIB / 2;
+        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+}
+
+/* One finding of each kind per device: a newer one replaces it, none takes it away, and no other is touched. */
+static void test_findings(void **state _unused_) {
+        static const struct {
+                int (*set)(Ledger *l, PciAddress address, const char *message);
+                const Finding *(*find)(const Ledger *l, PciAddress address);
+        } kinds[] = { { ledger_set_foreign, ledger_find_foreign }, { ledger_set_unhealthy, ledger_find_unhealthy } };
+        const PciAddress one = address_of("0000:01:00.0"), other = address_of("0000:02:00.0");
+        _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
+
+        assert_non_null(l);
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+                assert_int_equal(kinds[i].set(l, one, NULL), 0);
+                assert_null(kinds[i].find(l, one));
+                assert_int_equal(kinds[i].set(l, one, "first"), 0);
+                assert_int_equal(kinds[i].set(l, other, "other"), 0);
+                assert_int_equal(kinds[i].set(l, one, "second"), 0);
+                assert_string_equal(kinds[i].find(l, one)->message, "second");
+                assert_int_equal(kinds[i].set(l, one, NULL), 0);
+                assert_null(kinds[i].find(l, one));
+                assert_string_equal(kinds[i].find(l, other)->message, "other");
+        }
+        assert_int_equal(ledger_contest(l, one, 3, "contested"), 0);
+        assert_int_equal(ledger_find_contested(l, one)->count, 3);
+        assert_null(ledger_find_contested(l, other));
+}
+
 /* --- random claims and releases --- */
 
 static uint64_t seed;
@@ -534,6 +584,8 @@ int main(void) {
                 cmocka_unit_test(test_adopt_asks_no_capacity),
                 cmocka_unit_test(test_verify_sees_a_shared_group),
                 cmocka_unit_test(test_verify_sees_damage),
+                cmocka_unit_test(test_verify_sees_damaged_memory),
+                cmocka_unit_test(test_findings),
                 cmocka_unit_test(test_random_claims_and_releases),
         };
 

@@ -93,6 +93,44 @@ static void test_external_vfs(void **state) {
         }
 }
 
+/* A pool wants VFs on a PF that the host needs: said only of such a PF, which the pool would have otherwise. */
+static void test_withheld_vfs(void **state) {
+        static const char pool[] = "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n";
+        static const struct {
+                PciType type;
+                const char *critical, *more;
+                bool external, withheld;
+        } cases[] = {
+                { PCI_TYPE_PF, "it has the root disk", "", false, true },
+                { PCI_TYPE_PF, NULL, "", false, false },
+                { PCI_TYPE_DEVICE, "it has the root disk", "", false, false },
+                { PCI_TYPE_PF, "it has the root disk", "[Exclude]\nMatch=address=0000:81:00.0\n", false, false },
+                { PCI_TYPE_PF, "it has the root disk", "", true, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_free_ char *config = NULL;
+                PciDevice *pf = node_nic(t, "pci0000:00/0000:00:01.0/0000:81:00.0", 0, 1);
+                const Pool *found;
+
+                pf->total_vfs = cases[i].type == PCI_TYPE_PF ? 8 : 0;
+                assert_int_equal(string_copy(&pf->critical, cases[i].critical), 0);
+                assert_int_equal(string_replace(&config, "%s%s%s",
+                                                cases[i].external
+                                                        ? "[Pool mine]\nMatch=type=vf\nVirtualFunctions=external\n"
+                                                        : "",
+                                                pool, cases[i].more),
+                                 0);
+                node_ready(t, config);
+                assert_int_equal(node_find(t, "0000:81:00.0")->type, cases[i].type);
+                found = policy_withheld_vf_pool(t->policy, node_find(t, "0000:81:00.0"));
+                assert_int_equal(!!found, cases[i].withheld);
+                if (found)
+                        assert_string_equal(found->name, "vf");
+        }
+}
+
 static void test_types_settle_it(void **state) {
         _cleanup_node_ TestNode *t = node_new();
 
@@ -321,6 +359,7 @@ int main(void) {
                 cmocka_unit_test(test_pf_and_its_vf_offered),
                 cmocka_unit_test(test_pf_and_vfs_to_be_made),
                 cmocka_unit_test(test_external_vfs),
+                cmocka_unit_test(test_withheld_vfs),
                 cmocka_unit_test(test_types_settle_it),
                 cmocka_unit_test(test_no_pool_for_the_other_end),
                 cmocka_unit_test(test_no_pool_for_either),

@@ -151,6 +151,36 @@ static void test_one_owner(void **state) {
         assert_int_equal(share(t, "c", 6, "mpi", 512 * MIB, 0, NULL), VERDICT_NONE);
 }
 
+/* A plan is refused what a claim would be: for an owner who is known, and of memory of another kind. */
+static void test_plan_looks_at_what_is_shared(void **state) {
+        static const struct {
+                uint64_t size, page_size;
+                bool has_owner;
+                uint32_t owner;
+                Verdict verdict;
+        } cases[] = {
+                { 256 * MIB, 0, false, 0, VERDICT_NONE },
+                { 256 * MIB, 0, true, 5, VERDICT_NONE },
+                { 256 * MIB, 0, true, 6, VERDICT_SHARED_MEMORY_TAKEN },
+                { 512 * MIB, 0, false, 0, VERDICT_SHARED_MEMORY_TAKEN },
+                { 512 * MIB, 0, true, 5, VERDICT_SHARED_MEMORY_TAKEN },
+                { 256 * MIB, 2 * MIB, true, 5, VERDICT_SHARED_MEMORY_TAKEN },
+        };
+        _cleanup_node_ TestNode *t = make_node();
+
+        assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                _cleanup_request_ Request r;
+
+                ask(&r, 1, GIB);
+                r.has_owner = cases[i].has_owner;
+                r.owner = cases[i].owner;
+                want(&r, "mpi", cases[i].size, cases[i].page_size);
+                assert_int_equal(plan_make(&t->context, &r, &plan, NULL), cases[i].verdict);
+        }
+}
+
 static int node_of(const TestNode *t, const char *region) {
         return ledger_find_region(t->ledger, region)->region.node;
 }
@@ -356,6 +386,7 @@ int main(void) {
                 cmocka_unit_test(test_what_may_be_asked_for),
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_one_owner),
+                cmocka_unit_test(test_plan_looks_at_what_is_shared),
                 cmocka_unit_test(test_made_memory_is_not_idle),
                 cmocka_unit_test(test_where_there_is_room),
                 cmocka_unit_test(test_required_is_beside_it),

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Lists of steps on files that only hold what is written to them: what is undone, what is reported, what is waited for.
+ */
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "host/executor.h"
+#include "treefixture.h"
+#include "util/clock.h"
+
+#define FIRST       "0000:01:00.0"
+#define SECOND      "0000:02:00.0"
+#define GONE        "0000:03:00.0"
+#define GUIDS       "node-guid=00:11:22:33:44:55:66:77 port-guid=00:11:22:33:44:55:66:78"
+/* Half of the time for which a step waits for an interface of the PF. */
+#define PROMPT_USEC 2500000U
+
+static Report reports[16];
+static size_t n_reports;
+
+static int keep(const Report *r, void *userdata _unused_) {
+        assert_true(n_reports < ELEMENTSOF(reports));
+        reports[n_reports++] = *r;
+        return 0;
+}
+
+static int setup(void **state) {
+        Fixture *f = fixture_new(state);
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/" FIRST, "0x15b3", "0x1003", "0x020700");
+        tree_device(f->root, "pci0000:00/0000:00:02.0/" SECOND, "0x15b3", "0x1003", "0x030200");
+        tree_attribute(f->root, FIRST, "driver_override", "driver-b");
+        tree_attribute(f->root, SECOND, "driver_override", "driver-a");
+        for (int i = 0; i < 2; i++)
+                tree_attribute_link(f->root, i ? FIRST : SECOND, "virtfn1", "../0000:04:00.1");
+        n_reports = 0;
+        return 0;
+}
+
+static PciAddress address_of(const char *text) {
+        PciAddress a;
+
+        assert_int_equal(pci_address_parse(text, &a), 0);
+        return a;
+}
+
+static void add(StepList *l, StepKind kind, const char *device, const char *from, const char *to) {
+        assert_int_equal(step_list_add(l, kind, address_of(device), from, to), 0);
+        l->steps[l->n - 1].vf = 1;
+}
+
+static void assert_override(const Fixture *f, const char *device, const char *expected) {
+        char path[128], text[64];
+
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/driver_override", device);
+        assert_true(sysfs_read(f->fs, path, text, sizeof(text)) >= 0);
+        assert_string_equal(text, expected);
+}
+
+static const Report *last_report(ReportKind kind) {
+        assert_true(n_reports > 0);
+        assert_int_equal(reports[n_reports - 1].kind, kind);
+        return &reports[n_reports - 1];
+}
+
+/* Every step says what it is about to do, and a step that changes nothing is no failure. */
+static void test_all_done(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(n_reports, 2);
+        for (size_t i = 0; i < n_reports; i++) {
+                assert_int_equal(reports[i].kind, REPORT_STEP);
+                assert_int_equal(reports[i].step, i);
+        }
+        assert_override(f, FIRST, "driver-b");
+        assert_override(f, SECOND, "driver-b");
+}
+
+/* What a step found as it should be is not undone: this run has not changed it. */
+static void test_undo_of_changes_only(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_int_equal(last_report(REPORT_FAILED)->step, 2);
+        assert_int_equal(last_report(REPORT_FAILED)->error, -ENOENT);
+        assert_override(f, FIRST, "driver-b");
+        assert_override(f, SECOND, "driver-a");
+}
+
+/* A device that is there cannot be left as it is. */
+static void test_gone_is_done(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        l->gone_is_done = true;
+        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_override(f, SECOND, "driver-b");
+        tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/driver_override");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), -ENOENT);
+        assert_int_equal(last_report(REPORT_UNDO_FAILED)->step, 1);
+}
+
+/* A representor is the way out only where the PF does not offer the attributes. */
+static void test_representor(void **state) {
+        static const struct {
+                StepKind kind;
+                const char *to;
+                int error;
+                const char *representor;
+        } cases[] = {
+                { STEP_ATTRIBUTES, "mac=02:00:00:00:00:01", -EOPNOTSUPP, "eth7" },
+                { STEP_ATTRIBUTES, "no-such=1", -EINVAL, "" },
+                { STEP_OVERRIDE, "driver-b", -EISDIR, "" },
+        };
+        Fixture *f = *state;
+
+        tree_attribute(f->root, SECOND, "net/eth7/phys_port_name", "pf0vf1");
+        tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/driver_override");
+        tree_dir(f->root, "sys/bus/pci/devices/" SECOND "/driver_override");
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+                assert_non_null(l);
+                add(l, cases[i].kind, SECOND, NULL, cases[i].to);
+                (void) executor_run(f->fs, l, keep, NULL);
+                for (size_t j = n_reports; j-- > 0;)
+                        if (reports[j].kind == REPORT_FAILED) {
+                                assert_int_equal(reports[j].error, cases[i].error);
+                                assert_string_equal(reports[j].representor, cases[i].representor);
+                                break;
+                        } else
+                                assert_int_not_equal(j, 0);
+                n_reports = 0;
+        }
+}
+
+static void offer(const char *root, const char *directory) {
+        static const char *const files[][2] = { { "node", "00:11:22:33:44:55:66:77" },
+                                                { "port", "00:11:22:33:44:55:66:78" },
+                                                { "policy", "Follow" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                char name[64];
+
+                (void) snprintf(name, sizeof(name), "%s/1/%s", directory, files[i][0]);
+                tree_attribute(root, FIRST, name, files[i][1]);
+        }
+}
+
+static void run_with_guids(const Fixture *f, int expected) {
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        l->tells_found = true;
+        add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), expected);
+        assert_true(n_reports >= 4);
+        assert_int_equal(reports[0].kind, REPORT_LOOKING);
+        assert_int_equal(reports[1].kind, REPORT_FOUND);
+        assert_true(vf_attributes_have(&reports[1].found, VF_NODE_GUID));
+        assert_int_equal(reports[2].kind, REPORT_ALL_FOUND);
+        assert_int_equal(reports[3].kind, REPORT_STEP);
+}
+
+static void test_does_not_wait_for_what_is_offered(void **state) {
+        Fixture *f = *state;
+        uint64_t begin = clock_usec(CLOCK_MONOTONIC);
+
+        offer(f->root, "sriov");
+        run_with_guids(f, 0);
+        assert_true(clock_usec(CLOCK_MONOTONIC) - begin < PROMPT_USEC);
+}
+
+/* The interface of a PF comes later than its driver. */
+static void test_waits_for_what_may_be_offered(void **state) {
+        Fixture *f = *state;
+        _cleanup_free_ char *before = NULL, *after = NULL;
+        int status;
+        pid_t pid;
+
+        offer(f->root, "later");
+        before = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/later");
+        after = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/sriov");
+        pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+                (void) usleep(200000);
+                _exit(rename(before, after) < 0);
+        }
+        run_with_guids(f, 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                TEST(test_all_done),
+                TEST(test_undo_of_changes_only),
+                TEST(test_gone_is_done),
+                TEST(test_representor),
+                TEST(test_does_not_wait_for_what_is_offered),
+                TEST(test_waits_for_what_may_be_offered),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
