@@ -7,8 +7,8 @@
 # make check               all tests (root); with VALGRIND=1 most of those of tests/bus, the daemon under valgrind
 # make golden              writes the golden files of tests/ anew after a sentence, a plan or a picture changed: read the difference
 # make check-long          the crash sweep at every point, and 10,000 random operations (SOAK_OPERATIONS=, SOAK_SEED=)
-# make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c",
-#                          UNIT=1 for unit tests alone
+# make mutate              changes the code in MUTANTS=60 places, drawn by SEED=1, one at a time: the tests must notice each; FILES="a.c b.c:7",
+#                          UNIT=1 for unit tests alone (root)
 # make check-placement     the planner against exhaustive search (CASES=), against the clock (ROUNDS=), and against simpler choosers (REQUESTS=)
 # make check-fresh         make deps demo, make deps check and the other targets that need no second machine, in a fresh Debian 12 with nothing but
 #                          make, on a clone of the last commit (root, network)
@@ -91,7 +91,7 @@ FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
 OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
-.PHONY: all deps demo check golden check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
+.PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
 tests: all $(NODESIM) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
