@@ -55,6 +55,7 @@ typedef struct SharedRegion {
         const Allocation **members; /* ascending by name */
         size_t n_members;
         size_t n_ready; /* members in state ready: the memory is made while there is one */
+        bool removed;   /* its file is gone, as was found last, while the memory was made */
 } SharedRegion;
 
 typedef struct Ledger {
@@ -122,6 +123,7 @@ Allocation *ledger_find(const Ledger *l, const char *name);
 const Allocation *ledger_holder(const Ledger *l, PciAddress address);
 /* NULL when no allocation has it. */
 const SharedRegion *ledger_find_region(const Ledger *l, const char *name);
+void ledger_set_region_removed(Ledger *l, const char *name, bool removed);
 /* VERDICT_SHARED_MEMORY_TAKEN when it is there and somebody else's. */
 Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t owner, Refusal *ret);
 /* VERDICT_SHARED_MEMORY_TAKEN when it is there with another size or other pages than r. */

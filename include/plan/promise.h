@@ -33,7 +33,8 @@ Verdict promise_check_device(const PlanContext *c, const Allocation *a, const Al
 Verdict promise_check_hardware(const PlanContext *c, const Allocation *a, Refusal *ret);
 /*
  * VERDICT_NONE when a guest can run with a, which is ready, as it was promised: promise_check_device() of all its
- * devices, its CPUs are online, and its NUMA nodes have the memory that allocations were promised. A guest that runs
- * has its memory. Else also VERDICT_INSUFFICIENT_CPUS or _INSUFFICIENT_MEMORY. The remedy disturbs no guest.
+ * devices, its CPUs are online, its NUMA nodes have the memory that allocations were promised, and the memory that it
+ * shares was not removed. A guest that runs has its own memory. Else also VERDICT_INSUFFICIENT_CPUS or
+ * _INSUFFICIENT_MEMORY. The remedy disturbs no guest.
  */
 Verdict promise_check_kept(const PlanContext *c, const Allocation *a, Refusal *ret);

@@ -13,6 +13,7 @@ void manager_check_promise(Manager *m, Allocation *a) {
 
         if (a->state != ALLOCATION_READY)
                 return;
+        manager_look_at_regions(m, a);
         if (promise_check_kept(&c, a, &why) != VERDICT_NONE) {
                 reason = refusal_text(&why);
                 if (!reason)

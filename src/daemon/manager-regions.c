@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory that guests share: whether its file is there, and which release is that of the last member. */
+/* Memory that guests share: whether its file is there and stays there, and which release is that of the last member. */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/inotify.h>
 
 #include "host/region.h"
 #include "manager.h"
@@ -64,6 +65,36 @@ bool manager_has_regions(const Manager *m, const Allocation *a) {
                 if (region_look(m->fs, &a->regions[i]) != 1)
                         return false;
         return true;
+}
+
+void manager_look_at_regions(Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_regions; i++) {
+                int r = region_look(m->fs, &a->regions[i]);
+
+                if (r >= 0 || r == -EEXIST)
+                        ledger_set_region_removed(m->node.ledger, a->regions[i].name, r != 1);
+        }
+}
+
+static int on_shm(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+        Manager *m = userdata;
+
+        /* Events without a name were lost, or are of the directory. */
+        if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
+                return 0;
+        m->promises_in_doubt = true;
+        manager_check_promises(m);
+        return 0;
+}
+
+void manager_follow_regions(Manager *m) {
+        _cleanup_close_ int fd = sysfs_open(m->fs, "dev/shm", O_RDONLY | O_DIRECTORY);
+        int r = fd < 0 ? fd : sd_event_add_inotify_fd(m->event, &m->shm, fd, IN_DELETE | IN_MOVE, on_shm, m);
+
+        /* Without the directory no memory is shared. */
+        if (r < 0 && r != -ENOENT)
+                log_warning_errno(r, "Failed to watch /dev/shm, shared memory that is removed is noticed on a rescan "
+                                     "only, ignoring: %m");
 }
 
 /* Members of the group can make any number, as links to a region. */

@@ -80,6 +80,7 @@ Manager *manager_free(Manager *m) {
         m->gpu_survey = survey_close(m->gpu_survey);
         m->attributes_survey = survey_close(m->attributes_survey);
         sd_event_source_disable_unref(m->links);
+        sd_event_source_disable_unref(m->shm);
         answer_list_done(&m->gpus);
         manager_health_close(m);
         sd_event_source_disable_unref(m->guests);
@@ -256,6 +257,7 @@ int manager_run(Manager *m) {
                 return r;
         manager_follow_guests(m);
         manager_follow_links(m);
+        manager_follow_regions(m);
         manager_survey_nvidia(m);
         manager_go_on_starting(m);
         r = sd_event_loop(m->event);

@@ -99,6 +99,7 @@ typedef struct Manager {
         Survey *eswitch_survey;                 /* manager-eswitch.c */
         Survey *attributes_survey;              /* manager-attributes.c */
         sd_event_source *links;                 /* the same: notifications of network interfaces */
+        sd_event_source *shm;                   /* manager-regions.c: files removed from dev/shm */
         bool attributes_due;                    /* the same: VFs are to be read again */
         bool attributes_busy;                   /* the same: some of them when a job has ended */
         Survey *gpu_survey;                     /* manager-nvidia.c */
@@ -286,6 +287,10 @@ Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal 
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
 /* What a shares is there: a boot takes it away. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
+/* Notes in the ledger which memory that a, which is ready, shares was removed. */
+void manager_look_at_regions(Manager *m, const Allocation *a);
+/* Checks promises whenever the file of a region is removed. */
+void manager_follow_regions(Manager *m);
 /* Tells the journal of files of such memory that no allocation has; they are left alone. */
 void manager_report_unknown_regions(const Manager *m);
 /* Leaves out of a release what others have too. */

@@ -23,6 +23,14 @@ const SharedRegion *ledger_find_region(const Ledger *l, const char *name) {
         return found ? l->regions[i] : NULL;
 }
 
+void ledger_set_region_removed(Ledger *l, const char *name, bool removed) {
+        bool found;
+        size_t i = find(l, name, &found);
+
+        if (found)
+                l->regions[i]->removed = removed;
+}
+
 static void region_free(SharedRegion *s) {
         free(s->members);
         free(s);

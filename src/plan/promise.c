@@ -273,6 +273,18 @@ static Verdict check_cell(const PlanContext *c, const Allocation *a, const Cell 
         return refuse_memory(node, a->page_size, have, promised, ret);
 }
 
+static Verdict check_region(const SharedRegion *s, const Allocation *a, Refusal *ret) {
+        char file[REGION_FILE_MAX];
+
+        if (!s || !s->removed)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
+                      "Release the allocations that share it when their guests are shut down, then allocate again. "
+                      "Running guests keep the memory that they have mapped.",
+                      "The file /dev/shm/%s with the shared memory '%s' of '%s' was removed.",
+                      region_file(&s->region, file), s->region.name, a->name);
+}
+
 Verdict promise_check_kept(const PlanContext *c, const Allocation *a, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -282,5 +294,7 @@ Verdict promise_check_kept(const PlanContext *c, const Allocation *a, Refusal *r
                 v = check_cpus(c, a, ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_cells; i++)
                 v = check_cell(c, a, &a->cells[i], ret);
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_regions; i++)
+                v = check_region(a->shared[i], a, ret);
         return v;
 }

@@ -161,6 +161,25 @@ refused($bus, 'SharedMemoryTaken', qr/belongs to uid 1000/, '... and root may no
 is_error($bus->call('Plan', request(mpi())), 'SharedMemoryTaken', qr/belongs to uid 1000/, '... nor does a plan say so');
 is((release($bus, 'vm1'))[0], 'done', 'released');
 
+# Root removes it: the guests that share it cannot be started with it.
+is((allocate($bus, $_, mpi()))[0], 'done', "$_ shares what is removed") for qw(vm1 vm2);
+sub all_become { my ($state) = @_; return wait_until(sub { !grep { allocation_state($bus, $_) ne $state } qw(vm1 vm2) }) }
+sub signalled { my ($state) = @_; return sub { $_->{member} eq 'PropertiesChanged' && $_->{path} =~ m{/vm2$} && ($_->{body}[1]{State} // '') eq $state } }
+my $removed = qr{^The file /dev/shm/passthroughd-mpi with the shared memory 'mpi' of 'vm[12]' was removed\.};
+within_a_second($bus, 'removed', sub { rename file('mpi'), "$shm/aside" or die $! }, signalled('failed'));
+ok(all_become('failed'), '... the state says so');
+like(allocation($bus, $_)->{reason} // '', $removed, "... and the reason of $_") for qw(vm1 vm2);
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'vm1', []), 'Insufficient', $removed, '... and there is no document');
+within_a_second($bus, 'put back', sub { rename "$shm/aside", file('mpi') or die $! }, signalled('ready'));
+ok(all_become('ready'), '... the promise holds again');
+is(allocation($bus, 'vm1')->{reason}, undef, '... without a reason');
+unlink file('mpi') or die $!;
+ok(all_become('failed'), 'removed for good');
+is((release($bus, $_))[0], 'done', "... $_ is released") for qw(vm1 vm2);
+is((allocate($bus, 'vm1', mpi()))[0], 'done', '... and it is made anew');
+ok(exists_as('mpi', 4 * MIB) && allocation_state($bus, 'vm1') eq 'ready', '... for whom allocates again');
+is((release($bus, 'vm1'))[0], 'done', '... released');
+
 # What a member of the group can do to it keeps nothing of it.
 for my $what (['another name', sub { link $_[0], "$shm/kept" or die $! }], ['a larger size', sub { truncate $_[0], 5 * MIB or die $! }], ['a smaller size', sub { truncate $_[0], 3 * MIB or die $! }]) {
         is((allocate($bus, 'vm1', mpi()))[0], 'done', "one whose file gets $what->[0]");
