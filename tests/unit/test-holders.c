@@ -145,6 +145,26 @@ static void test_vf(void **state) {
         }
 }
 
+/* The VFs of a PF keep it with the host, and the remedy says how many there are. */
+static void test_remedy_of_vfs(void **state) {
+        static const char *const remedies[] = { "Remove it first: ", "Remove them first: " };
+        Fixture *f = *state;
+
+        for (unsigned n = 1; n <= ELEMENTSOF(remedies); n++) {
+                HolderQuery q = { .address = gpu, .group = 12, .driver = "mlx5_core" };
+                char link[128], device[128];
+                Holder h;
+
+                (void) snprintf(device, sizeof(device), "pci0000:00/0000:00:01.0/0000:01:10.%u", n - 1);
+                tree_device(f->root, device, "0x15b3", "0x101e", "0x020000");
+                (void) snprintf(link, sizeof(link), PF "/virtfn%u", n - 1);
+                (void) snprintf(device, sizeof(device), "../0000:01:10.%u", n - 1);
+                tree_link(f->root, link, device);
+                assert_int_equal(holders_find(f->fs, &q, 1, &h), 1);
+                assert_int_equal(strncmp(h.remedy, remedies[n - 1], strlen(remedies[n - 1])), 0);
+        }
+}
+
 static void test_mediated(void **state) {
         static const char subject[] = "0f, a mediated device of 0000:01:00.0,";
         HolderQuery q = { .address = gpu, .group = 12, .driver = "i915" };
@@ -170,6 +190,7 @@ int main(void) {
                 TEST(test_forbidden_is_unknown),
                 TEST(test_ended_process_holds_nothing),
                 TEST(test_vf),
+                TEST(test_remedy_of_vfs),
                 TEST(test_mediated),
 #undef TEST
         };

@@ -378,6 +378,30 @@ static void test_verify_sees_damaged_memory(void **state) {
         assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
 }
 
+static void quarantine(Ledger *l, const char *device, const char *reason) {
+        Allocation *a = allocation_new("gone");
+
+        assert_non_null(a);
+        assert_non_null(allocation_add_device(a, address_of(device), DEVICE_ROLE_ASSIGNED));
+        assert_int_equal(string_copy(&a->reason, reason), 0);
+        assert_int_equal(ledger_quarantine(l, a), 0);
+}
+
+/* A device is quarantined once, for the last reason. */
+static void test_quarantine_again_replaces(void **state _unused_) {
+        _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
+
+        assert_non_null(l);
+        quarantine(l, "0000:01:00.0", "first");
+        quarantine(l, "0000:02:00.0", "other");
+        quarantine(l, "0000:01:00.0", "second");
+        assert_int_equal(l->n_quarantined, 2);
+        assert_string_equal(ledger_find_quarantined(l, address_of("0000:01:00.0"))->reason, "second");
+        allocation_free(ledger_unquarantine(l, address_of("0000:01:00.0")));
+        assert_null(ledger_find_quarantined(l, address_of("0000:01:00.0")));
+        assert_string_equal(ledger_find_quarantined(l, address_of("0000:02:00.0"))->reason, "other");
+}
+
 /* One finding of each kind per device: a newer one replaces it, none takes it away, and no other is touched. */
 static void test_findings(void **state _unused_) {
         static const struct {
@@ -586,6 +610,7 @@ int main(void) {
                 cmocka_unit_test(test_verify_sees_damage),
                 cmocka_unit_test(test_verify_sees_damaged_memory),
                 cmocka_unit_test(test_findings),
+                cmocka_unit_test(test_quarantine_again_replaces),
                 cmocka_unit_test(test_random_claims_and_releases),
         };
 

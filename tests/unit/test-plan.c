@@ -621,6 +621,31 @@ static void test_refusal_advice(void **state) {
         assert_non_null(strstr(none.remedy, "passthroughctl explain"));
 }
 
+/* A pool with a device is not empty: fewer can be had. */
+static void test_refusal_of_a_pool_of_one(void **state _unused_) {
+        _cleanup_node_ TestNode *one = nova_host(1, GPU_POOL), *none = nova_host(1, "[Pool gpu]\nMatch=class=02\n");
+        _cleanup_refusal_ Refusal few = { 0 }, empty = { 0 };
+
+        assert_int_equal(node_plan(one, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &few), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(node_plan(none, ASK(.pools = "gpu=2"), &(Plan *){ NULL }, &empty),
+                         VERDICT_INSUFFICIENT_DEVICES);
+        assert_null(strstr(few.remedy, "Match="));
+        assert_non_null(strstr(empty.remedy, "Match="));
+}
+
+/* A refusal lists the free CPUs of a request that wants some. */
+static void test_refusal_lists_what_is_wanted(void **state _unused_) {
+        for (unsigned cpus = 0; cpus <= 2; cpus += 2) {
+                _cleanup_node_ TestNode *t = nova_host(-1, GPU_POOL);
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = cpus, .numa = NUMA_POLICY_REQUIRED),
+                                           &(Plan *){ NULL }, &why),
+                                 VERDICT_NUMA);
+                assert_int_equal(!!strstr(why.message, "Of CPUs"), cpus > 0);
+        }
+}
+
 static void test_refusal_names_who_has_it(void **state) {
         _cleanup_node_ TestNode *t = two_switches(BOTH_POOLS);
 
@@ -732,6 +757,8 @@ int main(void) {
                 cmocka_unit_test(test_slots_are_unique),
                 cmocka_unit_test(test_refusals),
                 cmocka_unit_test(test_refusal_advice),
+                cmocka_unit_test(test_refusal_of_a_pool_of_one),
+                cmocka_unit_test(test_refusal_lists_what_is_wanted),
                 cmocka_unit_test(test_refusal_names_who_has_it),
                 cmocka_unit_test(test_proximity_refusal_with_one_pair),
                 cmocka_unit_test(test_numa_and_proximity_together),

@@ -181,6 +181,36 @@ static void test_plan_looks_at_what_is_shared(void **state) {
         }
 }
 
+/* A claim is checked against the node whoever made it: each region, and the CPUs after them. */
+static void test_claim_counts_regions(void **state) {
+        static const struct {
+                uint64_t first, second;
+                unsigned cpu;
+                Verdict verdict;
+        } cases[] = {
+                { GIB, GIB, 1, VERDICT_NONE },
+                { 16 * GIB, GIB, 1, VERDICT_INSUFFICIENT_MEMORY },
+                { GIB, 16 * GIB, 1, VERDICT_INSUFFICIENT_MEMORY },
+                { GIB, GIB, 5, VERDICT_INSUFFICIENT_CPUS },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = make_node();
+                Allocation *a = allocation_new("a");
+                Verdict v;
+
+                assert_non_null(a);
+                a->regions[a->n_regions++] = (Region){ .name = "one", .size = cases[i].first };
+                a->regions[a->n_regions++] = (Region){ .name = "two", .size = cases[i].second };
+                a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = GIB };
+                cpuset_add(&a->cpus, cases[i].cpu);
+                v = ledger_claim(t->ledger, t->inventory, t->config, a, NULL);
+                assert_int_equal(v, cases[i].verdict);
+                if (v != VERDICT_NONE)
+                        allocation_free(a);
+        }
+}
+
 static int node_of(const TestNode *t, const char *region) {
         return ledger_find_region(t->ledger, region)->region.node;
 }
@@ -387,6 +417,7 @@ int main(void) {
                 cmocka_unit_test(test_names),
                 cmocka_unit_test(test_one_owner),
                 cmocka_unit_test(test_plan_looks_at_what_is_shared),
+                cmocka_unit_test(test_claim_counts_regions),
                 cmocka_unit_test(test_made_memory_is_not_idle),
                 cmocka_unit_test(test_where_there_is_room),
                 cmocka_unit_test(test_required_is_beside_it),
