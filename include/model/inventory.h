@@ -65,6 +65,8 @@ typedef struct PciDevice {
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         uint32_t class;        /* 24 bits, 0x030200 */
         char *name;            /* from pci.ids, or NULL */
+        char *vf_name;         /* the same of the VFs that it has or can have, by vf_device */
+        bool named;            /* both were looked up */
         uint64_t serial;       /* of the card, a VF's of its PF's (model/serial.h); 0 none */
         bool serial_known;     /* read: only where an allocation needs to know */
         char *path;            /* below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0", on some machines with

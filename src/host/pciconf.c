@@ -220,26 +220,33 @@ typedef struct NameCall {
         Named *sorted; /* same ids side by side: each is looked up once */
 } NameCall;
 
-static int call_name(void *data) {
+static int look_up(struct pci_access *access, uint16_t vendor, uint16_t device, char **ret) {
         const int flags = PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB;
-        NameCall *call = data;
         char buf[NAME_MAX_LENGTH];
-        const char *name = NULL;
-        uint32_t id = 0;
+        const char *name = pci_lookup_name(access, buf, sizeof(buf), flags, vendor, device);
+
+        return string_copy(ret, name && text_is_clean(name) ? name : NULL);
+}
+
+static int call_name(void *data) {
+        NameCall *call = data;
+        const PciDevice *last = NULL;
 
         for (size_t i = 0; i < call->inv->n_devices; i++) {
                 PciDevice *dev = call->inv->devices + call->sorted[i].index;
-                int r;
+                bool same = last && last->vendor == dev->vendor && last->device == dev->device;
+                int r = 0;
 
-                if (dev->name)
+                if (dev->named)
                         continue;
-                if (!name || call->sorted[i].id != id) {
-                        id = call->sorted[i].id;
-                        name = pci_lookup_name(call->access, buf, sizeof(buf), flags, dev->vendor, dev->device);
-                }
-                r = string_copy(&dev->name, name && text_is_clean(name) ? name : NULL);
+                r = same ? string_copy(&dev->name, last->name)
+                         : look_up(call->access, dev->vendor, dev->device, &dev->name);
+                if (r >= 0 && dev->vf_device)
+                        r = look_up(call->access, dev->vendor, dev->vf_device, &dev->vf_name);
                 if (r < 0)
                         return r;
+                dev->named = true;
+                last = dev;
         }
         return 0;
 }

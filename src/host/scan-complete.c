@@ -159,6 +159,44 @@ static int read_noiommu(const Sysfs *fs, Inventory *inv) {
         return r < 0 ? r : drop_noiommu_groups(fs, inv);
 }
 
+static int take_over_name(const Scan *s, PciDevice *dev) {
+        const PciDevice *before = inventory_find(s->old, dev->address);
+        int r;
+
+        if (!before || !before->named || before->vendor != dev->vendor || before->device != dev->device ||
+            before->vf_device != dev->vf_device)
+                return 0;
+        r = string_copy(&dev->name, before->name);
+        if (r >= 0)
+                r = string_copy(&dev->vf_name, before->vf_name);
+        dev->named = r >= 0;
+        return r;
+}
+
+static int take_name_of_pf(const Scan *s, PciDevice *dev) {
+        const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(s->inv, dev->physfn) : NULL;
+        int r;
+
+        if (!pf || !pf->named || pf->vendor != dev->vendor || pf->vf_device != dev->device)
+                return 0;
+        r = string_copy(&dev->name, pf->vf_name);
+        dev->named = r >= 0;
+        return r;
+}
+
+/* For any name that is not known yet, libpci reads all of pci.ids, which is larger than a megabyte. */
+static int take_over_names(const Scan *s) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < s->inv->n_devices; i++)
+                if (!s->inv->devices[i].named)
+                        r = take_over_name(s, &s->inv->devices[i]);
+        for (size_t i = 0; r >= 0 && i < s->inv->n_devices; i++)
+                if (!s->inv->devices[i].named)
+                        r = take_name_of_pf(s, &s->inv->devices[i]);
+        return r;
+}
+
 static int note_iommu(Inventory *inv) {
         return inv->iommu
                        ? 0
@@ -182,7 +220,9 @@ int scan_complete(const Scan *s) {
         r = read_reserved_regions(s);
         if (r < 0)
                 return r;
-        r = s->conf ? pciconf_name_devices(s->conf, inv) : 0;
+        r = s->update ? take_over_names(s) : 0;
+        if (r >= 0 && s->conf)
+                r = pciconf_name_devices(s->conf, inv);
         if (r == -ENOMEM)
                 return r;
         r = note_acs_override(fs, inv);

@@ -47,7 +47,7 @@ static bool is_virtfn(const char *name) {
         return strncmp(name, "virtfn", strlen("virtfn")) == 0;
 }
 
-/* How many VFs it has, and how many of these have a driver. */
+/* The number of its VFs; ret_bound: of those that have a driver, or NULL. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
         char **names = NULL;
@@ -60,14 +60,16 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
         r = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
         if (r < 0)
                 return r;
-        *ret = *ret_bound = 0;
+        *ret = 0;
         for (size_t i = 0; i < n; i++) {
                 char path[300], driver[256];
 
                 if (!is_virtfn(names[i]))
                         continue;
-                (void) snprintf(path, sizeof(path), "%s/driver", names[i]);
                 *ret += 1;
+                if (!ret_bound)
+                        continue;
+                (void) snprintf(path, sizeof(path), "%s/driver", names[i]);
                 *ret_bound += sysfs_link_name(fs, PCI_PATH(pf, path), driver, sizeof(driver)) >= 0;
         }
         (void) free_names(names, n);
@@ -87,8 +89,8 @@ static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         int64_t end = now_msec() + LINKS_WAIT_MSEC;
 
         for (;;) {
-                unsigned links, bound;
-                int r = count_links(fs, pf, &links, &bound);
+                unsigned links;
+                int r = count_links(fs, pf, &links, NULL);
 
                 if (r < 0 || links == count)
                         return r;
@@ -112,8 +114,8 @@ static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
 }
 
 int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
-        unsigned links, bound;
-        int r = count_links(fs, pf, &links, &bound);
+        unsigned links;
+        int r = count_links(fs, pf, &links, NULL);
 
         if (r < 0)
                 return r;
@@ -130,7 +132,7 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
 }
 
 int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count) {
-        unsigned links, bound;
+        unsigned links, bound = 0;
         int r = count_links(fs, pf, &links, &bound);
 
         if (r < 0)

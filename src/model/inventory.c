@@ -42,6 +42,7 @@ DEFINE_STRING_TABLE_TO_STRING(pci_ats, PciAts, _PCI_ATS_MAX)
 
 static void pci_device_done(PciDevice *dev) {
         free(dev->name);
+        free(dev->vf_name);
         free(dev->path);
         free(dev->driver);
         free(dev->driver_override);
@@ -111,6 +112,7 @@ static int copy_strings(PciDevice *to, const PciDevice *from) {
                 const char *from;
         } strings[] = {
                 { &to->name, from->name },
+                { &to->vf_name, from->vf_name },
                 { &to->path, from->path },
                 { &to->driver, from->driver },
                 { &to->driver_override, from->driver_override },
@@ -132,8 +134,8 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
                 return -ENOMEM;
         *copy = *dev;
         copy->numa_node = dev->own_node;
-        copy->name = copy->path = copy->driver = copy->driver_override = copy->reset_methods = copy->power_state =
-                copy->critical = copy->console = copy->fault = NULL;
+        copy->name = copy->vf_name = copy->path = copy->driver = copy->driver_override = copy->reset_methods =
+                copy->power_state = copy->critical = copy->console = copy->fault = NULL;
         copy->linked = copy->vfs = NULL;
         copy->n_linked = copy->n_vfs = 0;
         if (dev->n_linked > 0) {

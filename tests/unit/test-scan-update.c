@@ -291,6 +291,28 @@ static void test_unlocked(void **state) {
         assert_string_equal(inventory_find(some, vf)->driver_override, "vfio-pci");
 }
 
+/* A name that pci.ids does not have shows that pci.ids was not read for it. */
+static void test_names_are_known(void **state) {
+        _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
+        Fixture *f = *state;
+        const PciAddress vf = { .bus = 1, .slot = 0x10 }, pf = { .bus = 1 };
+        PciDevice *nic;
+
+        tree_attribute_link(f->root, "0000:01:00.0", "iommu_group", "../g/5");
+        nic_has(f, "sriov_totalvfs", "7");
+        nic_has(f, "sriov_vf_device", "10ca");
+        scan(f);
+        nic = &f->inv->devices[inventory_device_index(f->inv, find(f, "0000:01:00.0"))];
+        assert_true(nic->named);
+        assert_int_equal(string_copy(&nic->name, "the PF"), 0);
+        assert_int_equal(string_copy(&nic->vf_name, "its VF"), 0);
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
+        tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../0000:01:00.0");
+        assert_int_equal(scan_update(f->fs, f->inv, &vf, 1, true, NULL, 0, &some), 0);
+        assert_string_equal(inventory_find(some, vf)->name, "its VF");
+        assert_string_equal(inventory_find(some, pf)->name, "the PF");
+}
+
 /* Only the PF is named; one of the VFs has its slot. */
 static void test_vfs_that_were_made(void **state) {
         static const char *const vfs[] = { "0000:01:00.1", "0000:01:10.0" };
@@ -321,7 +343,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
                 TEST(test_same_as_scan), TEST(test_only_the_named_are_read), TEST(test_locked),
-                TEST(test_unlocked),     TEST(test_vfs_that_were_made),
+                TEST(test_unlocked),     TEST(test_vfs_that_were_made),      TEST(test_names_are_known),
 #undef TEST
         };
 
