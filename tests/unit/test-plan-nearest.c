@@ -165,6 +165,20 @@ static void test_region_that_is_there(void **state) {
         record(why.message, why.nearest);
 }
 
+/* One page for each cell is the least. */
+static void test_last_page(void **state _unused_) {
+        _cleanup_node_ TestNode *t = small_node(POOLS);
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_allocate(t, "first", ASK(.cpus = 2, .memory = 3 * GIB, .page_size = GIB), NULL),
+                         VERDICT_NONE);
+        assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = 4 * GIB, .page_size = GIB), NULL, &why),
+                         VERDICT_INSUFFICIENT_MEMORY);
+        assert_non_null(strstr(why.nearest, "1 GiB of memory"));
+        assert_int_equal(node_plan(t, ASK(.cpus = 2, .memory = GIB, .page_size = GIB), &plan, NULL), VERDICT_NONE);
+}
+
 static void test_sentences(void **state _unused_) {
         assert_sentences("nearest-requests.txt");
 }
@@ -173,7 +187,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nearest),         cmocka_unit_test(test_nearest_policy),
                 cmocka_unit_test(test_nothing_is_near), cmocka_unit_test(test_region_that_is_there),
-                cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_last_page),       cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("plan-nearest", tests, NULL, NULL);
