@@ -28,7 +28,15 @@ const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_
 /* Lives until the end of the enclosing block. */
 #define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]){ 0 })
 
-int pci_address_compare(PciAddress a, PciAddress b);
+/* Ascending as the addresses are. */
+static inline uint64_t pci_address_key(PciAddress a) {
+        return (uint64_t) a.domain << 24 | (uint64_t) a.bus << 16 | (uint64_t) a.slot << 8 | a.function;
+}
+static inline int pci_address_compare(PciAddress a, PciAddress b) {
+        uint64_t x = pci_address_key(a), y = pci_address_key(b);
+
+        return (x > y) - (x < y);
+}
 static inline bool pci_address_equal(PciAddress a, PciAddress b) {
         return pci_address_compare(a, b) == 0;
 }

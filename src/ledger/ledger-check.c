@@ -9,6 +9,9 @@
 #include "util/strings.h"
 
 static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
+        /* The planner asks for the verdicts of all devices, and an address costs more to format than to look up. */
+        if (!ret)
+                return VERDICT_ALLOCATED;
         return refuse(ret, VERDICT_ALLOCATED, &address, "Release that one first.", "%s is held by '%s'.",
                       PCI_ADDRESS_STR(address), holder->name);
 }

@@ -63,18 +63,6 @@ const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_
         return buf;
 }
 
-int pci_address_compare(PciAddress a, PciAddress b) {
-        if (a.domain != b.domain)
-                return a.domain < b.domain ? -1 : 1;
-        if (a.bus != b.bus)
-                return a.bus < b.bus ? -1 : 1;
-        if (a.slot != b.slot)
-                return a.slot < b.slot ? -1 : 1;
-        if (a.function != b.function)
-                return a.function < b.function ? -1 : 1;
-        return 0;
-}
-
 bool pci_address_same_slot(PciAddress a, PciAddress b) {
         return a.domain == b.domain && a.bus == b.bus && a.slot == b.slot;
 }

@@ -74,10 +74,14 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
 }
 
 static bool has_between(const VfAttributes *v, bool guid, uint64_t first, uint64_t last) {
-        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
-                if (v->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) && guid == (i != VF_MAC) && v->value[i] >= first &&
-                    v->value[i] <= last)
+        unsigned left = v->set & (guid ? VF_GUID_BITS : VF_ATTRIBUTE_BIT(VF_MAC));
+
+        for (; left > 0; left &= left - 1) {
+                uint64_t value = v->value[__builtin_ctz(left)];
+
+                if (value >= first && value <= last)
                         return true;
+        }
         return false;
 }
 
