@@ -12,9 +12,16 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
+static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret);
 static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static const JobKind bind_kind = { .verb = "bind", .finished = binding_finished };
+static const JobKind bind_kind = { .verb = "bind", .check = binding_check, .finished = binding_finished };
+
+static const PciDevice *queued_device(const Manager *m, const char *subject) {
+        PciAddress address;
+
+        return pci_address_parse(subject, &address) == 0 ? inventory_find(m->node.inventory, address) : NULL;
+}
 
 static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
@@ -34,6 +41,23 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
                 devices[i] = a->devices[i].address;
         return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(dev->address), TAKE_PTR(steps), devices,
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
+}
+
+/* The steps look again at the devices whose services they stop, but not at companions and held members of the group. */
+static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        const PciDevice *dev;
+        PlanContext c;
+
+        if (manager_refresh(m, mj->devices, mj->n_devices, false) < 0)
+                return refuse_no_memory(ret);
+        dev = queued_device(m, job_subject(mj->job));
+        if (!dev)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, NULL, "%s is not on this node.", job_subject(mj->job));
+        c = node_context(&m->node);
+        if (plan_single(&c, dev, &a) < 0)
+                return refuse_no_memory(ret);
+        return manager_check_use(m, a, USE_ALLOCATE, ret);
 }
 
 static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
@@ -107,12 +131,6 @@ static void find_unbound(Manager *m) {
 }
 
 /* Each begins with one of the queue: true when a job was started. */
-
-static const PciDevice *queued_device(const Manager *m, const char *subject) {
-        PciAddress address;
-
-        return pci_address_parse(subject, &address) == 0 ? inventory_find(m->node.inventory, address) : NULL;
-}
 
 static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *pf = queued_device(m, subject);
