@@ -242,9 +242,17 @@ static int renew_policy(Manager *m) {
 }
 
 int manager_refresh_drivers(Manager *m) {
-        int r = driver_list_refresh(m->fs, m->node.inventory);
+        _cleanup_free_ PciAddress *unbound = NULL;
+        size_t n = 0;
+        int r = manager_list_unbound(m, &unbound, &n);
 
-        return r > 0 ? renew_policy(m) : r;
+        if (r >= 0)
+                r = driver_list_refresh(m->fs, m->node.inventory);
+        if (r <= 0)
+                return r;
+        r = renew_policy(m);
+        manager_bind_late(m, unbound, n);
+        return r;
 }
 
 int manager_refresh_host(Manager *m) {

@@ -123,6 +123,24 @@ static bool wants_binding(const Manager *m, const PciDevice *dev) {
                device_state(&c, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
+int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n) {
+        int r = 0;
+
+        for (size_t i = 0; m->announced && r >= 0 && i < m->node.inventory->n_devices; i++)
+                if (wants_binding(m, &m->node.inventory->devices[i]))
+                        r = pci_address_append(ret, ret_n, m->node.inventory->devices[i].address);
+        return r;
+}
+
+void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
+        for (size_t i = 0; m->announced && i < m->node.inventory->n_devices; i++) {
+                const PciDevice *dev = &m->node.inventory->devices[i];
+
+                if (wants_binding(m, dev) && !pci_addresses_have(unbound, n, dev->address))
+                        manager_arrived(m, dev->address);
+        }
+}
+
 static void find_unbound(Manager *m) {
         for (size_t i = 0; i < m->node.inventory->n_devices; i++)
                 if (is_new(m, m->node.inventory->devices[i].address) &&

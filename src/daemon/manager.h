@@ -403,6 +403,11 @@ void manager_go_on_starting(Manager *m);
 bool manager_is_arriving(const Manager *m, const Allocation *a);
 /* The device is new, or was out and in again: it gets what start would have given it, at manager_go_on_starting(). */
 void manager_arrived(Manager *m, PciAddress address);
+/* Appends the devices of Bind=start pools that are on offer and not bound yet, in ascending order. */
+int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
+/* A VFIO driver may have been loaded: those that are not in the list of before are bound at manager_go_on_starting().
+ */
+void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 
 /* manager-live.c */
 /* Begins to collect events; before the first scan, so that nothing falls between. Without events the daemon goes on. */
