@@ -46,7 +46,7 @@ ok(wait_until(sub { device($bus, $pf)->{state} eq 'stuck' }), 'stuck: and that h
 fault("write $dir/sriov_numvfs $n");
 ok(!$bus->call('Rescan')->{error}, 'stuck: somebody else makes them');
 ok(wait_until(sub { vfs() == $n }), 'stuck: they are there');
-is_error($bus->call('SetVirtualFunctions', 'su', $pf, $n), 'Unavailable', qr/\Q$pf\E is stuck/, 'stuck: asking for what there is');
+is_error($bus->call('SetVirtualFunctions', 'su', $pf, $n), 'Unavailable', ['stuck', $pf], 'stuck: asking for what there is');
 is(device($bus, $pf)->{state}, 'stuck', 'stuck: changes nothing');
 fault('release');
 ok(wait_until(sub { device($bus, $pf)->{state} ne 'stuck' }), 'stuck: until the write returns');

@@ -66,7 +66,7 @@ is(clear_quarantine($bus), 1, 'one is not worth it: somebody has looked');
 for my $end (qw(timeout hang)) {
         released($end, $end);
         is_deeply([quarantined()], [@gpus], "$end: both are in quarantine");
-        like(device($bus, $gpus[1])->{reason}, qr/had not ended when the time was up/, "$end: it says why");
+        like(device($bus, $gpus[1])->{reason}, names($gpus[1]), "$end: it says why");
         is(clear_quarantine($bus), 2, "$end: somebody has looked");
 }
 
@@ -76,7 +76,7 @@ $systemd = 0;
 ok(wait_until(sub { !has_systemd() }), 'there is no systemd any more');
 released('no systemd', 0);
 is_deeply([quarantined()], [@gpus], 'no systemd: both are in quarantine');
-like(device($bus, $gpus[1])->{reason}, qr/there is no systemd to run/, 'no systemd: it says why');
+like(device($bus, $gpus[1])->{reason}, names($gpus[1], 'systemd'), 'no systemd: it says why');
 is(clear_quarantine($bus), 2, 'no systemd: somebody has looked');
 same_tree($before, 'all is as before');
 

@@ -18,12 +18,12 @@ my $disk  = "$ENV{NODE_TMP}/disk";
 my $bus   = Bus->new->listen;
 
 sub inode { my ($path) = @_; return (lstat $path)[1] // die "$path: $!" }
-sub names { my ($path) = @_; opendir my $d, $path or die "$path: $!"; return sort grep { !/^[.]{1,2}$/ } readdir $d }
+sub files_of { my ($path) = @_; opendir my $d, $path or die "$path: $!"; return sort grep { !/^[.]{1,2}$/ } readdir $d }
 
 # All that is in a directory is on the disk.
 sub settle {
         my ($directory) = @_;
-        my @names = names($directory);
+        my @names = files_of($directory);
         spew("$disk/directories/" . inode($directory), join '', map { inode("$directory/$_") . " $_\n" } @names);
         for my $path (map { "$directory/$_" } @names) {
                 if   (-d $path) { settle($path) }

@@ -23,7 +23,7 @@ my $before = tree();
 fault('reset', 'fail 3 ENODEV'); # override, unbind, probe
 my ($status, undef, $err) = ctl('allocate', 'd2', 'gpu=1');
 is($status, 1, 'D2: the operation fails');
-like($err, qr/Failed to bind \Q$gpu\E to vfio-pci: /, 'D2: and says at what');
+like($err, names($gpu, 'vfio-pci'), 'D2: and says at what');
 is(device($bus, $gpu)->{driver}, 'nvidia', 'D2: the device is back on its driver');
 is(device($bus, $gpu)->{state}, 'available', 'D2: and on offer');
 same_tree($before, 'D2: the tree is as before');
@@ -32,7 +32,7 @@ same_tree($before, 'D2: the tree is as before');
 fault('reset', 'silent 3');
 ($status, undef, $err) = ctl('allocate', 'd2', 'gpu=1');
 is($status, 1, 'D2: a probe that binds nothing is a failure');
-like($err, qr/the driver did not take it/, 'D2: and is told as one');
+like($err, names($gpu, 'vfio-pci'), 'D2: and is told as one');
 same_tree($before, 'D2: the tree is as before');
 
 done_testing();

@@ -81,7 +81,7 @@ refused('a daemon of the driver', 'gpu',
 can_be_had('the GPU that it has not', 'spare');
 my ($status, undef, $err) = ctl('allocate', 'late', 'gpu=1');
 isnt($status, 0, 'passthroughctl: fails');
-like($err, qr/^passthroughctl: \Q$gpu\E is in use by process 812 \(nvidia-persiste, nvidia-persistenced\.service\)\./m, 'passthroughctl: says by whom');
+like($err, names($gpu, 812, 'nvidia-persiste', 'nvidia-persistenced.service'), 'passthroughctl: says by whom');
 
 my $id = '0123456789abcdef' x 4;
 process(813, 'python3', "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-$id.scope", '/dev/nvidia3 (deleted)');
@@ -108,7 +108,7 @@ can_be_had('a GPU whose display server ended', 'gpu');
 
 # ---- a driver that never answers
 
-my $warning = qr/The driver does not answer for \Q$gpu\E: the number of its node, and of \d+ asked after it, stays unknown, ignoring\./;
+my $warning = names($gpu, 'driver', 'ignoring');
 spew("$ENV{NODE_TMP}/passthroughd.conf", "[Daemon]\nJobTimeoutSec=3\n" . pools());
 fault('remove ' . information($gpu), 'fifo ' . information($gpu));
 my $before = log_since();
@@ -193,7 +193,7 @@ start_again($bus, 'Bind=start');
 is(driver_of($gpu), 'nvidia', 'Bind=start: what is used stays with its driver');
 nothing_written('Bind=start: nothing is written');
 like(log_since($offset),
-        qr/\Q$gpu\E stays with its driver, ignoring: \Q$gpu\E is in use by process 812 \(nvidia-persiste, nvidia-persistenced\.service\)\. Stop the service first: /,
+        names($gpu, 812, 'nvidia-persiste', 'nvidia-persistenced.service'),
         'Bind=start: the journal says why');
 fault('remove proc/812');
 restart();
@@ -206,7 +206,7 @@ process(812, 'qemu-system-x86', '', '/dev/vfio/' . device($bus, $gpu)->{iommu_gr
 is((allocate($bus, 'late', both => 1))[0], 'done', 'two GPUs, one of them in use: the other one is given out');
 is(allocation($bus, 'late')->{devices}[0]{address}, $spare, 'the one that nobody uses');
 is((release($bus, 'late'))[0], 'done', 'it is released');
-like((allocate($bus, 'late', both => 2))[1], qr/^\Q$gpu\E is in use by process 812/, 'both are not to be had, and it says who is in the way');
+like((allocate($bus, 'late', both => 2))[1], names($gpu, 812), 'both are not to be had, and it says who is in the way');
 is_deeply(devices_state($bus, 'both'), { $gpu => 'available', $spare => 'available' }, 'nothing is kept from others');
 fault('remove proc/812');
 is((allocate($bus, 'late', both => 2))[0], 'done', 'when it has ended both are');

@@ -49,12 +49,12 @@ ok(!set('LogLevel', 'info')->{error}, 'info');
 ok(!set('LogTarget', 'null')->{error}, 'the target null');
 is(log_of($cycle), '', 'takes everything');
 ok(!set('LogTarget', 'console')->{error}, 'the target console');
-like(log_of($cycle), qr{'guest' is ready}, 'gives it back');
+like(log_of($cycle), names('guest'), 'gives it back');
 
 for (['LogLevel', 'loud'], ['LogLevel', ''], ['LogTarget', 'printer'], ['LogTarget', "\x{1b}[31m"]) {
         my $reply = set(@$_);
         is($reply->{error}, 'org.freedesktop.DBus.Error.InvalidArgs', "$_->[0] $_->[1] is refused");
-        like($reply->{body}[0], qr/there are/, 'with what there is');
+        like($reply->{body}[0], $_->[0] eq 'LogLevel' ? qr/\bwarning\b/ : qr/\bjournal\b/, 'with what there is');
 }
 is(get('LogLevel') . get('LogTarget'), 'infoconsole', 'and changes nothing');
 ok(set('SyslogIdentifier', 'x')->{error}, 'the identifier is fixed');

@@ -27,12 +27,12 @@ is(() = $out =~ /^0000:83:00\.[1-4] +ib-vf +available/mg, 4, 'and four VFs');
 unlike($out, qr/^0000:(?:08:03\.0|00:1f\.2)/m, 'but not what no pool offers');
 is_deeply(devices_state($bus, 'gpu'), { $gpu => 'available' }, 'ListDevices says the same');
 
-for my $case (['0000:08:03.0', qr/host needs it: .* <- BMC/], ['0000:00:1f.2', qr/host needs it/], ['0000:02:00.0', qr/host needs it/]) {
+for my $case (['0000:08:03.0', qr/\bBMC\b/], ['0000:00:1f.2', qr/\S/], ['0000:02:00.0', qr/\S/]) {
         my ($address, $why) = @$case;
-        like((ctl('explain', $address))[1], qr/^\Q$address\E .* is not on offer\.\n.*$why/m, "explain says why $address is not on offer");
+        like((ctl('explain', $address))[1], qr/^\Q$address\E .*\n.*$why/m, "explain says why $address is not on offer");
         is(device($bus, $address)->{state}, 'host', '... and its state');
 }
-like((ctl('explain', $gpu))[1], qr/on offer in pool 'gpu'/, 'explain says that the GPU is on offer');
+like((ctl('explain', $gpu))[1], names('gpu'), 'explain says that the GPU is on offer');
 
 sub guid_as_mlx4 { my ($text) = @_; return $text =~ s/.*port-guid=//r =~ s/://gr =~ s/^0+//r }
 
@@ -48,7 +48,7 @@ nothing_written('so far nothing was written');
 
 ($status, $out, $err) = ctl('allocate', 'md-worker-0', @request);
 is($status, 0, 'allocate') or diag($err);
-like($out, qr/^md-worker-0 is ready: \Q$gpu $vf\E, CPUs 8-15, 20 GiB on node 1$/m, 'ends with what it is');
+like($out, names('md-worker-0', $gpu, $vf, '8-15', '20 GiB', 1), 'ends with what it is');
 my @steps = $out =~ /^\[(\d+\/\d+) *\]/mg;
 is_deeply(\@steps, [map { "$_/6" } 1 .. 6], 'and numbers each step as it happens');
 my ($identity) = $out =~ /^\[.*?\] (give VF 0 of 0000:83:00.0 port-guid=02:\S+)$/m;
@@ -108,11 +108,11 @@ fault('reset');
 my ($state, $tree) = (snapshot(times => 1), tree());
 ($status, $out, $err) = ctl('allocate', 'md-worker-1', @request);
 is($status, 1, 'a second request is refused');
-like($err, qr/^passthroughctl: Pool 'gpu' has 0 of its 1 device free, 1 wanted\. \Q$gpu\E is held by 'md-worker-0'\./, 'with the sentence why');
+like($err, names('gpu', 0, 1, $gpu, 'md-worker-0'), 'with the sentence why');
 is_error($bus->call('Allocate', 's' . (request(gpu => 1))[0], 'md-worker-1', (request(gpu => 1))[1]),
-        'Insufficient', qr/^Pool 'gpu' has 0 of its 1 device free, 1 wanted\./, 'and over D-Bus');
+        'Insufficient', ['insufficient-devices', 'gpu', 0, 1], 'and over D-Bus');
 is_error($bus->call('Allocate', 's' . (request('ib-vf' => 1))[0], 'md-worker-0', (request('ib-vf' => 1))[1]),
-        'NameTaken', qr/already an allocation 'md-worker-0'/, 'the name is taken');
+        'NameTaken', ['name-taken', 'md-worker-0'], 'the name is taken');
 nothing_written('a refusal writes nothing');
 same_tree($tree, 'changes nothing');
 same_state($state, 'and leaves the state directory alone', times => 1);
@@ -121,7 +121,7 @@ same_state($state, 'and leaves the state directory alone', times => 1);
 
 ($status, $out, $err) = ctl('release', 'md-worker-0');
 is($status, 0, 'release') or diag($err);
-like($out, qr/^md-worker-0 is released\.$/m, 'says so');
+like($out, names('md-worker-0'), 'says so');
 is_deeply([$out =~ /^\[(\d+\/\d+) *\]/mg], [map { "$_/11" } 1 .. 11], 'and numbers its steps');
 @signals = $bus->signals_until(sub { $_->{member} eq 'JobRemoved' });
 is($signals[-1]{body}[2], 'done', 'JobRemoved says done');

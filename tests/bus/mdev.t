@@ -52,7 +52,7 @@ sub can_be_had {
 
 # ---- a mediated device
 
-my $held = qr/^\Q$uuid\E, a mediated device of \Q$gpu\E, is in use by process 812 \(qemu-system-x86\)\. Stop the guest first\./;
+my $held = names($uuid, $gpu, 812, 'qemu-system-x86');
 mediated($gpu);
 process('/dev/vfio/107');
 refused('a guest has its group', 'gpu', $held);
@@ -60,7 +60,7 @@ process('/dev/vfio/devices/vfio9');
 fault("set $path{$gpu}/$uuid/vfio-dev/vfio9/dev 511:9");
 refused('a guest has its device', 'gpu', $held);
 fault('remove proc/812');
-refused('nobody has it', 'gpu', qr/^\Q$gpu\E is in use by the host: it has the mediated device \Q$uuid\E\. Remove it first: /);
+refused('nobody has it', 'gpu', names($gpu, $uuid));
 unmediated($gpu);
 can_be_had('it was removed', 'gpu');
 
@@ -75,7 +75,7 @@ start_again($bus, 'boot');
 nothing_written('boot: nothing is written');
 is(driver_of($gpu), 'nvidia', 'boot: the GPU stays with the host');
 is(allocation_state($bus, 'guest'), 'failed', 'boot: the allocation has failed');
-like(allocation($bus, 'guest')->{reason} // '', qr/^\Q$uuid\E, a mediated device of \Q$gpu\E, is in use by process 812 \(qemu-system-x86\)\.$/, 'boot: and says why');
+like(allocation($bus, 'guest')->{reason} // '', names($uuid, $gpu, 812, 'qemu-system-x86'), 'boot: and says why');
 is((release($bus, 'guest'))[0], 'done', 'boot: it is released');
 unmediated($gpu);
 fault('remove proc/812');
@@ -85,7 +85,7 @@ can_be_had('boot', 'gpu');
 
 fault("set $path{$pf}/mlx5_core.vnet.0/vdpa0/vhost-vdpa-0/dev 240:0");
 process('/dev/vhost-vdpa-0');
-refused('an auxiliary device', 'pf', qr/^\Q$pf\E is in use by process 812 \(qemu-system-x86\)\. End it first\./);
+refused('an auxiliary device', 'pf', names($pf, 812, 'qemu-system-x86'));
 fault('remove proc/812', "remove $path{$pf}/mlx5_core.vnet.0");
 can_be_had('an auxiliary device', 'pf');
 
@@ -96,7 +96,7 @@ mediated($pf);
 process('/dev/vfio/107');
 for my $count (0, 4) {
         fault('reset');
-        is_error($bus->call('SetVirtualFunctions', 'su', $pf, $count), 'Unavailable', qr/^\Q$uuid\E, a mediated device of \Q$pf\E, is in use by process 812/, "$count VFs are refused");
+        is_error($bus->call('SetVirtualFunctions', 'su', $pf, $count), 'Unavailable', ['busy', $uuid, $pf, 812], "$count VFs are refused");
         nothing_written("$count VFs: nothing is written");
 }
 fault('remove proc/812');

@@ -70,24 +70,24 @@ is(pages_left(), 2, 'two can be had');
 given('nobody else uses any', @pages);
 
 fault("set $pool/free_hugepages 2");
-refused('a process took the others', qr/ Node 1: 4 pages, 2 free, 2 promised to 'a' and not in use yet\./, @pages);
+refused('a process took the others', names(1, 4, 2, 'a'), @pages);
 is(pages_left(), 0, 'and so says Describe');
 
 runs(state => 'paused', reason => 'starting up');
-refused('the guest of a is starting', qr/ 2 promised to 'a' and not in use yet\./, @pages);
+refused('the guest of a is starting', names(2, 'a'), @pages);
 runs();
 given('the guest of a runs and has its pages', @pages);
 is(pages_left(), 2, 'and so says Describe');
 
 fault("set $guests/other.xml <domstatus");
-refused('which guests run is unknown', qr/ 2 promised to 'a' and not in use yet\./, @pages);
+refused('which guests run is unknown', names(2, 'a'), @pages);
 my $group = device($bus, $gpu)->{iommu_group};
 fault("link proc/4242/fd/7 /dev/vfio/$group");
 given('which guests run is unknown, but a process has the GPU of a open', @pages);
 fault("remove $guests/other.xml", 'remove proc/4242/fd');
 
 fault('remove proc/4242');
-refused('the guest of a died without libvirt', qr/ 2 promised to 'a' and not in use yet\./, @pages);
+refused('the guest of a died without libvirt', names(2, 'a'), @pages);
 fault("remove $guests/guest.xml", "set $pool/free_hugepages 4");
 given('the other process is gone', @pages);
 is((release($bus, 'a'))[0], 'done', 'a is released');
@@ -98,9 +98,9 @@ fault("set $pool/nr_hugepages 6", "set $pool/free_hugepages 6");
 is((allocate($bus, 'a', gpu => 1, @pages))[0], 'done', 'two of six pages are promised to a');
 is((allocate($bus, 'c', vf => 1, @pages))[0], 'done', 'and two to c');
 fault("set $pool/free_hugepages 2");
-refused('no guest is known to run', qr/ 4 promised to 'a', 'c' and not in use yet\./, @pages);
+refused('no guest is known to run', names(4, 'a', 'c'), @pages);
 fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 /dev/vfio/$group");
-refused('a process has the GPU of a open', qr/ 2 promised to 'c' and not in use yet\./, @pages);
+refused('a process has the GPU of a open', names(2, 'c'), @pages);
 fault('set proc/4343/comm qemu-system-x86', "link proc/4343/fd/7 /dev/vfio/" . device($bus, $vf)->{iommu_group});
 given('another one has the VF of c open', @pages);
 fault('remove proc/4242', 'remove proc/4343');
@@ -122,7 +122,7 @@ fault(meminfo(0, MemFree => 2 << 20), meminfo(1, MemFree => 2 << 20, 'Active(fil
 given('the page cache can be dropped', @plain);
 is((allocate($bus, 'a', @memory))[0], 'done', 'ten GiB are promised to a');
 fault(meminfo(1, MemFree => 2 << 20, 'Inactive(file)' => 10 << 20, SReclaimable => 1 << 20));
-refused('other processes use more than the reserve', qr/ Node 1: 24 GiB, 13 GiB free, 10 GiB promised to 'a' and not in use yet\./, @plain);
+refused('other processes use more than the reserve', names(1, '24 GiB', '13 GiB', '10 GiB', 'a'), @plain);
 runs();
 given('the guest of a has its memory', @plain);
 fault('remove proc/4242', "remove $guests/guest.xml");

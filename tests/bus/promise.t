@@ -133,11 +133,11 @@ is(allocate($bus, 'guest', cpus => 2, memory => 2 * 2**30, 'page-size' => 2**30)
 fault(map { "set $pages/${_}_hugepages 2" } qw(nr free));
 kept('hugepages, enough');
 fault(map { "set $pages/${_}_hugepages 0" } qw(nr free));
-is_error($bus->call('GetDomainXML', 'sa{sv}', 'guest', []), 'Insufficient', qr/0 pages of 1 GiB, and 2/, 'hugepages: the document is refused');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'guest', []), 'Insufficient', ['insufficient-memory', 0, '1 GiB', 2], 'hugepages: the document is refused');
 is(allocation_state($bus, 'guest'), 'failed', 'hugepages: and the state says so');
 restart();
 $bus = Bus->new->listen;
-broken('hugepages, a restart', qr/0 pages of 1 GiB, and 2/);
+broken('hugepages, a restart', names(0, '1 GiB', 2));
 fault(map { "set $pages/${_}_hugepages 2" } qw(nr free));
 is($bus->call('GetDomainXML', 'sa{sv}', 'guest', [])->{error}, undef, 'hugepages: reserved again');
 kept('hugepages');

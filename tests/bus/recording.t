@@ -14,7 +14,7 @@ use File::Temp qw(tempdir);
 use JSON::PP ();
 use Test::More;
 
-use Node qw(slurp spew ctl);
+use Node qw(names slurp spew ctl);
 
 my $source = "$FindBin::Bin/../..";
 my $build  = Cwd::abs_path($ENV{BUILD} // "$source/build");
@@ -63,15 +63,15 @@ sub same_decisions {
         return;
 }
 
-my $OFFERED  = qr/\A(?!.*offered until).*"pool": ?"gpu"/s;
-my $WITHHELD = qr/Nothing is offered until it can/;
+my $OFFERED  = qr/"pool": ?"gpu"[^{}]*"state": ?"available"/;
+my $WITHHELD = qr/\A(?!.*"state": ?"available").*"verdict": ?"excluded"/s;
 
 configure('etc/passthroughd.conf' => \'/dev/null', 'usr/lib/passthroughd.conf' => $GPU);
 same_decisions('a masked main file', '', qr/\A(?!.*"pool": ?"gpu")./s);
 configure('etc/passthroughd.conf.d/a.conf' => \'/dev/null', 'usr/lib/passthroughd.conf.d/a.conf' => $NIC, 'usr/lib/passthroughd.conf' => $GPU);
 same_decisions('a masked drop-in', '', $OFFERED);
 configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => "[Exclude]\nMatch=\0vendor=15b3\nMatch=vendor=8086\n");
-same_decisions('a NUL byte', '', qr/nothing is offered until it is mended/);
+same_decisions('a NUL byte', '', $WITHHELD);
 configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => \'nowhere');
 same_decisions('a link to nothing', '', $WITHHELD);
 configure('etc/passthroughd.conf' => $GPU, 'etc/passthroughd.conf.d/a.conf' => \'../../../../../../../../dev/null');
@@ -96,7 +96,7 @@ SKIP: {
         same_decisions('a directory of root', $as, $WITHHELD);
         my $text = qx{$as passthroughctl snapshot --node $root};
         like($text, qr{^etc/passthroughd/passthroughd\.conf\.d!EACCES$}m, 'it is recorded as what it is');
-        like($text, qr{^# Not readable: .*\n(?:#   .*\n)*#   etc/passthroughd/passthroughd\.conf\.d: Permission denied$}m, 'and the header says so');
+        like($text, names('etc/passthroughd/passthroughd.conf.d'), 'and the header says so');
 }
 
 # ---- drop-ins whose names say whose machine it is: the order is what it was, and who hides whom
@@ -167,8 +167,8 @@ recorded_use('a loop device', qr/\Q$gpu\E <- nvme9n1 <- loop9 <- \/srv/, 'sys/cl
 recorded_use('a loop device in a file', qr/\A(?!.*nvme9n1)./s, "$loop/loop/backing_file" => "/srv/node042/image\n", 'sys/class/block/loop9' => \"../../../$loop");
 recorded_use('a journal of its own', qr/\Q$gpu\E <- nvme9n1 <- \/srv/, 'proc/1/mountinfo' => "${mounts}90 1 8:99 / /srv rw - xfs /dev/sdz rw,logdev=/dev/nvme9n1,x=node042\n");
 recorded_use('one of two disks', qr/\Q$gpu\E <- nvme9n1 <- \/srv/, 'proc/1/mountinfo' => "${mounts}90 1 0:99 / /srv rw - bcachefs /dev/sdz:/dev/nvme9n1 rw\n");
-recorded_use('a mount elsewhere', qr/\Q$gpu\E <- nvme9n1 <- a file system/, 'sys/fs/ext4/nvme9n1/' => '', 'sys/fs/ext4/node042/' => '');
-recorded_use('btrfs', qr/\Q$gpu\E <- nvme9n1 <- a file system/, 'sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/nvme9n1' => \"../../../../../$device/block/nvme9n1");
+recorded_use('a mount elsewhere', names($gpu, 'nvme9n1'), 'sys/fs/ext4/nvme9n1/' => '', 'sys/fs/ext4/node042/' => '');
+recorded_use('btrfs', names($gpu, 'nvme9n1'), 'sys/fs/btrfs/8b4b1f0c-1111-4111-8111-000000000001/devices/nvme9n1' => \"../../../../../$device/block/nvme9n1");
 my $console = 'sys/devices/virtual/vtconsole/vtcon1';
 recorded_use('the console', qr/\Q$gpu\E <- fb0 <- console/, "$device/graphics/fb0/" => '', 'sys/class/graphics/fb0' => \"../../../$device/graphics/fb0",
         "$console/name" => "(M) frame buffer device\n", 'sys/class/vtconsole/vtcon1' => \"../../../$console");
@@ -244,7 +244,7 @@ is((ctl('list', '--node', "$tmp/empty.tree"))[2], $err, 'that of list');
 make_path(map { "$tmp/$_" } qw(none/sys none/proc loop/sys/bus/pci loop/proc));
 like((ctl('list', '--all', '--node', "$tmp/none"))[2], qr{neither sys/devices nor sys/bus}, 'an empty one');
 symlink 'devices', "$tmp/loop/sys/bus/pci/devices";
-like((ctl('list', '--all', '--node', "$tmp/loop"))[2], qr{has no readable sys/bus/pci/devices: Too many levels}, 'one whose devices cannot be read');
+like((ctl('list', '--all', '--node', "$tmp/loop"))[2], names('sys/bus/pci/devices'), 'one whose devices cannot be read');
 ($status, $out, $err) = ctl('snapshot', 'out.tree');
 is($status, 2, 'snapshot takes no file name');
 like($err, qr/'out\.tree'.*> out\.tree/, 'and says where its output goes');
@@ -264,7 +264,7 @@ for my $command ('snapshot', "snapshot --node $root", "snapshot --node $tmp/r.tr
 spew("$tmp/gpu.conf", $GPU);
 like(said("passthroughctl list --node $root --config /dev/fd/4 4<$tmp/gpu.conf"), qr/ gpu /, 'a configuration by its descriptor');
 is(said("cat $tmp/gpu.conf | passthroughctl list --node $root --config /dev/stdin"), "passthroughctl: /dev/stdin cannot be read: it is no regular file.\n", 'not a pipe');
-like(said("cat $tmp/r.tree | passthroughctl snapshot --node /dev/stdin"), qr/ regular one and no pipe/, 'nor as a recorded node');
+like(said("cat $tmp/r.tree | passthroughctl snapshot --node /dev/stdin"), names('/dev/stdin'), 'nor as a recorded node');
 
 system("$build/tests/tree-tool", 'remove', $root);
 done_testing();

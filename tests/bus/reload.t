@@ -85,23 +85,23 @@ my $unreadable = "$dropins/70-fifo.conf";
 my %refused = (
         'a PF and its own VF' => [
                 "[Pool pf]\nMatch=address=$pf\n[Pool ib-vf]\nMatch=vendor=15b3 type=vf\n", sub { }, sub { },
-                qr/Pool 'pf' \(\Q$file\E:1\) offers the PF \Q$pf\E and pool 'ib-vf' \(\Q$file\E:3\) its own VF \Q$vfs[0]\E: the same hardware twice/
+                names('pf', "$file:1", $pf, 'ib-vf', "$file:3", $vfs[0])
         ],
         'a PF and its own VF, in a drop-in' => [
                 $good, sub { spew("$dropins/80-pf.conf", "\n[Pool pf]\nMatch=address=$pf\n") }, sub { unlink "$dropins/80-pf.conf" },
-                qr{Pool 'pf' \(\Q$dropins\E/80-pf\.conf:2\) offers the PF \Q$pf\E and pool 'ib-vf' \(\Q$file\E:3\) its own VF \Q$vfs[0]\E}
+                names('pf', "$dropins/80-pf.conf:2", $pf, 'ib-vf', "$file:3", $vfs[0])
         ],
         'a drop-in that is a FIFO' => [
                 $gpus, sub { mkfifo($unreadable, 0600) or die $! }, sub { unlink $unreadable },
-                qr/\Q$unreadable\E cannot be read: it is no regular file\. The old configuration stays\./
+                names($unreadable)
         ],
         'a drop-in that is a directory' => [
                 $gpus, sub { make_path($unreadable) }, sub { remove_tree($unreadable) },
-                qr/\Q$unreadable\E cannot be read: Is a directory\. The old configuration stays\./
+                names($unreadable)
         ],
         'a drop-in that is a link to nothing' => [
                 $gpus, sub { symlink 'nothing', $unreadable or die $! }, sub { unlink $unreadable },
-                qr/\Q$unreadable\E cannot be read: it is a link to nothing\. The old configuration stays\./
+                names($unreadable)
         ],
 );
 configure("$good\[Frob]\n");
@@ -118,7 +118,7 @@ for my $what (sort keys %refused) {
                 like(log_since($offset), $sentence, "$what: $way: the log says why");
                 is_deeply(standing(), $before, "$what: $way: the old configuration stays in full");
         }
-        is_error($bus->call('Reload'), 'ConfigRefused', $sentence, "$what: Reload says why");
+        is_error($bus->call('Reload'), 'ConfigRefused', ['config-refused', $sentence], "$what: Reload says why");
         like((ctl('reload'))[2], $sentence, "$what: so does passthroughctl");
         same_tree($bound, "$what: nothing changes");
         same_state($state, "$what: nor the ledger", times => 1);
@@ -137,7 +137,7 @@ is((allocate($bus, 'no', gpu => 1))[0], 'org.passthroughd1.Error.Insufficient', 
 my $explained = device($bus, $gpu);
 is($explained->{state}, 'host', 'the device stays with the host');
 is($explained->{reason}, "$unreadable cannot be read: it is no regular file. Nothing is offered until it can.", 'and says why');
-like($explained->{remedy}, qr/Let the daemon read it, then reload/, 'and what to do');
+like($explained->{remedy}, names('reload'), 'and what to do');
 unlink $unreadable;
 reload('once it can be read');
 is_deeply(devices_state($bus, 'gpu'), { $gpu => 'available' }, 'it is on offer');
@@ -160,15 +160,15 @@ for my $case (@dropped) {
         my $taken  = tree();
         my $offset = log_since();
         $change->($text);
-        is(scalar(() = log_since($offset) =~ /^\Q$gpu\E is not on offer any more; 'vm1', which has it, keeps it until it is released\.$/mg), 1,
+        is(scalar(() = log_since($offset) =~ /^.*\Q$gpu\E.*\bvm1\b.*$/mg), 1,
                 "$what: with one warning");
         same_tree($taken, "$what: the device stays as it is");
         is(allocation_state($bus, 'vm1'), 'ready', "$what: the allocation is kept");
         my $d = device($bus, $gpu);
         is($d->{state}, 'allocated', "$what: the device is allocated");
         is($d->{pool},  $pool,       "$what: its pool is that of now");
-        is($d->{reason}, "$gpu is held by 'vm1' and $words: it goes back to the host when 'vm1' is released.", "$what: it says what becomes of it");
-        like((ctl('explain', $gpu))[1], qr/\Q$words\E/, "$what: passthroughctl explain too");
+        like($d->{reason}, names($gpu, 'vm1'), "$what: it says who has it");
+        like((ctl('explain', $gpu))[1], qr/\Q$d->{reason}\E/, "$what: passthroughctl explain too");
         like((ctl('list'))[1], qr/^\Q$gpu\E .* allocated .* vm1 /m, "$what: it is listed");
         is(release($bus, 'vm1'), 'done', "$what: it is released");
         same_tree($tree, "$what: and has its driver back");
@@ -197,12 +197,12 @@ for my $case (['C5: restart', $restart], ['C5: reload', $reload]) {
 # ---- C6: a PF is allocated, the configuration has its VFs made and offered instead
 
 my $instead = "[Pool vf]\nMatch=type=vf pf=$port\nVirtualFunctions=2\n";
-my $twice   = qr/The PF \Q$port\E is held by 'vm1', and VirtualFunctions= of pool 'vf' \(\Q$file\E:1\) would create VFs on it: the same hardware twice/;
+my $twice   = names($port, 'vm1', 'VirtualFunctions=', 'vf', "$file:1");
 $restart->("[Pool port]\nMatch=address=$port\n");
 is(allocate($bus, 'vm1', port => 1), 'done', 'C6: a PF is allocated');
 ($before, $bound) = (standing(), tree());
 spew($file, $instead);
-is_error($bus->call('Reload'), 'ConfigRefused', $twice, 'C6: a reload to its VFs is refused');
+is_error($bus->call('Reload'), 'ConfigRefused', ['config-refused', $twice], 'C6: a reload to its VFs is refused');
 is_deeply(standing(), $before, 'C6: the old configuration stays');
 my ($status, $log) = start_refused();
 is($status, 78, 'C6: so is a start: exit status 78');
@@ -274,7 +274,7 @@ is(allocate($bus, 'vm2', 'ib-vf' => 1), 'timeout', 'JobTimeoutSec= counts for th
 is(allocation_state($bus, 'vm1'), 'preparing', 'not for the one that runs');
 fault('release', 'reset');
 is($bus->result($begun), 'done', 'which ends as it would have');
-like(device($bus, $gpu)->{reason}, qr/in no pool any more/, 'its device is dropped');
+like(device($bus, $gpu)->{reason}, names($gpu, 'vm1'), 'its device is dropped');
 $reload->($others); # without the time that is too short for what is to be undone
 for my $name ('vm1', 'vm2') {
         my $result;

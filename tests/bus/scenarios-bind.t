@@ -135,7 +135,7 @@ for my $what (sort keys %broken) {
         is(device($bus, $gpus[0])->{iommu_group}, undef, "D8: $what: the device has no group");
         my ($error, $sentence) = allocate($bus, 'vm', gpu => 1);
         is($error, 'org.passthroughd1.Error.Insufficient', "D8: $what: it cannot be had");
-        like($sentence // '', qr/\Q$gpus[0]\E: It has no IOMMU group, so its memory access cannot be confined to a guest\./, "D8: $what: for that reason");
+        like($sentence // '', names($gpus[0]), "D8: $what: for that reason");
         nothing_written("D8: $what: nothing is written");
         is_deeply(vfio_nodes(), [], "D8: $what: there is no node in /dev/vfio");
         same_tree($start, "D8: $what: nothing changes");

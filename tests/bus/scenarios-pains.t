@@ -56,7 +56,7 @@ my $began = time;
 my ($error, $sentence) = allocate($bus, 'guest', gpu => 1);
 cmp_ok(time - $began, '<', 1, 'A5: the answer comes within a second');
 like($error, qr/\.Unavailable$/, 'A5: it is refused');
-like($sentence, qr/^\Q$gpu\E is in use by process 813 \(python3, docker container 0123456789ab\)\./, 'A5: with process, command and container');
+like($sentence, names($gpu, 813, 'python3', '0123456789ab'), 'A5: with process, command and container');
 nothing_written('A5: nothing is written');
 same_state($state, 'A5: nothing is promised');
 cmp_ok(latency(), '<', 0.1, 'A5: the daemon answers');
@@ -82,7 +82,7 @@ for my $what (sort keys %hanging) {
         cmp_ok(latency(), '<', 0.1, "A6: $what: the daemon answers meanwhile");
         is($bus->result($reply->{body}[-1]), 'timeout', "A6: $what: at the deadline the job ends");
         is(device($bus, $device)->{state}, 'stuck', "A6: $what: $device is stuck");
-        like(device($bus, $device)->{reason}, qr/the kernel has not come back from the attempt to /, "A6: $what: and it is said in what");
+        like(device($bus, $device)->{reason}, names($device), "A6: $what: and it is said in what");
         cmp_ok(latency(), '<', 0.1, "A6: $what: the daemon answers");
         is(allocate($bus, 'other', ethernet => 1), 'done', "A6: $what: another device works");
         is(release($bus, 'other'), 'done', "A6: $what: and back");
@@ -107,7 +107,7 @@ is(allocate($bus, 'L2', @vlan), 'done', 'A8: L2 has the same VFs');
 for my $next ('L2', 'L1') {
         my ($tree, $all) = (tree(), snapshot(times => 1));
         fault('reset');
-        is_error($bus->call('Release', 'st', 'L1', $l1), $next eq 'L1' ? 'Stale' : 'NoSuchAllocation', $next eq 'L1' ? qr/generation/ : qr/'L1'/, "A8: the old owner releases L1 once more, and $next has them");
+        is_error($bus->call('Release', 'st', 'L1', $l1), $next eq 'L1' ? ('Stale', ['stale-generation', 'L1']) : ('NoSuchAllocation', ['no-such-allocation', 'L1']), "A8: the old owner releases L1 once more, and $next has them");
         nothing_written('A8: nothing is written');
         same_tree($tree, 'A8: its VFs are as it wants them');
         same_state($all, 'A8: and so is the ledger', times => 1);
@@ -122,10 +122,10 @@ $before = tree();
 my $alive  = slurp("$ENV{NODE_ROOT}/" . path($gpu, 'config'));
 sub config { my ($bytes) = @_; return 'write ' . path($gpu, 'config') . ' ' . join '', map { sprintf '\x%02x', $_ } unpack 'C*', $bytes }
 my %wedged = (
-        'the reset fails'             => ['0',    sub { 'fail 1 EIO' },                       qr/^Failed to reset/],
-        'its config space reads ones' => ['0',    sub { config("\xff" x length $alive) }, qr/all ones/],
-        'the cleaner fails'           => ['1',    sub { 'reset' },                            qr/^Failed to clean/],
-        'the cleaner hangs'           => ['hang', sub { 'reset' },                            qr/had not ended when the time was up/],
+        'the reset fails'             => ['0',    sub { 'fail 1 EIO' },                       qr/\breset\b/],
+        'its config space reads ones' => ['0',    sub { config("\xff" x length $alive) }, qr/\bconfig space\b/],
+        'the cleaner fails'           => ['1',    sub { 'reset' },                            qr/\bclean\b/],
+        'the cleaner hangs'           => ['hang', sub { 'reset' },                            qr/\bclean\b/],
 );
 start_with("[Daemon]\nJobTimeoutSec=4\n" . slurp("$ENV{NODE_TMP}/passthroughd.conf"));
 for my $what (sort keys %wedged) {

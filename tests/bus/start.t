@@ -30,15 +30,15 @@ my $before = tree();
 my $offset = log_since();
 configure(pool('VirtualFunctions=4'));
 nothing_written('mlx4 with the VFs that are wanted: nothing to do');
-unlike(log_since($offset), qr/No VFs are created/, 'and nothing to say');
+unlike(log_since($offset), names($pf), 'and nothing to say');
 is(scalar(keys %{ devices_state($bus, 'ib-vf') }), 4, 'four VFs are on offer');
 
 $offset = log_since();
 configure(pool('VirtualFunctions=2'));
 nothing_written('mlx4 with another number of VFs: nothing is written');
-like(log_since($offset), qr/^No VFs are created on \Q$pf\E, ignoring: \Q$pf\E has 4 VFs, 2 are wanted/m, 'but a warning');
+like(log_since($offset), names($pf, 4, 2), 'but a warning');
 is(scalar(keys %{ devices_state($bus, 'ib-vf') }), 4, 'four VFs are on offer all the same');
-is_error($bus->call('SetVirtualFunctions', 'su', $pf, 2), 'NotSupported', qr/has 4 VFs, 2 are wanted; its driver mlx4_core makes VFs only when it is loaded.*num_vfs/, 'by hand neither, and it says how');
+is_error($bus->call('SetVirtualFunctions', 'su', $pf, 2), 'NotSupported', ['not-supported', 4, 2, 'mlx4_core', 'num_vfs'], 'by hand neither, and it says how');
 nothing_written('nothing is written');
 same_tree($before, 'nothing changed');
 
@@ -73,7 +73,7 @@ $offset = log_since();
 fault('reset', 'fail 1 EIO');
 restart();
 is(scalar(grep { driver($_) eq 'vfio-pci' } @vfs), 3, 'Bind=start with one that fails: the other ones are bound');
-like(log_since($offset), qr/^Job \d+, bind 0000:83:00\.\d: Failed to .*\.$/m, 'the log says which and why');
+like(log_since($offset), names(qr/0000:83:00\.\d/), 'the log says which and why');
 ok(wait_until(sub { log_since($offset) =~ /^Ready: /m }), 'and the daemon is ready');
 
 done_testing();

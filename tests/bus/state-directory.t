@@ -32,7 +32,7 @@ sub read_only {
         my ($what, $why, $repair, $shown) = @_;
         started($what);
         like($bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly}, $why, "$what: the ledger is read-only");
-        is_error($bus->call('Allocate', 'sa{sv}', 'new', $vf[1]), 'ReadOnly', $why, "$what: nothing can be allocated");
+        is_error($bus->call('Allocate', 'sa{sv}', 'new', $vf[1]), 'ReadOnly', ['read-only', $why], "$what: nothing can be allocated");
         is(allocation_state($bus, 'guest'), $shown // 'ready', "$what: what is allocated is shown as far as it is known");
         daemon('stop');
         $repair->();
@@ -48,13 +48,13 @@ daemon('stop');
 
 my $services = "$state/stopped-services";
 mkfifo($services, 0600) or die "$services: $!";
-read_only('a FIFO in place of stopped-services', qr/^The ledger file stopped-services cannot be used: it is not a regular file\./, sub { unlink $services });
+read_only('a FIFO in place of stopped-services', names('stopped-services'), sub { unlink $services });
 
 for my $directory ($state, "$state/allocations", "$state/quarantine") {
         my $name = $directory =~ s{.*/}{}r;
         my $mode = $directory eq $state ? 0707 : 0770;
         chmod $mode, $directory or die "$directory: $!";
-        read_only(sprintf('%s of mode %o', $name, $mode), qr{^The ledger cannot be trusted: the directory \Q$directory\E belongs to uid $> and has mode \Q@{[sprintf '%04o', $mode]}\E,}, sub { chmod 0700, $directory });
+        read_only(sprintf('%s of mode %o', $name, $mode), names($directory, "@{[sprintf '%04o', $mode]}"), sub { chmod 0700, $directory });
 }
 
 # ---- no directories
@@ -71,7 +71,7 @@ for my $name ('allocations', 'quarantine') {
                 rename $directory, "$directory.aside" or die "$directory: $!";
                 $instead{$what}->($directory);
                 fault('reset');
-                read_only("$what in place of $name", qr/^The ledger file $name cannot be used: it is not a directory\./, sub {
+                read_only("$what in place of $name", names($name), sub {
                         nothing_written("$what in place of $name: nothing is written to the node");
                         unlink $directory or die "$directory: $!";
                         rename "$directory.aside", $directory or die "$directory: $!";
@@ -82,7 +82,7 @@ for my $name ('allocations', 'quarantine') {
 SKIP: {
         skip 'only root has several users', 1 if $> != 0;
         chown 1000, -1, "$state/allocations" or die $!;
-        read_only("another user's directory", qr/belongs to uid 1000/, sub { chown 0, -1, "$state/allocations" });
+        read_only("another user's directory", names(1000), sub { chown 0, -1, "$state/allocations" });
 }
 
 # ---- temporaries of interrupted writes

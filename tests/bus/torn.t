@@ -52,7 +52,7 @@ sub wrong_with {
                 push @wrong, 'its promises are ' . promises($of) if promises($of) ne $expected;
                 return @wrong;
         }
-        push @wrong, "read-only because of '$of->{read_only}'" if $of->{read_only} !~ m{^The ledger file \Q$file\E cannot be used: .*\.$};
+        push @wrong, "read-only because of '$of->{read_only}'" if $of->{read_only} !~ m{\b\Q$file\E\b};
         my $reply = $bus->call('Allocate', 'sa{sv}', 'new', (request(ethernet => 1))[1]);
         push @wrong, 'it gives something away' if ($reply->{error} // '') !~ /ReadOnly$/;
         push @wrong, 'the ledger is another one' if !Crash::is_same(snapshot(), $state);

@@ -42,7 +42,7 @@ is(allocation_state($bus, 'vm1'), 'ready', 'and finds them in order');
 other_hand_binds($gpu, 'vfio-pci');
 is($bus->call('Rescan')->{error}, undef, 'somebody binds the GPU to the plain driver');
 is(device($bus, $gpu)->{state}, 'contested', 'that is not the one it was promised on');
-like(device($bus, $gpu)->{reason}, qr/took it off nvgrace-gpu-vfio-pci/, 'and the sentence says so');
+like(device($bus, $gpu)->{reason}, names('nvgrace-gpu-vfio-pci'), 'and the sentence says so');
 restart();
 $bus = Bus->new->listen;
 wait_until(sub { driver_of($gpu) eq 'nvgrace-gpu-vfio-pci' });
@@ -64,6 +64,6 @@ same_tree($before, 'the tree is that of the start');
 spew("$dropins/driver.conf", '');
 my ($status, $out, $err) = ctl('plan', qw(gpu=1 --cpus 2 --memory 2G --node), "$FindBin::Bin/../nodes/variants.tree", '--config', "$FindBin::Bin/../nodes/variants.conf");
 is($status, 0, 'a plan on a recorded node') or diag($err);
-like($out, qr/to nvgrace-gpu-vfio-pci/, 'has the driver of that kernel');
+like($out, names('nvgrace-gpu-vfio-pci'), 'has the driver of that kernel');
 
 done_testing();

@@ -10,6 +10,7 @@ use lib $FindBin::Bin;
 use JSON::PP;
 use Test::More;
 
+use Golden;
 use Node;
 
 node('paper-testbed', configure => 1);
@@ -57,34 +58,36 @@ is_deeply(planned(['ib-vf' => 1], { 'ib-vf' => 'mac=02:AB:00:00:00:01 link=up no
 
 my $mac = 'mac=02:00:00:00:00:01';
 my @refused = (
-        ['a slot that is not there',   'InvalidRequest', qr/for 'ib-vf2', but the slots of the request are: gpu0, ib-vf0, ib-vf1\./, { 'ib-vf2' => 'vlan=1' }],
-        ['a slot with a leading zero', 'InvalidRequest', qr/for 'ib-vf01', but/,                     { 'ib-vf01' => 'vlan=1' }],
-        ['a pool of others',           'InvalidRequest', qr/for 'nic', but/,                         { nic => 'vlan=1' }],
-        ['no name',                    'InvalidRequest', qr/for '', but/,                            { '' => 'vlan=1' }],
-        ['a name of 10 KiB',           'InvalidRequest', qr/for 'x+\.\.\.', but/,                    { 'x' x 10_240 => 'vlan=1' }],
-        ['a slot twice',               'InvalidRequest', qr/attributes of 'ib-vf0' are there twice/, [['ib-vf0', 'vlan=1'], ['ib-vf0', 'trust=on']]],
-        ['65 slots',                   'InvalidRequest', qr/for at most 64 slots/,                   [map { ["vf$_", 'vlan=1'] } 1 .. 65]],
-        ['a word that is unknown',     'InvalidRequest', qr/'ib-vf0': There is no VF attribute 'colour'/, { 'ib-vf0' => 'colour=red' }],
-        ['no value',                   'InvalidRequest', qr/'ib-vf0': 'vlan' is no ATTRIBUTE=VALUE/, { 'ib-vf0' => 'vlan' }],
-        ['a VLAN that is none',        'InvalidRequest', qr/vlan=4095 is not understood/,            { 'ib-vf0' => 'vlan=4095' }],
-        ['an address of a group',      'InvalidRequest', qr/neither zero nor a group's/,             { 'ib-vf0' => 'mac=01:00:00:00:00:01' }],
-        ['a GUID of zeros',            'InvalidRequest', qr/neither all zeros nor all ones/,         { 'ib-vf0' => 'node-guid=00:00:00:00:00:00:00:00' }],
-        ['a priority alone',           'InvalidRequest', qr/say vlan= too/,                          { 'ib-vf0' => 'qos=1' }],
-        ['text of 10 KiB',             'InvalidRequest', qr/longer than \d+ bytes/,                  { 'ib-vf0' => 'vlan=1 ' x 1500 }],
-        ['one address for a pool',     'InvalidRequest', qr/2 VFs of pool 'ib-vf' cannot all have the same mac=/, { 'ib-vf' => $mac }],
-        ['one address for two slots',  'InvalidRequest', qr/'ib-vf0' and 'ib-vf1' cannot both have the mac 02:/,  { 'ib-vf0' => $mac, 'ib-vf1' => $mac }],
-        ['a GPU',                      'NotSupported',   qr/'gpu0' would be 0000:82:00\.0, which is no VF/,       { gpu0 => 'vlan=1' }],
-        ['a pool of GPUs',             'NotSupported',   qr/which is no VF/,                         { gpu => 'vlan=1' }],
+        ['a slot that is not there',   'InvalidRequest', ['invalid-request', 'ib-vf2', 'gpu0', 'ib-vf0', 'ib-vf1'], { 'ib-vf2' => 'vlan=1' }],
+        ['a slot with a leading zero', 'InvalidRequest', ['invalid-request', 'ib-vf01'],                     { 'ib-vf01' => 'vlan=1' }],
+        ['a pool of others',           'InvalidRequest', ['invalid-request', 'nic'],                         { nic => 'vlan=1' }],
+        ['no name',                    'InvalidRequest', ['invalid-request'],                            { '' => 'vlan=1' }],
+        ['a name of 10 KiB',           'InvalidRequest', ['invalid-request', qr/x+\.\.\./],                    { 'x' x 10_240 => 'vlan=1' }],
+        ['a slot twice',               'InvalidRequest', ['invalid-request', 'ib-vf0'], [['ib-vf0', 'vlan=1'], ['ib-vf0', 'trust=on']]],
+        ['65 slots',                   'InvalidRequest', ['invalid-request', 64],                   [map { ["vf$_", 'vlan=1'] } 1 .. 65]],
+        ['a word that is unknown',     'InvalidRequest', ['invalid-request', 'ib-vf0', 'colour'], { 'ib-vf0' => 'colour=red' }],
+        ['no value',                   'InvalidRequest', ['invalid-request', 'ib-vf0', 'vlan', 'ATTRIBUTE=VALUE'], { 'ib-vf0' => 'vlan' }],
+        ['a VLAN that is none',        'InvalidRequest', ['invalid-request', 'vlan=4095'],            { 'ib-vf0' => 'vlan=4095' }],
+        ['an address of a group',      'InvalidRequest', ['invalid-request'],             { 'ib-vf0' => 'mac=01:00:00:00:00:01' }],
+        ['a GUID of zeros',            'InvalidRequest', ['invalid-request'],         { 'ib-vf0' => 'node-guid=00:00:00:00:00:00:00:00' }],
+        ['a priority alone',           'InvalidRequest', ['invalid-request', 'vlan='],                          { 'ib-vf0' => 'qos=1' }],
+        ['text of 10 KiB',             'InvalidRequest', ['invalid-request'],                  { 'ib-vf0' => 'vlan=1 ' x 1500 }],
+        ['one address for a pool',     'InvalidRequest', ['invalid-request', 2, 'ib-vf', 'mac='], { 'ib-vf' => $mac }],
+        ['one address for two slots',  'InvalidRequest', ['invalid-request', 'ib-vf0', 'ib-vf1'],  { 'ib-vf0' => $mac, 'ib-vf1' => $mac }],
+        ['a GPU',                      'NotSupported',   ['not-supported', 'gpu0', '0000:82:00.0'],       { gpu0 => 'vlan=1' }],
+        ['a pool of GPUs',             'NotSupported',   ['not-supported'],                         { gpu => 'vlan=1' }],
 );
 for my $case (@refused) {
-        my ($what, $error, $sentence, $slots) = @$case;
+        my ($what, $error, $facts, $slots) = @$case;
         my $entries = ref $slots eq 'HASH' ? entries(%$slots) : $slots;
         my (undef, $request) = request(@wanted, 'vf-attributes' => $entries);
-        is_error($bus->call('Plan', 'a{sv}', $request), $error, $sentence, "Plan, $what");
-        is_error($bus->call('Allocate', 'sa{sv}', 'new', $request), $error, $sentence, "Allocate, $what");
+        my $reply = $bus->call('Plan', 'a{sv}', $request);
+        is_error($reply, $error, $facts, "Plan, $what");
+        record($what, $reply->{body}[0]);
+        is_error($bus->call('Allocate', 'sa{sv}', 'new', $request), $error, $facts, "Allocate, $what");
 }
 is_error($bus->call('Plan', 'a{sv}', [['vf-attributes', ['a{sv}', [['ib-vf0', ['s', 'vlan=1']]]]]]), 'InvalidRequest',
-        qr/'vf-attributes' has the D-Bus type 'a\{sv\}', wanted is 'a\{ss\}'/, 'another type');
+        ['invalid-request', 'vf-attributes', 'a{sv}', 'a{ss}'], 'another type');
 nothing_written('none of this writes');
 same_tree($tree, 'or changes anything');
 same_state($state, 'nor is it on disk');
@@ -100,17 +103,18 @@ for my $where (['a directory', $ENV{NODE_ROOT}], ['a tree', "$FindBin::Bin/../no
         is_deeply([ctl(@command, '--node', $where->[1], '--config', $file)], [0, $out, ''], "the same of $where->[0], without a daemon");
 }
 for my $case (
-        ['ib-vf0:vlan',         2, qr/'ib-vf0:vlan' is not SLOT:ATTRIBUTE=VALUE/],
-        [':vlan=1',             2, qr/':vlan=1' is not SLOT:ATTRIBUTE=VALUE/],
-        ['ib-vf0',              2, qr/'ib-vf0' is neither POOL=COUNT, such as gpu=1, nor SLOT:ATTRIBUTE=VALUE/],
-        ['ib-vf0:vlan=x',       1, qr/'ib-vf0': vlan=x is not understood/],
-        ['ib-vf7:vlan=1',       1, qr/the slots of the request are: gpu0, ib-vf0\./],
-        ['ib-vf=ib-vf0:vlan=1', 2, qr/the count in 'ib-vf=ib-vf0:vlan=1' is not a whole number/],
+        ['ib-vf0:vlan',         2, names('ib-vf0:vlan', 'ATTRIBUTE=VALUE')],
+        [':vlan=1',             2, names(':vlan=1', 'ATTRIBUTE=VALUE')],
+        ['ib-vf0',              2, names('ib-vf0', 'POOL=COUNT', 'gpu=1', 'ATTRIBUTE=VALUE')],
+        ['ib-vf0:vlan=x',       1, names('ib-vf0', 'vlan=x')],
+        ['ib-vf7:vlan=1',       1, names('gpu0', 'ib-vf0')],
+        ['ib-vf=ib-vf0:vlan=1', 2, names('ib-vf=ib-vf0:vlan=1')],
 ) {
         my ($operand, $expected, $sentence) = @$case;
         my ($got, undef, $err) = ctl('plan', 'gpu=1', 'ib-vf=1', $operand);
         is($got, $expected, "'$operand' is refused");
         like($err, $sentence, 'with a sentence');
+        record($operand, $err);
 }
 for my $verb (qw(plan allocate xml)) {
         (undef, $out) = ctl($verb, '--help');
@@ -123,8 +127,8 @@ sub problems { return join "\n", @{ describe($bus)->{config_problems} } }
 
 is(problems(), '', 'it is a configuration without problems');
 configure("${conf}VfAttributes=$mac\nVfIdentity=new\n");
-like(problems(), qr/passthroughd\.conf:\d+: VfAttributes= is for all VFs of the pool.*mac=.*\n.*VfIdentity=new is not understood: expected fresh or stable\./,
-        'an address for a pool is a problem, and so is an identity that there is not');
+like(problems(), names('passthroughd.conf', 'VfAttributes=', 'mac='), 'an address for a pool is a problem');
+like(problems(), names('passthroughd.conf', 'VfIdentity=new'), 'and so is an identity that there is not');
 is_deeply(planned(\@wanted, {}), { gpu0 => undef, 'ib-vf0' => undef, 'ib-vf1' => undef }, 'and both count for nothing');
 isnt(pid(), $daemon, 'it was started anew only for that');
 
@@ -140,7 +144,7 @@ is(allocation($bus, 'first')->{devices}[0]{attributes}{port_guid}, $guid, 'which
 like(slurp(ledger_file('first')), qr/"attributes": *"[^"]*port-guid=$guid/, 'the ledger keeps');
 (undef, $out) = ctl('show', 'first');
 like($out, qr/ib-vf0 .*\n +.*port-guid=$guid/, 'and show has below it');
-is_error($bus->call('Plan', request(@vf)), 'Unavailable', qr/port-guid $guid that is wanted for 'ib-vf0' is that of a VF that 'first' holds\./, 'nobody else can plan with it');
+is_error($bus->call('Plan', request(@vf)), 'Unavailable', ['allocated', $guid, 'ib-vf0', 'first'], 'nobody else can plan with it');
 is((allocate($bus, 'second', @vf))[0], 'org.passthroughd1.Error.Unavailable', 'nor have it');
 is(allocate($bus, 'second', 'ib-vf' => 1), 'done', 'another VF gets its own');
 my $made = allocation($bus, 'second')->{devices}[0]{attributes}{port_guid};
@@ -151,5 +155,7 @@ $bus->forget_signals();
 is(allocation($bus, 'second')->{devices}[0]{attributes}{port_guid}, $made, 'which the next daemon knows');
 is(release($bus, $_), 'done', "'$_' is released") for qw(first second);
 same_tree($before, 'and the VFs have what they had');
+
+is_golden('vf-requests.txt');
 
 done_testing();

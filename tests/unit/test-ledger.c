@@ -171,10 +171,10 @@ static void assert_withheld(const char *withheld, const char *wanted) {
         _cleanup_node_ TestNode *t = make_node(2);
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(ledger_withhold(t->ledger, address_of(withheld), VERDICT_STUCK, "A job never came back."), 0);
+        assert_int_equal(ledger_withhold(t->ledger, address_of(withheld), VERDICT_STUCK, "It hangs."), 0);
         if (ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, &why) != VERDICT_STUCK)
                 fail_msg("%s can be had while %s is stuck", wanted, withheld);
-        assert_string_equal(why.message, "A job never came back.");
+        assert_string_equal(why.message, "It hangs.");
         ledger_unwithhold(t->ledger, address_of(withheld));
         assert_int_equal(ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, NULL), VERDICT_NONE);
 }
@@ -209,9 +209,9 @@ static void test_read_only(void **state) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(string_copy(&t->ledger->read_only, "A file is newer."), 0);
+        assert_int_equal(string_copy(&t->ledger->read_only, "Too new."), 0);
         assert_int_equal(claim(t, "vm", PF, &why), VERDICT_READ_ONLY);
-        assert_says(&why, "A file is newer.");
+        assert_says(&why, "Too new.");
 }
 
 static Verdict claim_cells(TestNode *t, const char *cpus, uint64_t page_size, uint64_t first, uint64_t second,

@@ -334,7 +334,7 @@ static void test_port_types(void **state _unused_) {
                 assert_int_equal(c->pools[0].n_port_types, cases[i].n);
                 assert_int_equal(c->n_problems, cases[i].n == 0 && *cases[i].value ? 1 : 0);
                 if (c->n_problems)
-                        assert_non_null(strstr(c->problems[0].message, "expected ib, eth or auto, or two of them"));
+                        assert_non_null(strstr(c->problems[0].message, "PortTypes="));
         }
 }
 

@@ -24,17 +24,16 @@ static void test_refuse(void **state _unused_) {
         _cleanup_refusal_ Refusal r = { 0 };
         PciAddress a = { 0, 0x3b, 0, 1 };
 
-        assert_int_equal(refuse(&r, VERDICT_BRIDGE, &a, "Leave it.", "%s is a bridge.", PCI_ADDRESS_STR(a)),
-                         VERDICT_BRIDGE);
+        assert_int_equal(refuse(&r, VERDICT_BRIDGE, &a, "Leave it.", "Bridge %s.", PCI_ADDRESS_STR(a)), VERDICT_BRIDGE);
         assert_int_equal(r.verdict, VERDICT_BRIDGE);
         assert_true(r.has_device && pci_address_equal(r.device, a));
-        assert_string_equal(r.message, "0000:3b:00.1 is a bridge.");
+        assert_string_equal(r.message, "Bridge 0000:3b:00.1.");
         assert_string_equal(r.remedy, "Leave it.");
 
         /* The second takes the place of the first, whole, and may quote it. */
         assert_int_equal(refuse(&r, VERDICT_LIMIT, NULL, NULL, "Too many: %s", r.message), VERDICT_LIMIT);
         assert_false(r.has_device);
-        assert_string_equal(r.message, "Too many: 0000:3b:00.1 is a bridge.");
+        assert_string_equal(r.message, "Too many: Bridge 0000:3b:00.1.");
         assert_null(r.remedy);
 }
 

@@ -120,13 +120,13 @@ static void test_saved_is_loaded(void **state) {
         save(d, "a", "0000:01:00.0", 7);
         save(d, "b", "0000:02:00.0", 8);
         save(d, "b", "0000:02:00.0", 9);
-        quarantine(d, "0000:03:00.0", "It was not reset.");
+        quarantine(d, "0000:03:00.0", "Not reset.");
         assert_usable(d);
         assert_int_equal(d->ledger->n_allocations, 2);
         assert_int_equal(ledger_find(d->ledger, "a")->generation, 7);
         assert_int_equal(ledger_find(d->ledger, "b")->generation, 9);
         assert_int_equal(d->ledger->n_quarantined, 1);
-        assert_string_equal(d->ledger->quarantined[0]->reason, "It was not reset.");
+        assert_string_equal(d->ledger->quarantined[0]->reason, "Not reset.");
         assert_int_equal(store_remove(d->store, "a"), 0);
         assert_int_equal(store_remove(d->store, "a"), 0);
         assert_int_equal(store_remove_quarantined(d->store, address_of("0000:03:00.0")), 0);
@@ -266,7 +266,7 @@ static void test_quarantine_is_of_one_device(void **state) {
 
         quarantine(d, "0000:03:00.0", NULL);
         assert_read_only(d, "quarantine/0000:03:00.0.json");
-        quarantine(d, "0000:03:00.0", "It was not reset.");
+        quarantine(d, "0000:03:00.0", "Not reset.");
         assert_usable(d);
 }
 
