@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make                     build passthroughd and passthroughctl in build/
+# make                     build passthroughd, passthroughctl and passthroughd-libvirt in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make tests               build what tests run, and what tests/with-node needs
 # make demo                the main job on a simulated node
@@ -52,6 +52,8 @@ PACKAGES := libsystemd libudev libpci json-c libxml-2.0 inih smartcols libnl-3.0
 PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
+LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
+LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0))$(LIBVIRT_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wpointer-arith -Wvla -Wundef \
@@ -72,6 +74,7 @@ ROOMS := util $(PURE_ROOMS) host bus replay
 LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
+VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
@@ -81,7 +84,7 @@ DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
-PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl
+PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-libvirt
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -89,7 +92,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
 .PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
@@ -107,6 +110,7 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKE
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
+$(call object,$(VIRT_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS)
 $(call object,$(NODESIM_SOURCES)): EXTRA_CFLAGS = $(FUSE_CFLAGS)
 $(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -Isrc -DSRCDIR='"$(CURDIR)"'
 
@@ -120,6 +124,11 @@ $(BUILD)/passthroughd: $(call object,$(DAEMON_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 $(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
+# The only program that is linked with libvirt; of the others' libraries it needs few.
+$(BUILD)/passthroughd-libvirt: PKG_LIBS = $(LIBVIRT_LIBS)
+$(BUILD)/passthroughd-libvirt: $(call object,$(VIRT_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 $(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
@@ -180,6 +189,7 @@ lint: | $(filter deps,$(MAKECMDGOALS))
 INSTALLED = \
 	755:$(BUILD)/passthroughd:$(PREFIX)/sbin/passthroughd \
 	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
+	755:$(BUILD)/passthroughd-libvirt:$(PREFIX)/libexec/passthroughd-libvirt \
 	644:$(BUILD)/passthroughd.service:$(UNITDIR)/passthroughd.service \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \

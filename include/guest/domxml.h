@@ -36,6 +36,10 @@ typedef struct GuestAddress {
  */
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
                     Refusal *ret_refusal);
+/* The same for libvirt to validate: a NUL follows the document, and then the lines of the template as
+ * guest/validation.h has them. *ret_size is with all of it. */
+Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
+                               char **ret, size_t *ret_size, Refusal *ret_refusal);
 
 /* What NCCL in the guest is to be told of its PCI tree, an XML document for NCCL_TOPO_FILE; the rest as domxml_make().
  * Devices below pcie.0 are not in it: NCCL finds them without. */

@@ -55,6 +55,7 @@ typedef enum Verdict {
         VERDICT_VFS_PRESENT,
         /* the template of a domain */
         VERDICT_INVALID_TEMPLATE,
+        VERDICT_NOT_VALIDATED, /* libvirt did not say whether its document is valid */
         /* a new configuration that is not taken */
         VERDICT_CONFIG_REFUSED,
         _VERDICT_MAX,

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "error.h"
-#include "guest/domxml.h"
 #include "json.h"
 #include "request.h"
 #include "server-internal.h"
@@ -19,7 +18,7 @@ static int reply_json(sd_bus_message *call, json_object *o) {
         return r;
 }
 
-static const Allocation *find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply) {
+const Allocation *bus_find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a = ledger_find(c->ledger, name);
 
@@ -105,7 +104,7 @@ static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_er
 
         if (r < 0)
                 return r;
-        a = find_allocation(call, &c, name, &r);
+        a = bus_find_allocation(call, &c, name, &r);
         if (!a)
                 return r;
         r = allocation_path(a->name, &path);
@@ -174,72 +173,6 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
         return reply_plan(userdata, call, &request);
 }
 
-/* The template of GetDomainXML and GetNcclTopology, borrowed from the message. */
-static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
-        const char *key, *contents;
-        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
-
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
-                        return refuse_request(ret, "Known is 'template'.", "There is no option '%s'.", QUOTABLE(key));
-                if (r >= 0)
-                        r = sd_bus_message_peek_type(m, NULL, &contents);
-                if (r >= 0 && !streq(contents, "s"))
-                        return refuse_request(ret, NULL, "The option 'template' is not a string.");
-                if (r >= 0)
-                        r = sd_bus_message_read(m, "v", "s", ret_template);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
-        if (r < 0)
-                return refuse_request(ret, NULL, "The options could not be read.");
-        return VERDICT_NONE;
-}
-
-typedef Verdict (*DocumentMaker)(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
-                                 char **ret, Refusal *ret_refusal);
-
-static int reply_document(sd_bus_message *call, void *userdata, DocumentMaker make) {
-        Server *s = userdata;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        const char *name, *template = NULL;
-        _cleanup_free_ char *xml = NULL;
-        const Allocation *a;
-        PlanContext c;
-        int r = sd_bus_message_read(call, "s", &name);
-
-        if (r < 0)
-                return r;
-        if (read_options(call, &template, &refusal) != VERDICT_NONE ||
-            s->callbacks->check_runnable(s->userdata, name, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        c = server_context(s);
-        a = find_allocation(call, &c, name, &r);
-        if (!a)
-                return r;
-        if (a->state == ALLOCATION_FAILED || a->state == ALLOCATION_RELEASING) {
-                (void) refuse(&refusal, VERDICT_WRONG_STATE, NULL,
-                              a->state == ALLOCATION_FAILED ? "Release it and allocate again."
-                                                            : "Allocate again when it is gone.",
-                              "'%s' is %s, no guest could start with it.%s%s", a->name,
-                              allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "",
-                              a->reason ?: "");
-                return bus_reply_refusal(call, &refusal);
-        }
-        if (make(c.inventory, c.config, a, template, &xml, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return sd_bus_reply_method_return(call, "s", xml);
-}
-
-static int method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return reply_document(call, userdata, domxml_make);
-}
-
-static int method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return reply_document(call, userdata, domxml_nccl_topology);
-}
-
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         PlanContext c = server_context(userdata);
 
@@ -302,9 +235,9 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Accept", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
-                                method_get_domain_xml, OPEN),
+                                bus_method_get_domain_xml, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetNcclTopology", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
-                                method_get_nccl_topology, OPEN),
+                                bus_method_get_nccl_topology, OPEN),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job), bus_method_change,

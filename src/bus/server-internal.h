@@ -6,8 +6,21 @@
 #include "bus/names.h"
 #include "bus/server.h"
 #include "caller.h"
+#include "host/validator.h"
 
 typedef struct WaitingCall WaitingCall;
+
+/* Documents that may wait for libvirt to validate them, and those of one connection. One more is refused with
+ * LimitExceeded. */
+#define DOCUMENTS_WAITING_MAX    64U
+#define DOCUMENTS_WAITING_OF_ONE 16U
+
+/* A call that is answered when libvirt has validated its document. */
+typedef struct WaitingDocument {
+        sd_bus_message *call;
+        char *document; /* with the lines of its template */
+        size_t size;
+} WaitingDocument;
 
 struct Server {
         sd_bus *bus;
@@ -18,6 +31,9 @@ struct Server {
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* in the order in which they came */
         size_t n_waiting;
+        Validator *validator;                             /* of the oldest document; NULL: none waits */
+        WaitingDocument documents[DOCUMENTS_WAITING_MAX]; /* in the order in which they came */
+        size_t n_documents;
 };
 
 static inline PlanContext server_context(const Server *s) {
@@ -47,6 +63,14 @@ int log_control_add(Server *s);
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
 /* NULL when there is none; then *ret_reply is what came of telling the caller. */
 const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);
+
+const Allocation *bus_find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply);
+
+/* document.c */
+int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error);
+/* Forgets all documents that wait. */
+void documents_done(Server *s);
 
 /* manager-change.c: the method of all members that change something, which are root's. */
 int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);

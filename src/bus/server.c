@@ -152,6 +152,7 @@ int server_announce(Server *s) {
 Server *server_free(Server *s) {
         if (!s)
                 return NULL;
+        documents_done(s);
         callers_done(s);
         sd_bus_flush_close_unref(s->bus);
         free(s);

@@ -6,9 +6,9 @@
 
 #include <libxml/parser.h>
 
+#include "guest/xmlnode.h"
 #include "util/cleanup.h"
 #include "util/strings.h"
-#include "xmlnode.h"
 
 static bool read_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function;

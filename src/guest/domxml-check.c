@@ -3,6 +3,8 @@
 /* The devices of a template: none may be a host PCI device, and ours have to find room beside them. */
 
 #include <errno.h>
+#include <libxml/hash.h>
+#include <stdio.h>
 
 #include "domxml-internal.h"
 #include "util/strings.h"
@@ -191,6 +193,50 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
         return v;
 }
 
+/* Sets ret to the PCI address in the guest, as text. libvirt chooses one where all is zero. */
+static bool has_place(const xmlNode *node, char ret[static 32]) {
+        static const struct {
+                const char *name;
+                unsigned max;
+        } fields[] = { { "domain", UINT32_MAX }, { "bus", 255 }, { "slot", 31 }, { "function", 7 } };
+        const xmlNode *address = node_find(node, "address");
+        unsigned n[ELEMENTSOF(fields)] = { 0 };
+
+        if (!address || !node_has(address, "type", "pci"))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++)
+                if (node_get_number(address, fields[i].name, fields[i].max, &n[i]) == -EINVAL)
+                        return false;
+        (void) snprintf(ret, 32, "%04x:%02x:%02x.%u", n[0], n[1], n[2], n[3]);
+        return n[0] || n[1] || n[2] || n[3];
+}
+
+/* libvirt finds two devices at one address only when QEMU's driver defines the domain. Our own memory balloon replaces
+ * the template's. */
+static Verdict check_places(const Domain *d, Refusal *ret) {
+        xmlHashTable *taken = xmlHashCreate(0);
+        Verdict v = taken ? VERDICT_NONE : refuse_no_memory(ret);
+
+        for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n)) {
+                const xmlNode *other;
+                char place[32];
+
+                if (node_is(n, "memballoon") || !has_place(n, place) ||
+                    xmlHashAddEntry(taken, (const xmlChar *) place, n) == 0)
+                        continue;
+                other = xmlHashLookup(taken, (const xmlChar *) place);
+                if (!other)
+                        v = refuse_no_memory(ret);
+                else
+                        v = refuse_template(ret, n, NULL, "Give one of them another address, or none.",
+                                            "The template's <%s> has the PCI address %s of its <%s> in line %ld.",
+                                            QUOTABLE((const char *) n->name), place,
+                                            QUOTABLE((const char *) other->name), node_line(other));
+        }
+        xmlHashFree(taken, NULL);
+        return v;
+}
+
 /* libvirt finds it a PCI address, perhaps on a port that is there for others. */
 static bool seeks_port(const xmlNode *node) {
         static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
@@ -207,6 +253,8 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
         unsigned others = 0;
         Verdict v = check_commandline(d, ret);
 
+        if (v == VERDICT_NONE)
+                v = check_places(d, ret);
         d->room = GUEST_PCI_ROOM_DEFAULT;
         for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n)) {
                 v = check_node(d, n, &c, ret);

@@ -5,7 +5,7 @@
 
 #include "guest/domxml.h"
 #include "guest/guestpci.h"
-#include "xmlnode.h"
+#include "guest/xmlnode.h"
 
 #define DOMXML_QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
 

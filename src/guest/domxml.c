@@ -180,17 +180,63 @@ static void domain_done(Domain *d) {
         xmlFreeDoc(d->doc);
 }
 
-Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
-                    Refusal *ret_refusal) {
+/* In document order. An element that was added has line 0. */
+static void append_lines(const xmlNode *element, xmlBuffer *lines) {
+        char line[24];
+
+        (void) snprintf(line, sizeof(line), "%ld\n", xmlGetLineNo(element));
+        (void) xmlBufferCat(lines, (const xmlChar *) line);
+        for (xmlNode *n = xmlFirstElementChild((xmlNode *) element); n; n = xmlNextElementSibling(n))
+                append_lines(n, lines);
+}
+
+/* Puts the lines behind the text, after its NUL. */
+static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusal *ret_refusal) {
+        xmlBuffer *lines = xmlBufferCreate();
+        size_t length = strlen(*text) + 1, size;
+        char *both = NULL;
+
+        if (lines) {
+                append_lines(d->root, lines);
+                size = (size_t) xmlBufferLength(lines);
+                both = realloc(*text, length + size + 1);
+        }
+        if (both) {
+                memcpy(both + length, xmlBufferContent(lines), size + 1);
+                *text = both;
+                *ret_size = length + size;
+        }
+        xmlBufferFree(lines);
+        return both ? VERDICT_NONE : refuse_no_memory(ret_refusal);
+}
+
+/* ret_size: NULL without lines. */
+static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
+                    size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };
+        _cleanup_free_ char *text = NULL;
         Verdict v = prepare(&d, template, ret_refusal);
 
         if (v == VERDICT_NONE) {
                 write_domain(&d);
-                v = take_text(&d, d.doc, ret, ret_refusal);
+                v = take_text(&d, d.doc, &text, ret_refusal);
         }
+        if (v == VERDICT_NONE && ret_size)
+                v = take_lines(&d, &text, ret_size, ret_refusal);
+        if (v == VERDICT_NONE)
+                *ret = TAKE_PTR(text);
         domain_done(&d);
         return v;
+}
+
+Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
+                    Refusal *ret_refusal) {
+        return make(inv, config, a, template, ret, NULL, ret_refusal);
+}
+
+Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
+                               char **ret, size_t *ret_size, Refusal *ret_refusal) {
+        return make(inv, config, a, template, ret, ret_size, ret_refusal);
 }
 
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,

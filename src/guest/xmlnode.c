@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-#include "xmlnode.h"
+#include "guest/xmlnode.h"
 
 #include <errno.h>
 

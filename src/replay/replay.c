@@ -44,8 +44,13 @@ static int arrange_descriptors(int report, int bus) {
 static int serve(ReplayNode *node) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(cleanup_server_free) Server *server = NULL;
+        sigset_t mask;
         int r = sd_event_new(&event);
 
+        /* As sd_event_add_child() wants it. */
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGCHLD);
+        (void) sigprocmask(SIG_BLOCK, &mask, NULL);
         if (r >= 0)
                 r = server_new_peer(event, BUS_FD, &replay_node_callbacks, node, &server);
         return r < 0 ? r : sd_event_loop(event);

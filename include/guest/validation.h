@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The contract with passthroughd-libvirt, the program that has libvirt validate a domain document. Nothing else of this
+ * package is linked with libvirt.
+ *
+ * Standard input: the document, a NUL, and one decimal number per line for each element in document order: the line of
+ * the template that the element comes from, 0 if it comes from no template.
+ *
+ * Exit status: a Validation. Any other end of the process counts as VALIDATION_UNKNOWN.
+ *
+ * Standard output of VALIDATION_INVALID: "LINE NAME\nREASON", the element that libvirt refuses and libvirt's reason. Of
+ * VALIDATION_UNKNOWN: the reason. Of VALIDATION_VALID: nothing. It is less than VALIDATION_ANSWER_MAX bytes.
+ */
+
+typedef enum Validation {
+        VALIDATION_VALID,   /* libvirt defines a domain from the document */
+        VALIDATION_INVALID, /* libvirt refuses the document because of the template */
+        VALIDATION_UNKNOWN, /* libvirt did not validate the document */
+} Validation;
+
+#define VALIDATION_PROGRAM    "passthroughd-libvirt"
+#define VALIDATION_ANSWER_MAX 1024U
+
+/* For one document. The program stops its search for the element after the first, and is killed after the second. */
+#define VALIDATION_SEARCH_SEC  4U
+#define VALIDATION_TIMEOUT_SEC 10U

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* GetDomainXML and GetNcclTopology. What a template gives is told only when libvirt has validated it, one document
+ * after the other, in a process of its own; the loop serves other calls meanwhile. */
+
+#include <errno.h>
+
+#include "bus/names.h"
+#include "error.h"
+#include "guest/domxml.h"
+#include "server-internal.h"
+#include "util/strings.h"
+
+/* The template of GetDomainXML and GetNcclTopology, borrowed from the message. */
+static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
+        const char *key, *contents;
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                r = sd_bus_message_read(m, "s", &key);
+                if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
+                        return refuse_request(ret, "Known is 'template'.", "There is no option '%s'.", QUOTABLE(key));
+                if (r >= 0)
+                        r = sd_bus_message_peek_type(m, NULL, &contents);
+                if (r >= 0 && !streq(contents, "s"))
+                        return refuse_request(ret, NULL, "The option 'template' is not a string.");
+                if (r >= 0)
+                        r = sd_bus_message_read(m, "v", "s", ret_template);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(m);
+        }
+        if (r < 0)
+                return refuse_request(ret, NULL, "The options could not be read.");
+        return VERDICT_NONE;
+}
+
+static Verdict check_state(const Allocation *a, Refusal *ret) {
+        if (a->state != ALLOCATION_FAILED && a->state != ALLOCATION_RELEASING)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_WRONG_STATE, NULL,
+                      a->state == ALLOCATION_FAILED ? "Release it and allocate again."
+                                                    : "Allocate again when it is gone.",
+                      "'%s' is %s, no guest could start with it.%s%s", a->name,
+                      allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "", a->reason ?: "");
+}
+
+/* The arguments of both methods. NULL when the call was answered; then *ret_reply is what came of it. */
+static const Allocation *read_call(Server *s, sd_bus_message *call, PlanContext *ret_context, const char **ret_template,
+                                   int *ret_reply) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const Allocation *a;
+        const char *name;
+
+        *ret_reply = sd_bus_message_read(call, "s", &name);
+        if (*ret_reply < 0)
+                return NULL;
+        if (read_options(call, ret_template, &refusal) != VERDICT_NONE ||
+            s->callbacks->check_runnable(s->userdata, name, &refusal) != VERDICT_NONE) {
+                *ret_reply = bus_reply_refusal(call, &refusal);
+                return NULL;
+        }
+        *ret_context = server_context(s);
+        a = bus_find_allocation(call, ret_context, name, ret_reply);
+        if (!a || check_state(a, &refusal) == VERDICT_NONE)
+                return a;
+        *ret_reply = bus_reply_refusal(call, &refusal);
+        return NULL;
+}
+
+static void document_done(WaitingDocument *w) {
+        sd_bus_message_unref(w->call);
+        free(w->document);
+        *w = (WaitingDocument){ 0 };
+}
+
+void documents_done(Server *s) {
+        s->validator = validator_free(s->validator);
+        while (s->n_documents > 0)
+                document_done(&s->documents[--s->n_documents]);
+}
+
+/* refusal: NULL, the document is the answer. */
+static void answer_oldest(Server *s, const Refusal *refusal) {
+        _cleanup_(document_done) WaitingDocument w = s->documents[0];
+
+        s->n_documents--;
+        memmove(&s->documents[0], &s->documents[1], s->n_documents * sizeof(s->documents[0]));
+        if (refusal)
+                (void) bus_reply_refusal(w.call, refusal);
+        else
+                (void) sd_bus_reply_method_return(w.call, "s", w.document);
+}
+
+/* The others would wait longer than their callers do for a process that may never end. */
+static void on_answered(const Refusal *refusal, void *userdata) {
+        Server *s = userdata;
+
+        answer_oldest(s, refusal);
+        while (s->n_documents > 0 && validator_is_late(s->validator))
+                answer_oldest(s, refusal);
+}
+
+static void validate_oldest(Server *s);
+
+static void on_ended(void *userdata) {
+        Server *s = userdata;
+
+        s->validator = NULL;
+        validate_oldest(s);
+}
+
+static void validate_oldest(Server *s) {
+        while (s->n_documents > 0 && !s->validator) {
+                const WaitingDocument *w = &s->documents[0];
+                _cleanup_refusal_ Refusal refusal = { 0 };
+
+                if (validator_start(sd_bus_get_event(s->bus), w->document, w->size, on_answered, on_ended, s,
+                                    &s->validator, &refusal) != VERDICT_NONE)
+                        answer_oldest(s, &refusal);
+        }
+}
+
+/* At the other end of a socket without a bus is one caller, who has no name. */
+static size_t waiting_of(const Server *s, const char *sender) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < s->n_documents; i++)
+                n += streq_ptr(sd_bus_message_get_sender(s->documents[i].call), sender);
+        return n;
+}
+
+/* Takes the document over. */
+static int validate_and_reply(Server *s, sd_bus_message *call, char *document, size_t size) {
+        _cleanup_free_ char *owned = document;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (s->n_documents >= DOCUMENTS_WAITING_MAX ||
+            waiting_of(s, sd_bus_message_get_sender(call)) >= DOCUMENTS_WAITING_OF_ONE)
+                (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
+                              "Too many documents wait for libvirt to validate them.");
+        else if (s->validator && validator_is_late(s->validator))
+                (void) refuse(&refusal, VERDICT_NOT_VALIDATED, NULL,
+                              "Look into the journal, or ask without a template.",
+                              "libvirt did not validate an earlier document, and its process does not end.");
+        if (refusal.verdict != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        s->documents[s->n_documents++] =
+                (WaitingDocument){ .call = sd_bus_message_ref(call), .document = TAKE_PTR(owned), .size = size };
+        validate_oldest(s);
+        return 1;
+}
+
+int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_free_ char *document = NULL;
+        const char *template = NULL;
+        const Allocation *a;
+        PlanContext c;
+        size_t size;
+        int r;
+
+        a = read_call(userdata, call, &c, &template, &r);
+        if (!a)
+                return r;
+        if (domxml_make_with_lines(c.inventory, c.config, a, template, &document, &size, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        /* Without a template all of it is ours, and known to be valid. */
+        return template ? validate_and_reply(userdata, call, TAKE_PTR(document), size)
+                        : sd_bus_reply_method_return(call, "s", document);
+}
+
+int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_free_ char *document = NULL;
+        const char *template = NULL;
+        const Allocation *a;
+        PlanContext c;
+        int r;
+
+        a = read_call(userdata, call, &c, &template, &r);
+        if (!a)
+                return r;
+        if (domxml_nccl_topology(c.inventory, c.config, a, template, &document, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return sd_bus_reply_method_return(call, "s", document);
+}

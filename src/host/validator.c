@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/validator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "util/fileio.h"
+#include "util/strings.h"
+
+#define REMEDY_START "Reinstall the package passthroughd and libvirt's library, or ask without a template."
+#define REMEDY_END   "Look into the journal, or ask without a template."
+
+struct Validator {
+        ValidatorAnswered answered; /* NULL once it was called */
+        ValidatorEnded ended;
+        void *userdata;
+        bool late;
+        int answer; /* the reading end of the process's standard output */
+        sd_event_source *child, *timer;
+};
+
+static Verdict refuse_unknown(Refusal *ret, const char *remedy, const char *reason) {
+        return refuse(ret, VERDICT_NOT_VALIDATED, NULL, remedy,
+                      "libvirt did not validate the document that the template gives: %s.", reason);
+}
+
+static void tell(Validator *v, const Refusal *refusal) {
+        ValidatorAnswered answered = TAKE_PTR(v->answered);
+
+        if (answered)
+                answered(refusal, v->userdata);
+}
+
+/* A reason of libvirt's as a part of a sentence: it quotes the template. */
+static void make_quotable(char *reason) {
+        size_t n = strlen(reason);
+
+        while (n > 0 && strchr(". \n", reason[n - 1]))
+                reason[--n] = '\0';
+        for (char *p = reason; *p; p++)
+                if ((unsigned char) *p < ' ' || (unsigned char) *p >= 0x7f)
+                        *p = '?';
+}
+
+/* "LINE NAME\nREASON" */
+static Verdict refuse_invalid(Refusal *ret, char *text) {
+        char *reason = text, *name, *first = strsep(&reason, "\n");
+        long line = strtol(first, &name, 10);
+
+        if (!reason || *name != ' ')
+                return refuse_unknown(ret, REMEDY_END, "the answer of " VALIDATION_PROGRAM " is incomplete");
+        make_quotable(reason);
+        if (line <= 0)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Try the template with virt-xml-validate.",
+                              "libvirt refuses the document that the template gives: %s.", reason);
+        return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Correct or remove the element.",
+                      "libvirt refuses the template's <%s>: %s. See line %ld.", QUOTABLE(name + 1), reason, line);
+}
+
+static Verdict read_answer(const Validator *v, const siginfo_t *end, Refusal *ret) {
+        char text[VALIDATION_ANSWER_MAX] = "";
+        ssize_t n = read(v->answer, text, sizeof(text) - 1);
+
+        text[n > 0 ? n : 0] = '\0';
+        if (end->si_code != CLD_EXITED)
+                return refuse_unknown(ret, REMEDY_END, VALIDATION_PROGRAM " was killed");
+        switch (end->si_status) {
+        case VALIDATION_VALID:
+                return VERDICT_NONE;
+        case VALIDATION_INVALID:
+                return refuse_invalid(ret, text);
+        case VALIDATION_UNKNOWN:
+                make_quotable(text);
+                return refuse_unknown(ret, REMEDY_START, text);
+        default:
+                return refuse_unknown(ret, REMEDY_START, VALIDATION_PROGRAM " failed");
+        }
+}
+
+static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void *userdata) {
+        Validator *v = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        ValidatorEnded ended = v->ended;
+        void *owner = v->userdata;
+
+        tell(v, read_answer(v, end, &refusal) == VERDICT_NONE ? NULL : &refusal);
+        validator_free(v);
+        ended(owner);
+        return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Validator *v = userdata;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        (void) sd_event_source_send_child_signal(v->child, SIGKILL, NULL, 0);
+        v->late = true;
+        (void) refuse_unknown(&refusal, REMEDY_END, VALIDATION_PROGRAM " takes too long");
+        tell(v, &refusal);
+        return 0;
+}
+
+bool validator_is_late(const Validator *v) {
+        return v->late;
+}
+
+Validator *validator_free(Validator *v) {
+        if (!v)
+                return NULL;
+        sd_event_source_disable_unref(v->timer);
+        sd_event_source_disable_unref(v->child);
+        cleanup_close(&v->answer);
+        free(v);
+        return NULL;
+}
+DEFINE_CLEANUP(Validator *, validator_free)
+
+/* Beside this program, where a build has it, or in libexec beside this program's directory, where it is installed. */
+static int find_program(char ret[static PATH_MAX]) {
+        static const char *const places[] = { "", "../libexec/" };
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        char *slash;
+
+        if (n < 0)
+                return -errno;
+        self[n] = '\0';
+        slash = strrchr(self, '/');
+        if (!slash)
+                return -ENOENT;
+        slash[1] = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                if (snprintf(ret, PATH_MAX, "%s%s" VALIDATION_PROGRAM, self, places[i]) >= PATH_MAX)
+                        return -ENAMETOOLONG;
+                if (access(ret, X_OK) >= 0)
+                        return 0;
+        }
+        return -errno;
+}
+
+/* A file in memory, so that nobody need wait until the process reads. */
+static int make_input(const char *document, size_t size) {
+        _cleanup_close_ int fd = memfd_create("document", MFD_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        for (size_t written = 0; written < size;) {
+                ssize_t n = write(fd, document + written, size - written);
+
+                if (n < 0)
+                        return -errno;
+                written += (size_t) n;
+        }
+        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
+}
+
+/* With an empty environment, no signal blocked or ignored, and only standard input, output and error. */
+static int spawn(const char *program, int input, int output, pid_t *ret) {
+        char *const arguments[] = { (char *) VALIDATION_PROGRAM, NULL }, *const environment[] = { NULL };
+        posix_spawn_file_actions_t files;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawn_file_actions_init(&files);
+        (void) posix_spawnattr_init(&attributes);
+        r = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+        if (r == 0) {
+                (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+                (void) posix_spawnattr_setsigmask(&attributes, &none);
+                (void) posix_spawnattr_setsigdefault(&attributes, &all);
+                r = posix_spawn(ret, program, &files, &attributes, arguments, environment);
+        }
+        (void) posix_spawnattr_destroy(&attributes);
+        (void) posix_spawn_file_actions_destroy(&files);
+        return -r;
+}
+
+/* The process is killed and reaped together with the event source. */
+static int watch(Validator *v, sd_event *event, pid_t pid) {
+        int r = sd_event_add_child(event, &v->child, pid, WEXITED, on_exit_of_child, v);
+
+        if (r < 0) {
+                (void) kill(pid, SIGKILL);
+                return r;
+        }
+        (void) sd_event_source_set_child_process_own(v->child, true);
+        return sd_event_add_time_relative(event, &v->timer, CLOCK_MONOTONIC, VALIDATION_TIMEOUT_SEC * UINT64_C(1000000),
+                                          0, on_timeout, v);
+}
+
+static int start(Validator *v, sd_event *event, const char *document, size_t size) {
+        _cleanup_close_ int input = make_input(document, size), output = -1;
+        char program[PATH_MAX];
+        int fds[2], r;
+        pid_t pid;
+
+        if (input < 0)
+                return input;
+        r = find_program(program);
+        if (r < 0)
+                return r;
+        if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
+        v->answer = fds[0];
+        output = fds[1];
+        r = spawn(program, input, output, &pid);
+        return r < 0 ? r : watch(v, event, pid);
+}
+
+Verdict validator_start(sd_event *event, const char *document, size_t size, ValidatorAnswered answered,
+                        ValidatorEnded ended, void *userdata, Validator **ret, Refusal *ret_refusal) {
+        _cleanup_(cleanup_validator_free) Validator *v = calloc(1, sizeof(*v));
+        int r;
+
+        if (!v)
+                return refuse_no_memory(ret_refusal);
+        *v = (Validator){ .answered = answered, .ended = ended, .userdata = userdata, .answer = -1 };
+        r = start(v, event, document, size);
+        if (r < 0)
+                return refuse(ret_refusal, VERDICT_NOT_VALIDATED, NULL, REMEDY_START,
+                              "libvirt did not validate the document that the template gives: " VALIDATION_PROGRAM
+                              " cannot be started: %s.",
+                              strerror(-r));
+        *ret = TAKE_PTR(v);
+        return VERDICT_NONE;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "culprit.h"
+
+#include "guest/xmlnode.h"
+#include "util/clock.h"
+#include "util/strings.h"
+
+typedef struct Search {
+        Libvirt *libvirt;
+        xmlDoc *doc;
+        uint64_t deadline;
+        Culprit *found;
+        xmlNode **units; /* the elements that can be left out one by one, in document order */
+        size_t n_units;
+        bool failed; /* out of memory */
+} Search;
+
+void culprit_done(Culprit *c) {
+        free(c->reason);
+        *c = (Culprit){ 0 };
+}
+
+long culprit_line(const xmlNode *element) {
+        return (long) (intptr_t) element->_private;
+}
+
+/* A comment without contents is not written: the element is left out, and keeps its place in the tree. */
+static void leave_out(xmlNode *element, bool out) {
+        element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
+}
+
+static bool is_over(const Search *s) {
+        return s->failed || clock_usec(CLOCK_MONOTONIC) >= s->deadline;
+}
+
+/* What libvirt says of the document without what is left out. */
+static Validation validate(Search *s, char **ret_reason) {
+        xmlChar *text = NULL;
+        Validation v = VALIDATION_UNKNOWN;
+        int size;
+
+        xmlDocDumpMemory(s->doc, &text, &size);
+        if (text)
+                v = libvirt_validate(s->libvirt, (const char *) text, ret_reason);
+        else
+                s->failed = true;
+        xmlFree(text);
+        return v;
+}
+
+static bool is_valid(Search *s) {
+        _cleanup_free_ char *reason = NULL;
+
+        return validate(s, &reason) == VALIDATION_VALID;
+}
+
+/* The same; the reason is the one to tell when the document is refused. */
+static bool is_valid_or_why(Search *s) {
+        _cleanup_free_ char *reason = NULL;
+
+        if (validate(s, &reason) == VALIDATION_VALID)
+                return true;
+        free(s->found->reason);
+        s->found->reason = TAKE_PTR(reason);
+        return false;
+}
+
+/* The elements from the one to the other are left out, or not. */
+static void leave_out_some(xmlNode **elements, size_t from, size_t to, bool out) {
+        for (size_t i = from; i < to; i++)
+                leave_out(elements[i], out);
+}
+
+/* The document is valid without these elements, and refused with all of them. Returns the one with which it is refused
+ * and without which it is valid, later ones left out; NULL when the time is over. */
+static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
+        size_t valid = 0, refused = n;
+
+        while (refused - valid > 1) {
+                size_t middle = valid + (refused - valid) / 2;
+
+                if (is_over(s))
+                        return NULL;
+                leave_out_some(elements, 0, middle, false);
+                leave_out_some(elements, middle, n, true);
+                if (is_valid_or_why(s))
+                        valid = middle;
+                else
+                        refused = middle;
+        }
+        leave_out_some(elements, 0, refused, false);
+        leave_out_some(elements, refused, n, true);
+        return elements[valid];
+}
+
+/* Of an element that must have some of its children: the child without which the document is valid; or NULL. */
+static xmlNode *find_child(Search *s, xmlNode **children, size_t n) {
+        for (size_t i = 0; i < n && !is_over(s); i++) {
+                bool valid;
+
+                leave_out(children[i], true);
+                valid = is_valid(s);
+                leave_out(children[i], false);
+                if (valid)
+                        return children[i];
+        }
+        return NULL;
+}
+
+static int append(xmlNode ***elements, size_t *n, xmlNode *element) {
+        if (ARRAY_RESERVE(*elements, *n) < 0)
+                return -1;
+        (*elements)[(*n)++] = element;
+        return 0;
+}
+
+/* The document is refused with the element and valid without it. Which one in it is it, or is it the element itself? */
+static xmlNode *descend(Search *s, xmlNode *element) {
+        for (;;) {
+                _cleanup_free_ xmlNode **children = NULL;
+                xmlNode *child;
+                size_t n = 0;
+
+                for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
+                        if (append(&children, &n, c) < 0)
+                                return element;
+                if (n == 0 || is_over(s))
+                        return element;
+                leave_out_some(children, 0, n, true);
+                if (is_valid(s)) {
+                        child = bisect(s, children, n);
+                } else {
+                        leave_out_some(children, 0, n, false);
+                        child = find_child(s, children, n);
+                }
+                if (!child)
+                        return element;
+                element = child;
+        }
+}
+
+static bool has_ours(const xmlNode *element) {
+        if (culprit_line(element) == 0)
+                return true;
+        for (const xmlNode *c = element->children; c; c = c->next)
+                if (c->type == XML_ELEMENT_NODE && has_ours(c))
+                        return true;
+        return false;
+}
+
+/* Everything of the template but what a domain must have, and but what has elements of ours in it. */
+static void collect_units(Search *s, xmlNode *parent) {
+        for (xmlNode *c = xmlFirstElementChild(parent); c && !s->failed; c = xmlNextElementSibling(c)) {
+                if (culprit_line(c) == 0 || (node_is(c, "type") && node_is(parent, "os")))
+                        continue;
+                if (node_is(c, "os") || node_is(c, "devices") || has_ours(c))
+                        collect_units(s, c);
+                else if (append(&s->units, &s->n_units, c) < 0)
+                        s->failed = true;
+        }
+}
+
+/* The document is refused without any unit: what is left of the template are attributes of <domain>, <os> and <type>.
+ */
+static xmlNode *find_required(Search *s, xmlNode *root) {
+        xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
+
+        for (size_t i = 0; i < ELEMENTSOF(elements); i++) {
+                xmlAttr *attributes;
+                bool valid;
+
+                if (!elements[i] || culprit_line(elements[i]) == 0)
+                        continue;
+                attributes = elements[i]->properties;
+                elements[i]->properties = NULL;
+                valid = is_valid(s);
+                elements[i]->properties = attributes;
+                if (valid)
+                        return elements[i];
+        }
+        return root;
+}
+
+static Validation find(Search *s, xmlNode *root, xmlNode **ret) {
+        _cleanup_free_ char *reason = NULL;
+        xmlNode *unit;
+        Validation v;
+
+        collect_units(s, root);
+        leave_out_some(s->units, 0, s->n_units, true);
+        v = validate(s, &reason);
+        if (v != VALIDATION_VALID) {
+                free(s->found->reason);
+                s->found->reason = TAKE_PTR(reason);
+                *ret = v == VALIDATION_INVALID ? find_required(s, root) : root;
+                return v;
+        }
+        unit = s->n_units > 0 ? bisect(s, s->units, s->n_units) : NULL;
+        *ret = unit ? descend(s, unit) : root;
+        return VALIDATION_INVALID;
+}
+
+Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret) {
+        Search s = { .libvirt = l,
+                     .doc = doc,
+                     .deadline = clock_usec(CLOCK_MONOTONIC) + VALIDATION_SEARCH_SEC * UINT64_C(1000000),
+                     .found = ret };
+        xmlNode *element, *root = xmlDocGetRootElement(doc);
+        Validation v;
+
+        *ret = (Culprit){ .reason = reason };
+        v = find(&s, root, &element);
+        leave_out_some(s.units, 0, s.n_units, false);
+        ret->line = culprit_line(element);
+        ret->name = (const char *) element->name;
+        free(s.units);
+        return v;
+}

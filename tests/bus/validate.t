@@ -1,0 +1,112 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# While libvirt validates the document of a template the daemon serves others; a process that dies or hangs costs the answer.
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Copy qw(cp);
+use File::Path qw(remove_tree);
+use File::Temp qw(tempdir);
+use FindBin;
+use lib $FindBin::Bin;
+use POSIX qw(mkfifo);
+
+use Test::More;
+
+use Node;
+
+# As include/bus/server-internal.h has it.
+use constant WAITING_OF_ONE => 16;
+
+# The programs as they were built, but for the one that validates: it does what the file "mode" says. The daemon finds it beside itself.
+if (!$ENV{NODE_ROOT}) {
+        my $build = abs_path($ENV{BUILD} // "$FindBin::Bin/../../build");
+        my $dir   = $ENV{BUILD} = tempdir('validate.XXXXXX', TMPDIR => 1);
+        symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl);
+        cp("$build/passthroughd", "$dir/passthroughd") or die "$dir/passthroughd: $!";
+        chmod 0755, "$dir/passthroughd";
+        mkfifo("$dir/go", 0600) or die "$dir/go: $!";
+        spew("$dir/passthroughd-libvirt", <<"END");
+#!/bin/sh
+read mode <$dir/mode
+case \$mode in
+wait) read go <$dir/go ;;
+hang) exec sleep 1000 ;;
+die) kill -KILL \$\$ ;;
+fail) exit 77 ;;
+nonsense) echo nonsense; exit 1 ;;
+esac
+exec $build/passthroughd-libvirt
+END
+}
+my $dir     = $ENV{BUILD};
+my $program = "$dir/passthroughd-libvirt";
+node('paper-testbed');
+END { remove_tree($dir) if $ENV{NODE_ROOT} }
+
+sub mode { spew("$dir/mode", "$_[0]\n"); return }
+chmod 0755, $program;
+mode('real');
+
+my $bus      = Bus->new->listen;
+my $template = "<domain type='kvm'>\n<devices>\n<input type='tablet' bus='usb'/>\n%s</devices>\n</domain>\n";
+my $good     = sprintf $template, '';
+my $bad      = sprintf $template, "<disk type='file'>\n<source file='/x'/>\n</disk>\n";
+is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30), 'done', 'an allocation');
+
+sub document { my ($text) = @_; return $bus->call('GetDomainXML', 'sa{sv}', 'guest', [['template', ['s', $text]]]) }
+sub post     { my ($from, $text) = @_; return $from->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'GetDomainXML', 'sa{sv}', 'guest', [['template', ['s', $text]]]) }
+
+my $document = document($good)->{body}[0];
+like($document, qr/<input type="tablet"/, 'a document of a template');
+is_error(document($bad), 'InvalidTemplate', qr/<disk>.* line 4\b/, 'a disk without its target');
+
+# ---- it takes its time
+
+mode('wait');
+my $other = Bus->new;
+my @calls = map { post($other, $good) } 1 .. WAITING_OF_ONE + 4;
+is_error($other->reply($calls[$_]), 'LimitExceeded', qr/documents/, 'one caller has one more than may wait') for WAITING_OF_ONE .. $#calls;
+my $mine = post($bus, $bad);
+is($bus->ping()->{error}, undef, 'while libvirt validates, the daemon answers');
+ok(plan_ok($bus, 'ib-vf' => 1), 'and plans');
+is($bus->call('GetDomainXML', 'sa{sv}', 'guest', [])->{error}, undef, 'and prints the document that needs no validation');
+is(scalar daemon_children(), 1, 'with one process');
+mode('real');
+open my $go, '+<', "$dir/go" or die "$dir/go: $!"; # without waiting for its reader
+syswrite $go, "go\n";
+is($other->reply($calls[$_])->{body}[0], $document, 'the documents come in the end') for 0 .. WAITING_OF_ONE - 1;
+is_error($bus->reply($mine), 'InvalidTemplate', qr/ line 4\b/, 'and the refusal of another caller');
+ok(wait_until(sub { !daemon_children() }), 'no process is left');
+
+# ---- it does not validate
+
+for my $mode (qw(die fail nonsense)) {
+        mode($mode);
+        is_error(document($good), 'NotValidated', qr/passthroughd-libvirt/, "$mode: no document");
+        is($bus->call('GetDomainXML', 'sa{sv}', 'guest', [])->{error}, undef, "$mode: without a template there is one");
+}
+mode('real');
+rename $program, "$program.away" or die $!;
+is_error(document($good), 'NotValidated', qr/cannot be started: No such file/, 'not installed: no document');
+rename "$program.away", $program or die $!;
+is(document($good)->{body}[0], $document, 'installed again: the document');
+
+mode('hang');
+@calls = map { post($other, $good) } 1 .. 3;
+is_error($other->reply($_), 'NotValidated', qr/too long/, 'it hangs: no document, for none that waits') for @calls;
+mode('real');
+is(document($good)->{body}[0], $document, 'it hangs no more: the document');
+ok(wait_until(sub { !daemon_children() }), 'no process is left');
+
+# ---- the daemon ends meanwhile
+
+mode('wait');
+post($other, $good);
+ok(wait_until(sub { daemon_children() }), 'libvirt validates');
+my ($child) = daemon_children();
+is(daemon('stop'), 0, 'the daemon stops');
+ok(!kill(0, $child), 'the process has ended with it');
+
+done_testing();
