@@ -96,7 +96,7 @@ static void on_late(const PciAddress *vfs, size_t n, void *userdata) {
 }
 
 static void on_done(void *userdata) {
-        manager_check_promises(userdata);
+        manager_want_reconcile(userdata);
 }
 
 static void survey(Manager *m);

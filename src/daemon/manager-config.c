@@ -34,11 +34,6 @@ int manager_load_config(Manager *m) {
         return r;
 }
 
-void manager_log_policy(const Policy *policy) {
-        for (size_t i = 0; i < policy->n_problems; i++)
-                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
-}
-
 /* A warning for each device that an allocation keeps though no pool offers it any more. */
 static void log_dropped(const Manager *m) {
         for (size_t i = 0; i < m->node.ledger->n_claims; i++) {
@@ -99,7 +94,7 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         log_info("Took the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
         manager_publish(m);
-        manager_go_on_starting(m);
+        manager_want_reconcile(m);
 }
 
 /* What the host needs is the configuration's to say too. */

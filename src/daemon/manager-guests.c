@@ -43,23 +43,6 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
         }
 }
 
-/* Whoever asked for it wanted it for that domain and no longer. */
-static void release_abandoned(Manager *m, Allocation *a) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        uint32_t job;
-
-        if (!m->announced || !a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
-                return;
-        /* The next start that may release it does. */
-        if (manager_check_may_change(m, NULL) != VERDICT_NONE)
-                return;
-        log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                 "The domain that ran with '%s' is gone, releasing it as was asked for.", a->name);
-        if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
-                log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
-                         refusal.message);
-}
-
 static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         const Finding *known = ledger_find_foreign(m->node.ledger, address);
         _cleanup_free_ char *message = NULL;
@@ -124,9 +107,10 @@ void manager_look_for_guests(Manager *m) {
 
                 set_domain(m, a, guest ? guest->domain : NULL);
                 ledger_set_running(m->node.ledger, a, guest && !guest->starting);
-                release_abandoned(m, a);
         }
         look_for_foreign(m, guests);
+        m->guests_read = true;
+        manager_want_reconcile(m);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata);

@@ -151,10 +151,11 @@ static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
         return after;
 }
 
-/* A job that is stuck in the kernel does not keep the daemon from ending. */
-static void exit_when_idle(Manager *m) {
-        if (m->stopping && manager_active_jobs(m) == 0)
-                (void) sd_event_exit(m->event, 0);
+/* Jobs that waited for one that has ended. */
+static void begin_waiting(Manager *m) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (job_is_held(m->jobs[i].job) && !manager_job_must_wait(m, m->jobs[i].job))
+                        (void) job_let_begin(m->jobs[i].job);
 }
 
 static void on_result(Job *job, JobResult result, void *userdata) {
@@ -179,9 +180,10 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         server_job_changed(m->server, job_id(job));
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
         mj->timed_out = result == JOB_TIMEOUT;
-        manager_services_job_ended(m, mj);
-        manager_go_on_starting(m);
-        exit_when_idle(m);
+        begin_waiting(m);
+        /* The failure of this job itself is tried again at the next start, not for ever. */
+        m->services_due = m->services_due || !streq(job_verb(job), MANAGER_VERB_START_SERVICES);
+        manager_want_reconcile(m);
 }
 
 /* A write that came back after all, or a child that could be killed: look what is true now. */
@@ -210,11 +212,8 @@ static void on_gone(Job *job, void *userdata) {
         job_free(job);
         free(mj->devices);
         *mj = m->jobs[--m->n_jobs];
-        manager_live_job_gone(m);
-        manager_attributes_job_gone(m);
-        manager_survey_nvidia(m);
-        manager_go_on_starting(m);
-        exit_when_idle(m);
+        m->released = true;
+        manager_want_reconcile(m);
 }
 
 static const JobCallbacks job_callbacks = {

@@ -232,7 +232,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
                 manager_check_health(m, HEALTH_DUE_EVENT);
         else
                 check_health(m, events, n);
-        manager_go_on_starting(m);
+        manager_want_reconcile(m);
         return 0;
 }
 

@@ -19,7 +19,7 @@ static void on_late(const PciAddress *gpus, size_t n, void *userdata _unused_) {
 }
 
 static void on_done(void *userdata) {
-        manager_go_on_starting(userdata);
+        manager_want_reconcile(userdata);
 }
 
 static void on_ended(void *userdata) {

@@ -45,7 +45,7 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
 
         if (manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret);
-        manager_go_on_starting(m);
+        manager_want_reconcile(m);
         a = ledger_find(m->node.ledger, name);
         if (!a || a->state != ALLOCATION_READY || a->domain)
                 return VERDICT_NONE;

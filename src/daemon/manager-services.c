@@ -11,11 +11,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result);
-
-static const JobKind start_kind = { .verb = "start-services", .finished = start_finished };
-
-static bool is_noted(const Manager *m, const char *name) {
+bool manager_service_is_noted(const Manager *m, const char *name) {
         for (size_t i = 0; i < m->n_stopped; i++)
                 if (streq(m->stopped[i], name))
                         return true;
@@ -47,7 +43,7 @@ int manager_save_services(Manager *m) {
 }
 
 int manager_service_active(Manager *m, const char *name) {
-        if (is_noted(m, name))
+        if (manager_service_is_noted(m, name))
                 return 0;
         if (ARRAY_RESERVE(m->stopped, m->n_stopped) < 0 || !(m->stopped[m->n_stopped] = strdup(name)))
                 return -ENOMEM;
@@ -70,49 +66,6 @@ void manager_service_started(Manager *m, const char *name, bool asked, int error
                 }
 }
 
-/* A job that is at work, or will be, starts it itself, or it has not even stopped it. */
-static bool has_job(const Manager *m, const char *name) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (!job_has_result(m->jobs[i].job) && step_list_has_service(job_steps(m->jobs[i].job), name))
-                        return true;
-        return false;
-}
-
-/* In reverse order of their being stopped. */
-static int add_steps(const Manager *m, StepList *l) {
-        int r = 0;
-
-        for (size_t i = m->n_stopped; r == 0 && i-- > 0;)
-                if (!has_job(m, m->stopped[i]))
-                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress){ 0 }, NULL, m->stopped[i]);
-        return r;
-}
-
-void manager_start_services(Manager *m) {
-        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        uint32_t job;
-
-        if (!l || add_steps(m, l) < 0 || l->n == 0)
-                return;
-        /* No allocation can have that name: there is a space in it. */
-        if (manager_start_job(m, &start_kind, "stopped services", TAKE_PTR(l), NULL, 0, &job, &refusal) != VERDICT_NONE)
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
-                         "Services that were stopped for a job are not started yet: %s", refusal.message);
-}
-
-static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        const StepList *l = job_steps(mj->job);
-
-        for (size_t i = 0; result == JOB_DONE && i < l->n; i++)
-                if (is_noted(m, l->steps[i].to)) {
-                        job_set_message(mj->job,
-                                        "systemd could not be asked; the next start of the daemon does again.");
-                        return JOB_FAILED;
-                }
-        return result;
-}
-
 bool manager_job_must_wait(const Manager *m, const Job *job) {
         for (size_t i = 0; i < m->n_jobs; i++) {
                 const Job *other = m->jobs[i].job;
@@ -123,13 +76,4 @@ bool manager_job_must_wait(const Manager *m, const Job *job) {
                         return true;
         }
         return false;
-}
-
-void manager_services_job_ended(Manager *m, const ManagerJob *mj) {
-        /* Its own failure is tried again at the next start, not for ever. */
-        if (mj->kind != &start_kind)
-                manager_start_services(m);
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (job_is_held(m->jobs[i].job) && !manager_job_must_wait(m, m->jobs[i].job))
-                        (void) job_let_begin(m->jobs[i].job);
 }

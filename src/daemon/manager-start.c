@@ -81,13 +81,9 @@ static void enqueue(Manager *m, const char *subject) {
         m->n_queue += m->queue[m->n_queue] != NULL;
 }
 
-static bool is_new(const Manager *m, PciAddress address) {
-        return !m->announced || pci_addresses_have(m->round, m->n_round, address);
-}
-
 static void find_pfs(Manager *m) {
         for (size_t i = 0; i < m->node.inventory->n_devices; i++)
-                if (is_new(m, m->node.inventory->devices[i].address) &&
+                if (manager_is_new(m, m->node.inventory->devices[i].address) &&
                     policy_vf_pool(m->node.policy, &m->node.inventory->devices[i]))
                         enqueue(m, PCI_ADDRESS_STR(m->node.inventory->devices[i].address));
 }
@@ -96,7 +92,7 @@ static void find_pfs(Manager *m) {
  * stuck since before. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
         for (size_t i = 0; m->announced && !manager_has_job(m, a->name) && i < a->n_devices; i++)
-                if (is_new(m, a->devices[i].address))
+                if (manager_is_new(m, a->devices[i].address))
                         return true;
         return !m->announced;
 }
@@ -114,37 +110,10 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->node.ledger->quarantined[i]->devices[0].address));
 }
 
-static bool wants_binding(const Manager *m, const PciDevice *dev) {
-        PlanContext c = node_context(&m->node);
-        const Pool *pool = policy_pool(m->node.policy, dev);
-
-        return pool && pool->bind == POOL_BIND_START && !dev->vfio &&
-               !streq_ptr(dev->driver, m->node.config->vfio_driver) &&
-               device_state(&c, dev, NULL) == DEVICE_STATE_AVAILABLE;
-}
-
-int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n) {
-        int r = 0;
-
-        for (size_t i = 0; m->announced && r >= 0 && i < m->node.inventory->n_devices; i++)
-                if (wants_binding(m, &m->node.inventory->devices[i]))
-                        r = pci_address_append(ret, ret_n, m->node.inventory->devices[i].address);
-        return r;
-}
-
-void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
-        for (size_t i = 0; m->announced && i < m->node.inventory->n_devices; i++) {
-                const PciDevice *dev = &m->node.inventory->devices[i];
-
-                if (wants_binding(m, dev) && !pci_addresses_have(unbound, n, dev->address))
-                        manager_arrived(m, dev->address);
-        }
-}
-
 static void find_unbound(Manager *m) {
         for (size_t i = 0; i < m->node.inventory->n_devices; i++)
-                if (is_new(m, m->node.inventory->devices[i].address) &&
-                    wants_binding(m, &m->node.inventory->devices[i]))
+                if (manager_is_new(m, m->node.inventory->devices[i].address) &&
+                    manager_wants_binding(m, &m->node.inventory->devices[i]))
                         enqueue(m, PCI_ADDRESS_STR(m->node.inventory->devices[i].address));
 }
 
@@ -182,7 +151,7 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         /* Bound meanwhile with another member of its group. */
-        if (!dev || !wants_binding(m, dev))
+        if (!dev || !manager_wants_binding(m, dev))
                 return false;
         /* Each device is a job of its own, so that one that fails does not hold up the rest. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
@@ -247,39 +216,11 @@ static bool work_off(Manager *m) {
         return m->n_queue == 0 && starting_jobs(m) == 0;
 }
 
-void manager_arrived(Manager *m, PciAddress address) {
-        if (pci_address_append(&m->arrived, &m->n_arrived, address) < 0)
-                log_warning("%s is left as it is, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
-}
-
-/* False when there is nothing new. */
-static bool begin_round(Manager *m) {
-        if (!m->announced || m->n_arrived == 0)
-                return false;
-        free(m->round);
-        m->round = TAKE_PTR(m->arrived);
-        m->n_round = m->n_arrived;
-        m->n_arrived = 0;
-        pci_addresses_sort(m->round, &m->n_round);
-        m->phase = START_CONNECTED;
-        return true;
-}
-
-bool manager_is_arriving(const Manager *m, const Allocation *a) {
-        for (size_t i = 0; i < m->n_arrived; i++)
-                if (allocation_find_device(a, m->arrived[i]))
-                        return true;
-        for (size_t i = 0; m->phase != START_DONE && i < a->n_devices; i++)
-                if (is_new(m, a->devices[i].address))
-                        return true;
-        return false;
-}
-
-static void continue_start(Manager *m) {
+static void continue_startup(Manager *m) {
         /* While the numbers of GPUs are unknown more may seem to be in use than is. */
         if (m->stopping || (!m->announced && survey_is_asking(m->gpu_survey)))
                 return;
-        if (m->phase == START_DONE && !begin_round(m))
+        if (m->phase == START_DONE && !manager_begin_round(m))
                 return;
         while (m->phase == START_CONNECTED || work_off(m)) {
                 if (m->n_unread > 0)
@@ -292,7 +233,7 @@ static void continue_start(Manager *m) {
                                 announce(m);
                                 manager_start_services(m);
                         }
-                        if (!begin_round(m))
+                        if (!manager_begin_round(m))
                                 return;
                         continue;
                 }
@@ -302,7 +243,49 @@ static void continue_start(Manager *m) {
         }
 }
 
-void manager_go_on_starting(Manager *m) {
-        continue_start(m);
+/* The caller asked for it until the end of its domain. */
+static void release_with_domain(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+
+        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
+                return;
+        /* The next start that may release it does. */
+        if (manager_check_may_change(m, NULL) != VERDICT_NONE)
+                return;
+        log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                 "The domain that ran with '%s' is gone, releasing it as was asked for.", a->name);
+        if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
+                log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
+                         refusal.message);
+}
+
+static void release_abandoned(Manager *m) {
+        m->guests_read = false;
+        for (size_t i = 0; i < m->node.ledger->n_allocations; i++)
+                release_with_domain(m, m->node.ledger->allocations[i]);
+}
+
+/* What waited for the devices of jobs, or of processes of the daemon before, that are gone. */
+static void look_at_released(Manager *m) {
+        if (!m->released)
+                return;
+        m->released = false;
+        manager_live_job_gone(m);
+        manager_attributes_job_gone(m);
+        manager_survey_nvidia(m);
+}
+
+void manager_reconcile(Manager *m) {
+        look_at_released(m);
+        if (m->services_due)
+                manager_start_services(m);
+        m->services_due = false;
+        if (m->announced && m->guests_read)
+                release_abandoned(m);
+        continue_startup(m);
         manager_check_promises(m);
+        /* A job that is stuck in the kernel does not keep the daemon from ending. */
+        if (m->stopping && manager_active_jobs(m) == 0)
+                (void) sd_event_exit(m->event, 0);
 }

@@ -84,6 +84,7 @@ Manager *manager_free(Manager *m) {
         answer_list_done(&m->gpus);
         manager_health_close(m);
         sd_event_source_disable_unref(m->guests);
+        sd_event_source_disable_unref(m->reconcile);
         server_free(m->server);
         sd_event_unref(m->event);
         history_close(m->history);
@@ -108,14 +109,14 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *r, u
         Verdict v = manager_allocate(userdata, name, r, owner, ret_job, ret);
 
         /* Fresh facts may have shown what is new. */
-        manager_go_on_starting(userdata);
+        manager_want_reconcile(userdata);
         return v;
 }
 
 static Verdict on_release(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         Verdict v = manager_release(userdata, name, generation, ret_job, ret);
 
-        manager_go_on_starting(userdata);
+        manager_want_reconcile(userdata);
         return v;
 }
 
@@ -126,7 +127,7 @@ static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret)
 static Verdict on_accept(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         Verdict v = manager_accept(userdata, name, generation, ret_job, ret);
 
-        manager_go_on_starting(userdata);
+        manager_want_reconcile(userdata);
         return v;
 }
 
@@ -143,7 +144,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         manager_make_attributes_due(userdata);
         manager_survey_nvidia_again(userdata);
         manager_check_health(userdata, HEALTH_DUE_RESCAN);
-        manager_go_on_starting(userdata);
+        manager_want_reconcile(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
 }
@@ -211,10 +212,12 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
         Manager *m = userdata;
 
         (void) sd_notify(false, "STOPPING=1");
-        if (m->stopping || manager_active_jobs(m) == 0)
+        if (m->stopping)
                 return sd_event_exit(m->event, 0);
-        log_info("Stopping when %zu running jobs have ended; once more stops at once.", manager_active_jobs(m));
+        if (manager_active_jobs(m) > 0)
+                log_info("Stopping when %zu running jobs have ended; once more stops at once.", manager_active_jobs(m));
         m->stopping = true;
+        manager_want_reconcile(m);
         return 0;
 }
 
@@ -240,6 +243,11 @@ static int add_signals(Manager *m) {
         return r < 0 ? r : sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m);
 }
 
+static int on_reconcile(sd_event_source *source, void *userdata) {
+        manager_reconcile(userdata);
+        return 0;
+}
+
 int manager_run(Manager *m) {
         int r = sd_event_default(&m->event);
 
@@ -259,7 +267,10 @@ int manager_run(Manager *m) {
         manager_follow_links(m);
         manager_follow_regions(m);
         manager_survey_nvidia(m);
-        manager_go_on_starting(m);
+        /* Enabled at first: startup is the first that is due. */
+        r = sd_event_add_defer(m->event, &m->reconcile, on_reconcile, m);
+        if (r < 0)
+                return log_error_errno(r, "Failed to set up the event loop: %m");
         r = sd_event_loop(m->event);
         return r < 0 ? log_error_errno(r, "The event loop failed: %m") : r;
 }

@@ -112,8 +112,12 @@ typedef struct Manager {
         Mlx4 options;                           /* of mlx4_core, as last written, with what was against it */
         char **stopped;                         /* services that jobs stop, or did: manager-services.c */
         size_t n_stopped;
-        bool promises_in_doubt; /* facts changed since they were checked: manager-promise.c */
-        bool stopping;          /* SIGTERM came: no new work, the rest is brought to its end */
+        sd_event_source *reconcile; /* manager_reconcile() in the next turn of the loop, when it is enabled */
+        bool guests_read;           /* allocations may be due for release with their domain */
+        bool services_due;          /* a job has ended: services that it left stopped are to be started */
+        bool released;              /* a job's child, or an orphan, has let go of its devices */
+        bool promises_in_doubt;     /* facts changed since they were checked: manager-promise.c */
+        bool stopping;              /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
 /*
@@ -161,9 +165,6 @@ int manager_refresh_drivers(Manager *m);
 /* The same for what the host uses: mounts, routes, consoles. */
 int manager_refresh_host(Manager *m);
 
-/* Whether a job's child may hold the lock of the device. */
-bool manager_is_busy(const Manager *m, PciAddress address);
-
 /* manager-publish.c */
 /*
  * Tells the bus what is different from what it was told last: devices that came and went, and properties, each exactly
@@ -205,8 +206,6 @@ size_t manager_active_jobs(const Manager *m);
 /* manager-orphans.c */
 /* Devices that processes of an earlier daemon are at are stuck until these are gone. Before the first scan. */
 int manager_find_orphans(Manager *m, const char *state_dir);
-/* With the loop there: looks whether they are. */
-int manager_follow_orphans(Manager *m);
 void manager_forget_orphans(Manager *m);
 /* How many processes. */
 size_t manager_orphans(const Manager *m);
@@ -220,6 +219,10 @@ const char *manager_find_orphan_at_vfs(const Manager *m);
 int manager_lock_job(Manager *m, const Job *job);
 /* That process is gone. */
 void manager_unlock_job(Manager *m, const Job *job);
+
+/* manager-orphans-end.c */
+/* With the loop there: looks whether they are gone, and takes their devices up. */
+int manager_follow_orphans(Manager *m);
 
 /* manager-allocation.c */
 /* VERDICT_NONE unless the ledger is read-only or the daemon on its way out. */
@@ -352,8 +355,6 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* From any number to any other, where nobody uses those that are there. */
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
-/* Takes note where somebody else changed the number since old, which the inventory has just replaced. */
-void manager_check_vfs(Manager *m, const Inventory *old);
 
 /* manager-mlx4.c */
 /*
@@ -372,12 +373,14 @@ int manager_save_services(Manager *m);
 int manager_service_active(Manager *m, const char *name);
 /* asked: systemd has started it or will never, so that it is not noted any more. error: why it is not up. */
 void manager_service_started(Manager *m, const char *name, bool asked, int error);
-/* A job starts those that are noted and that no other job will start. */
-void manager_start_services(Manager *m);
+bool manager_service_is_noted(const Manager *m, const char *name);
 /* Another job, an earlier one, is to stop or start one of its services, or makes or removes memory that it has too. */
 bool manager_job_must_wait(const Manager *m, const Job *job);
-/* The result of a job is out: what it left stopped is started, and jobs that waited for it begin. */
-void manager_services_job_ended(Manager *m, const ManagerJob *mj);
+
+/* manager-services-job.c */
+#define MANAGER_VERB_START_SERVICES "start-services"
+/* A job starts those that are noted and that no other job will start. */
+void manager_start_services(Manager *m);
 
 /* manager-history.c */
 void manager_open_history(Manager *m, const char *state_dir);
@@ -395,17 +398,41 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
 /* The newest max entries about the device, a JSON array, which the caller frees. */
 Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
 
-/* manager-start.c */
-/* Goes on with start, then checks promises; called also whenever facts changed or a job ended. Announces the daemon
- * once nothing is left to wait for. */
-void manager_go_on_starting(Manager *m);
-/* A device of a is new, and what start would have done for a is not done yet. */
-bool manager_is_arriving(const Manager *m, const Allocation *a);
-/* The device is new, or was out and in again: it gets what start would have given it, at manager_go_on_starting(). */
+/* manager-arrivals.c */
+/* Runs manager_reconcile() in the next turn of the loop. To be called after whatever may leave work to do: facts that
+ * changed, a job that ended, a call. */
+void manager_want_reconcile(Manager *m);
+/* The device is new, or was out and in again: it gets what startup would have given it. */
 void manager_arrived(Manager *m, PciAddress address);
+/* The present round is about the device; at startup it is about all. */
+bool manager_is_new(const Manager *m, PciAddress address);
+/* A device of a is new, and what startup would have done for a is not done yet. */
+bool manager_is_arriving(const Manager *m, const Allocation *a);
+/* Makes those that arrived the subject of the next round. False when there are none. */
+bool manager_begin_round(Manager *m);
+
+/* manager-busy.c */
+/* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
+int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
+/* Whether the device is one of them; also when out of memory. */
+bool manager_is_busy(const Manager *m, PciAddress address);
+
+/* manager-contest.c */
+/* Takes note of PFs whose number of VFs another program changed since old, which the inventory has just replaced. */
+void manager_check_vfs(Manager *m, const Inventory *old);
+
+/* manager-start.c */
+/*
+ * Starts all work that no caller asked for: services that a job left stopped, releases with a domain, startup and what
+ * a new device gets of it. Then checks promises, announces the daemon once nothing is left to wait for, and ends it
+ * when it was told to stop.
+ */
+void manager_reconcile(Manager *m);
+/* The device is of a Bind=start pool, on offer and not bound yet. */
+bool manager_wants_binding(const Manager *m, const PciDevice *dev);
 /* Appends the devices of Bind=start pools that are on offer and not bound yet, in ascending order. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* A VFIO driver may have been loaded: those that are not in the list of before are bound at manager_go_on_starting().
+/* A VFIO driver may have been loaded: those that are not in the list of before are bound by manager_reconcile().
  */
 void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 
