@@ -21,27 +21,27 @@ typedef enum DeviceProperty {
 /* Its name on the bus. */
 const char *device_property_to_string(DeviceProperty p);
 
-typedef struct Standing {
+typedef struct DeviceSnapshot {
         PciAddress address;
         uint64_t identity; /* of what cannot change: another card, or the same at another place, is another object */
         uint64_t values[_DEVICE_PROPERTY_MAX];
-} Standing;
+} DeviceSnapshot;
 
-typedef struct StandingList {
-        Standing *standings; /* ascending by address */
+typedef struct DeviceSnapshotList {
+        DeviceSnapshot *snapshots; /* ascending by address */
         size_t n;
-} StandingList;
+} DeviceSnapshotList;
 
-Standing standing_of(const PlanContext *c, const PciDevice *dev);
-/* Bits, 1 << DeviceProperty; 0 when nothing is different. For standings of the same identity. */
-unsigned standing_differences(const Standing *before, const Standing *now);
+DeviceSnapshot device_snapshot(const HostView *c, const PciDevice *dev);
+/* Bits, 1 << DeviceProperty; 0 when nothing is different. For snapshots of the same identity. */
+unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now);
 
 /* Of all devices. NULL when out of memory. */
-StandingList *standing_list_new(const PlanContext *c);
-StandingList *standing_list_free(StandingList *l);
-DEFINE_CLEANUP(StandingList *, standing_list_free)
+DeviceSnapshotList *device_snapshot_list_new(const HostView *c);
+DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l);
+DEFINE_CLEANUP(DeviceSnapshotList *, device_snapshot_list_free)
 /* NULL when the device is not in it. */
-Standing *standing_list_find(const StandingList *l, PciAddress address);
+DeviceSnapshot *device_snapshot_list_find(const DeviceSnapshotList *l, PciAddress address);
 
 typedef struct ChangeHandler {
         void (*removed)(PciAddress address, void *userdata);
@@ -50,8 +50,8 @@ typedef struct ChangeHandler {
 } ChangeHandler;
 
 /* By address; a device of another identity is removed, then added. */
-void standing_lists_compare(const StandingList *before, const StandingList *now, const ChangeHandler *handler,
-                            void *userdata);
+void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,
+                                   const ChangeHandler *handler, void *userdata);
 
 /*
  * Appends the devices whose standing can change with that of the one at the address: itself, its group, its PF, its

@@ -23,7 +23,7 @@ typedef struct JobView {
 } JobView;
 
 typedef struct ServerCallbacks {
-        PlanContext (*context)(void *userdata);
+        HostView (*view)(void *userdata);
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
@@ -62,6 +62,6 @@ void server_allocation_new(Server *s, const char *name);
 void server_allocation_changed(Server *s, const char *name);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
-/* properties: bits of standing_differences(). */
+/* properties: bits of device_snapshot_differences(). */
 void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);

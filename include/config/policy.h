@@ -27,7 +27,7 @@ typedef struct Policy {
 } Policy;
 
 int policy_new(const Config *config, const Inventory *inv, Policy **ret);
-/* For a request with force. What is fatal to lose, PciDevice.critical, is withheld all the same. */
+/* For a request with force. What is fatal to lose, PciDevice.critical, is blocked all the same. */
 int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret);
 Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
@@ -70,6 +70,6 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
 /* The pool that wants VFs on this PF and how many (VirtualFunctions=), or NULL. */
 const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
 /* The one that would, did the host not need the PF now; NULL for one that is excluded, which it does not want. */
-const Pool *policy_withheld_vf_pool(const Policy *p, const PciDevice *pf);
+const Pool *policy_critical_vf_pool(const Policy *p, const PciDevice *pf);
 /* The pool that leaves the VFs of this PF to somebody else (VirtualFunctions=external), or NULL. */
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf);

@@ -32,7 +32,7 @@ typedef struct Report {
         int32_t status; /* REPORT_CONDEMNED of STEP_CLEAN: what the command ended with, 0 when it did not get to that */
         VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, _CONDEMNED of a step that gives attributes */
         char holder[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX +
-                    32];               /* REPORT_FAILED of STEP_UNUSED: who uses it and what to do; else "" */
+                    32];               /* REPORT_FAILED of STEP_CHECK_IDLE: who uses it and what to do; else "" */
         char representor[IF_NAMESIZE]; /* REPORT_FAILED of such a step, where its VF has one; else "" */
 } Report;
 

@@ -3,7 +3,7 @@
 
 /*
  * Which of the /dev/nvidiaN a GPU has: its driver tells, and may wake the GPU up for that and wait for it
- * (model/answers.h).
+ * (model/probecache.h).
  */
 
 #include "model/pciaddr.h"

@@ -17,11 +17,11 @@
 #define LEDGER_REGIONS_MAX     256U
 
 /* A device kept out of circulation while this daemon runs, by a job that works on it or one that never came back. */
-typedef struct Withheld {
+typedef struct BlockedDevice {
         PciAddress address;
         Verdict verdict; /* VERDICT_BUSY, VERDICT_STUCK */
         char *message;
-} Withheld;
+} BlockedDevice;
 
 /* What was found out about a device while this daemon runs. */
 typedef struct Finding {
@@ -70,8 +70,8 @@ typedef struct Ledger {
         SharedRegion **regions; /* ascending by name; owned */
         size_t n_regions;
         CpuSet cpus;
-        Withheld *withheld;
-        size_t n_withheld;
+        BlockedDevice *blocked;
+        size_t n_blocked;
         Finding *contested; /* PFs whose number of VFs somebody else changed */
         size_t n_contested;
         Finding *foreign; /* guests have them to which we did not give them */
@@ -146,15 +146,15 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
 
 /*
  * VERDICT_NONE when nothing in the ledger keeps dev from a new allocation: it, its group, its PF or its VFs are not
- * claimed, nor withheld, nor unhealthy. except: an allocation whose own claims do not count, or NULL.
+ * claimed, nor blocked, nor unhealthy. except: an allocation whose own claims do not count, or NULL.
  */
 Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
                             Refusal *ret);
 
-int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *message);
-void ledger_unwithhold(Ledger *l, PciAddress address);
-/* Whether this very device is withheld; NULL when it is not. */
-const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address);
+int ledger_block(Ledger *l, PciAddress address, Verdict verdict, const char *message);
+void ledger_unblock(Ledger *l, PciAddress address);
+/* Whether this very device is blocked; NULL when it is not. */
+const BlockedDevice *ledger_find_blocked(const Ledger *l, PciAddress address);
 /* Somebody else's guest has it, with this sentence; NULL: not any more. */
 int ledger_set_foreign(Ledger *l, PciAddress address, const char *message);
 /* NULL when none has. */
@@ -166,8 +166,8 @@ int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message);
         "See the kernel log; 'passthroughctl rescan' looks again, after a reset, power cycle or another card."
 /* NULL when it is well. */
 const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address);
-/* VERDICT_NONE when it is not withheld. */
-Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret);
+/* VERDICT_NONE when it is not blocked. */
+Verdict ledger_check_blocked(const Ledger *l, PciAddress address, Refusal *ret);
 /* The same, and it is neither in quarantine, nor has somebody else's guest it. */
 Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is known of the switch that a PF has for its VFs: its mode, which only devlink tells (model/answers.h). */
+/* What is known of the switch that a PF has for its VFs: its mode, which only devlink tells (model/probecache.h). */
 
-#include "model/answers.h"
+#include "model/probecache.h"
 
 /* The kernel's modes, and before them: not told, or there is no such switch. */
 typedef enum EswitchMode {
@@ -17,4 +17,4 @@ typedef enum EswitchMode {
 const char *eswitch_mode_to_string(EswitchMode mode);
 
 /* ESWITCH_UNKNOWN also while no driver of the host has the PF: the switch is set up by its driver. l may be NULL. */
-EswitchMode eswitch_mode_of(const AnswerList *l, const PciDevice *pf);
+EswitchMode eswitch_mode_of(const ProbeCache *l, const PciDevice *pf);

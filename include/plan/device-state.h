@@ -21,4 +21,4 @@ typedef enum DeviceState {
 const char *device_state_to_string(DeviceState s);
 
 /* Why it is not available goes to ret (or NULL). */
-DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret);
+DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret);

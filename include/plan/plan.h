@@ -49,20 +49,20 @@ typedef struct Plan {
         size_t n_runner_up_devices;
 } Plan;
 
-typedef struct PlanContext {
+typedef struct HostView {
         const Inventory *inventory;
         const Locality *locality;
         const Config *config;
         const Policy *policy;
         const Ledger *ledger;
         const Mlx4 *mlx4;
-        const AnswerList *eswitches; /* NULL: nothing is known of them */
+        const ProbeCache *eswitches; /* NULL: nothing is known of them */
         const HealthList *health;    /* the same */
         const VfReportList *vfs;     /* the same */
-} PlanContext;
+} HostView;
 
 /* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */
-Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal);
+Verdict plan_make(const HostView *c, const Request *r, Plan **ret, Refusal *ret_refusal);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 
@@ -82,10 +82,10 @@ typedef struct Repeat {
 } Repeat;
 
 /* VERDICT_NONE with *ret, also when not even one fits; else *ret_refusal says what is wrong with the request. */
-Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal *ret_refusal);
+Verdict plan_repeat(const HostView *c, const Request *r, Repeat *ret, Refusal *ret_refusal);
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
 /* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what
  * Bind=start binds. */
-int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret);
+int plan_single(const HostView *c, const PciDevice *dev, Allocation **ret);

@@ -25,16 +25,16 @@ bool promise_has_dropped(const Policy *p, const Allocation *a);
  * PF, when it is a VF, reports the attributes that it was promised with. Else VERDICT_MISSING, _HARDWARE_CHANGED,
  * _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER or _CONTESTED.
  */
-Verdict promise_check_device(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret);
+Verdict promise_check_device(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*
  * The same of all devices of a, except that they may be bound to any driver: what has to hold before one of them is
  * bound. a need not be in the ledger; claims of an allocation of its name are its own.
  */
-Verdict promise_check_hardware(const PlanContext *c, const Allocation *a, Refusal *ret);
+Verdict promise_check_hardware(const HostView *c, const Allocation *a, Refusal *ret);
 /*
  * VERDICT_NONE when a guest can run with a, which is ready, as it was promised: promise_check_device() of all its
  * devices, its CPUs are online, its NUMA nodes have the memory that allocations were promised, and the memory that it
  * shares was not removed. A guest that runs has its own memory. Else also VERDICT_INSUFFICIENT_CPUS or
  * _INSUFFICIENT_MEMORY. The remedy disturbs no guest.
  */
-Verdict promise_check_kept(const PlanContext *c, const Allocation *a, Refusal *ret);
+Verdict promise_check_kept(const HostView *c, const Allocation *a, Refusal *ret);

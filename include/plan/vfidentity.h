@@ -24,7 +24,7 @@ DEFINE_CLEANUP(VfIdentities *, vf_identities_free)
  * VERDICT_NOT_SUPPORTED: some are for what is no VF. VERDICT_INVALID_REQUEST: they do not go together.
  * VERDICT_ALLOCATED: another allocation has that MAC or GUID.
  */
-Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r, Refusal *ret);
+Verdict vf_identity_merge(Allocation *a, const HostView *c, const Request *r, Refusal *ret);
 
 /*
  * After that, once a has its id: VERDICT_ALLOCATED where the request wants what another VF of the node was made with
@@ -33,7 +33,7 @@ Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r,
  * and card;
  * one whose PF is left to others gets nothing. a is not in the ledger yet. VERDICT_LIMIT: out of memory.
  */
-Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const VfIdentities *l, Refusal *ret);
+Verdict vf_identity_assign(Allocation *a, const HostView *c, const VfIdentities *l, Refusal *ret);
 
 /* What a VF of pf has that is in no allocation: always the same for this node, PF and index. None when pf is no network
  * device. -ENOMEM. */

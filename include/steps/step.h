@@ -16,7 +16,7 @@ typedef enum StepKind {
         STEP_UNBIND,        /* leave driver from; being on driver to already (may be NULL) is as good */
         STEP_BIND,          /* drivers_probe until bound to driver to; its override is set */
         STEP_AUTOPROBE,     /* sriov_drivers_autoprobe: from, to "0" or "1" */
-        STEP_NOTE,          /* changes nothing: what VF vf of the device has is what an undo gives it again */
+        STEP_SAVE_VF_STATE, /* changes nothing: what VF vf of the device has is what an undo gives it again */
         STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; no VF has a driver */
         STEP_NUMVFS,        /* sriov_numvfs: from "0" to the count */
         STEP_RESET,         /* reset by the kernel's way, where it has one */
@@ -28,7 +28,7 @@ typedef enum StepKind {
         STEP_CLEAN,         /* the command to, once for all devices of the pool from in this list */
         STEP_STOP_SERVICE,  /* the systemd unit to, when it is active; device is one that it may hold */
         STEP_START_SERVICE, /* the same unit again, when this list or an earlier one stopped it */
-        STEP_UNUSED,        /* nobody uses the device, which is on the host's driver from */
+        STEP_CHECK_IDLE,    /* nobody uses the device, which is on the host's driver from */
         STEP_MAKE_REGION,   /* memory to share is there, whole and on its node, for the group to */
         STEP_REMOVE_REGION, /* it is not there any more, and what was in it is gone */
         _STEP_KIND_MAX,
@@ -41,8 +41,9 @@ typedef struct Step {
         PciAddress device;
         char *from, *to;
         /*
-         * Of STEP_NOTE and those that give attributes device is the PF, vf the index of its VF, or STEP_VF_UNKNOWN,
-         * which fails, and target that VF, of STEP_RESTORE. Of STEP_UNUSED vf is 1 when device is a VF.
+         * Of STEP_SAVE_VF_STATE and those that give attributes device is the PF, vf the index of its VF, or
+         * STEP_VF_UNKNOWN, which fails, and target that VF, of STEP_RESTORE. Of STEP_CHECK_IDLE vf is 1 when device is
+         * a VF.
          */
         unsigned vf;
         PciAddress target;
@@ -56,7 +57,7 @@ static inline bool step_gives_attributes(const Step *s) {
 }
 
 /* What cannot be handed on when it fails. */
-static inline PciAddress step_condemned(const Step *s) {
+static inline PciAddress step_failed_device(const Step *s) {
         return s->kind == STEP_RESTORE ? s->target : s->device;
 }
 

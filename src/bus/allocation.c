@@ -9,7 +9,7 @@ int allocation_path(const char *name, char **ret) {
         return sd_bus_path_encode(BUS_ALLOCATION_PREFIX, name, ret);
 }
 
-static const Allocation *find(const PlanContext *c, const char *path) {
+static const Allocation *find(const HostView *c, const char *path) {
         _cleanup_free_ char *name = NULL;
 
         return sd_bus_path_decode(path, BUS_ALLOCATION_PREFIX, &name) > 0 ? ledger_find(c->ledger, name) : NULL;
@@ -17,7 +17,7 @@ static const Allocation *find(const PlanContext *c, const char *path) {
 
 static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                            sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
 
         if (!find(&c, path))
                 return 0;
@@ -67,7 +67,7 @@ static int append_regions(sd_bus_message *reply, const Allocation *a) {
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         const Allocation *a = find(&c, path);
         _cleanup_free_ char *cpus = NULL;
 
@@ -114,7 +114,7 @@ static const sd_bus_vtable allocation_vtable[] = {
 
 static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
                                 sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         _cleanup_(server_free_nodes) char **nodes = calloc(c.ledger->n_allocations + 1, sizeof(*nodes));
         int r = nodes ? 0 : -ENOMEM;
 

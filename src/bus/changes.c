@@ -28,13 +28,13 @@ static uint64_t identity_of(const PciDevice *dev) {
         return digest;
 }
 
-Standing standing_of(const PlanContext *c, const PciDevice *dev) {
+DeviceSnapshot device_snapshot(const HostView *c, const PciDevice *dev) {
         _cleanup_refusal_ Refusal why = { 0 };
         DeviceState state = device_state(c, dev, &why);
         const Pool *pool = policy_pool(c->policy, dev);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
 
-        return (Standing){
+        return (DeviceSnapshot){
                 .address = dev->address,
                 .identity = identity_of(dev),
                 .values = {
@@ -48,7 +48,7 @@ Standing standing_of(const PlanContext *c, const PciDevice *dev) {
         };
 }
 
-unsigned standing_differences(const Standing *before, const Standing *now) {
+unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now) {
         unsigned properties = 0;
 
         for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
@@ -57,47 +57,47 @@ unsigned standing_differences(const Standing *before, const Standing *now) {
         return properties;
 }
 
-StandingList *standing_list_new(const PlanContext *c) {
-        _cleanup_(cleanup_standing_list_free) StandingList *l = calloc(1, sizeof(*l));
+DeviceSnapshotList *device_snapshot_list_new(const HostView *c) {
+        _cleanup_(cleanup_device_snapshot_list_free) DeviceSnapshotList *l = calloc(1, sizeof(*l));
 
         if (!l)
                 return NULL;
-        l->standings = calloc(c->inventory->n_devices + 1, sizeof(*l->standings));
-        if (!l->standings)
+        l->snapshots = calloc(c->inventory->n_devices + 1, sizeof(*l->snapshots));
+        if (!l->snapshots)
                 return NULL;
         for (; l->n < c->inventory->n_devices; l->n++)
-                l->standings[l->n] = standing_of(c, &c->inventory->devices[l->n]);
+                l->snapshots[l->n] = device_snapshot(c, &c->inventory->devices[l->n]);
         return TAKE_PTR(l);
 }
 
-StandingList *standing_list_free(StandingList *l) {
+DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l) {
         if (!l)
                 return NULL;
-        free(l->standings);
+        free(l->snapshots);
         free(l);
         return NULL;
 }
 
 static int standing_search(const void *key, const void *element) {
-        return pci_address_compare(*(const PciAddress *) key, ((const Standing *) element)->address);
+        return pci_address_compare(*(const PciAddress *) key, ((const DeviceSnapshot *) element)->address);
 }
 
-Standing *standing_list_find(const StandingList *l, PciAddress address) {
-        return bsearch(&address, l->standings, l->n, sizeof(*l->standings), standing_search);
+DeviceSnapshot *device_snapshot_list_find(const DeviceSnapshotList *l, PciAddress address) {
+        return bsearch(&address, l->snapshots, l->n, sizeof(*l->snapshots), standing_search);
 }
 
-void standing_lists_compare(const StandingList *before, const StandingList *now, const ChangeHandler *handler,
-                            void *userdata) {
+void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,
+                                   const ChangeHandler *handler, void *userdata) {
         size_t i = 0, j = 0;
 
         while (i < before->n || j < now->n) {
-                const Standing *a = i < before->n ? &before->standings[i] : NULL;
-                const Standing *b = j < now->n ? &now->standings[j] : NULL;
+                const DeviceSnapshot *a = i < before->n ? &before->snapshots[i] : NULL;
+                const DeviceSnapshot *b = j < now->n ? &now->snapshots[j] : NULL;
                 int order = !a ? 1 : !b ? -1 : pci_address_compare(a->address, b->address);
                 bool same = order == 0 && a->identity == b->identity;
 
-                if (same && standing_differences(a, b) != 0)
-                        handler->changed(b->address, standing_differences(a, b), userdata);
+                if (same && device_snapshot_differences(a, b) != 0)
+                        handler->changed(b->address, device_snapshot_differences(a, b), userdata);
                 if (!same && order <= 0)
                         handler->removed(a->address, userdata);
                 if (!same && order >= 0)

@@ -19,7 +19,7 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
                               QUOTABLE(text));
 }
 
-const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply) {
+const PciDevice *bus_find_device(sd_bus_message *call, const HostView *c, const char *text, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *dev;
         PciAddress address;
@@ -38,7 +38,7 @@ const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, con
 /* A property is looked up by its object's path, so that a device that went away between calls is simply not found. */
 static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         _cleanup_free_ char *label = NULL;
         PciAddress address;
         int r = sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label);
@@ -51,13 +51,13 @@ static int device_find(sd_bus *bus, const char *path, const char *interface, voi
         return 1;
 }
 
-static const char *state_property(const PlanContext *c, const PciDevice *dev, const char *property, Refusal *why) {
+static const char *state_property(const HostView *c, const PciDevice *dev, const char *property, Refusal *why) {
         DeviceState state = device_state(c, dev, why);
 
         return streq(property, "State") ? device_state_to_string(state) : why->message ?: "";
 }
 
-static const char *string_property(const PlanContext *c, const PciDevice *dev, const char *property) {
+static const char *string_property(const HostView *c, const PciDevice *dev, const char *property) {
         const Pool *pool = policy_pool(c->policy, dev);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
 
@@ -72,7 +72,7 @@ static const char *string_property(const PlanContext *c, const PciDevice *dev, c
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *label = NULL;
         const PciDevice *dev = NULL;
@@ -117,7 +117,7 @@ static const sd_bus_vtable device_vtable[] = {
 };
 
 static int device_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         _cleanup_(server_free_nodes) char **nodes = calloc(c.inventory->n_devices + 1, sizeof(*nodes));
         int r = nodes ? 0 : -ENOMEM;
 

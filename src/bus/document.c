@@ -44,7 +44,7 @@ static Verdict check_state(const Allocation *a, Refusal *ret) {
 }
 
 /* The arguments of both methods. NULL when the call was answered; then *ret_reply is what came of it. */
-static const Allocation *read_call(Server *s, sd_bus_message *call, PlanContext *ret_context, const char **ret_template,
+static const Allocation *read_call(Server *s, sd_bus_message *call, HostView *ret_context, const char **ret_template,
                                    int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a;
@@ -58,7 +58,7 @@ static const Allocation *read_call(Server *s, sd_bus_message *call, PlanContext 
                 *ret_reply = bus_reply_refusal(call, &refusal);
                 return NULL;
         }
-        *ret_context = server_context(s);
+        *ret_context = server_view(s);
         a = bus_find_allocation(call, ret_context, name, ret_reply);
         if (!a || check_state(a, &refusal) == VERDICT_NONE)
                 return a;
@@ -154,7 +154,7 @@ int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error
         _cleanup_free_ char *document = NULL;
         const char *template = NULL;
         const Allocation *a;
-        PlanContext c;
+        HostView c;
         size_t size;
         int r;
 
@@ -173,7 +173,7 @@ int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_er
         _cleanup_free_ char *document = NULL;
         const char *template = NULL;
         const Allocation *a;
-        PlanContext c;
+        HostView c;
         int r;
 
         a = read_call(userdata, call, &c, &template, &r);

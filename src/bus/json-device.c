@@ -73,7 +73,7 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-static void put_facts(JsonText *t, const PlanContext *c, const PciDevice *dev) {
+static void put_facts(JsonText *t, const HostView *c, const PciDevice *dev) {
         const Health *health = health_list_find(c->health, dev);
 
         json_text_key(t, "numa_node");
@@ -113,7 +113,7 @@ static void put_facts(JsonText *t, const PlanContext *c, const PciDevice *dev) {
         json_text_string(t, dev->fault);
 }
 
-static void put_device(JsonText *t, const PlanContext *c, const PciDevice *dev) {
+static void put_device(JsonText *t, const HostView *c, const PciDevice *dev) {
         _cleanup_refusal_ Refusal why = { 0 };
         DeviceState state = device_state(c, dev, &why);
         const Pool *pool = policy_pool(c->policy, dev);
@@ -129,7 +129,7 @@ static json_object *parse(const JsonText *t) {
         return t->failed ? NULL : json_tokener_parse(t->out->buf);
 }
 
-json_object *json_device(const PlanContext *c, const PciDevice *dev) {
+json_object *json_device(const HostView *c, const PciDevice *dev) {
         JsonText t = { .out = printbuf_new() };
         json_object *o;
 
@@ -142,7 +142,7 @@ json_object *json_device(const PlanContext *c, const PciDevice *dev) {
 }
 
 /* The keys of any other device; what was not written down when it was allocated is null. */
-static json_object *json_missing(const PlanContext *c, const Claim *claim) {
+static json_object *json_missing(const HostView *c, const Claim *claim) {
         static const char *const unknown[] = {
                 "class", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
         };
@@ -188,7 +188,7 @@ static void separate(JsonText *t) {
 }
 
 int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags) {
-        const PlanContext *c = json_object_get_userdata(devices);
+        const HostView *c = json_object_get_userdata(devices);
         JsonText t = { .out = out };
 
         json_text_literal(&t, "[");

@@ -5,7 +5,7 @@
 
 #include "json.h"
 
-/* The serializer of an array of all devices; its userdata is a PlanContext. */
+/* The serializer of an array of all devices; its userdata is a HostView. */
 int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags);
 /* pairs: whether there are GPU-NIC pairs, whose distance counts. */
 json_object *json_score(const Score *s, bool pairs);

@@ -187,7 +187,7 @@ static json_object *json_runner_up(const Plan *p) {
         return o;
 }
 
-static json_object *json_steps(const PlanContext *c, const Plan *p) {
+static json_object *json_steps(const HostView *c, const Plan *p) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         json_object *array = json_object_new_array();
 
@@ -232,7 +232,7 @@ static json_object *json_limits(const Plan *p) {
         return array;
 }
 
-json_object *json_plan(const PlanContext *c, const Plan *p) {
+json_object *json_plan(const HostView *c, const Plan *p) {
         json_object *o = json_promise(c->inventory, p->allocation, true), *pairs = json_object_new_array();
 
         for (size_t i = 0; i < p->n_pairs; i++) {

@@ -83,7 +83,7 @@ static json_object *json_root(const PciDevice *top) {
         return n > 0 ? json_object_new_string_len(top->path, (int) n) : NULL;
 }
 
-static json_object *json_place(const PlanContext *c, const Tree *t, const PciDevice *dev, const PciDevice *top) {
+static json_object *json_place(const HostView *c, const Tree *t, const PciDevice *dev, const PciDevice *top) {
         int above = t->above[inventory_device_index(c->inventory, dev)];
         const Pool *pool = policy_pool(c->policy, dev);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
@@ -129,7 +129,7 @@ static json_object *json_lost(const Claim *claim) {
         return o;
 }
 
-static json_object *json_devices(const PlanContext *c, const Tree *t) {
+static json_object *json_devices(const HostView *c, const Tree *t) {
         json_object *array = json_object_new_array();
         const PciDevice *top = NULL;
 
@@ -156,7 +156,7 @@ static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet 
         return (int) cpuset_count(&seen);
 }
 
-static json_object *json_cores(const PlanContext *c, const NumaNode *node, const CpuSet *set) {
+static json_object *json_cores(const HostView *c, const NumaNode *node, const CpuSet *set) {
         json_object *o = json_object_new_object();
         CpuSet here = node->cpus, elsewhere = node->cpus;
 
@@ -167,7 +167,7 @@ static json_object *json_cores(const PlanContext *c, const NumaNode *node, const
         return o;
 }
 
-static void add_cpus(json_object *o, const PlanContext *c, const NumaNode *node) {
+static void add_cpus(json_object *o, const HostView *c, const NumaNode *node) {
         CpuSet free_cpus;
 
         ledger_cpus_free(c->ledger, c->inventory, c->config, node, &free_cpus);
@@ -178,7 +178,7 @@ static void add_cpus(json_object *o, const PlanContext *c, const NumaNode *node)
 }
 
 /* page_size 0: ordinary pages. */
-static json_object *json_memory(const PlanContext *c, const NumaNode *node, uint64_t page_size, uint64_t total) {
+static json_object *json_memory(const HostView *c, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
         uint64_t available = ledger_memory_free(c->ledger, c->inventory, c->config, node, page_size);
         json_object *o = json_object_new_object();
@@ -192,7 +192,7 @@ static json_object *json_memory(const PlanContext *c, const NumaNode *node, uint
         return o;
 }
 
-static json_object *json_node(const PlanContext *c, const NumaNode *node) {
+static json_object *json_node(const HostView *c, const NumaNode *node) {
         json_object *o = json_object_new_object(), *cpus = json_object_new_object(), *pages = json_object_new_array(),
                     *distances = json_object_new_object();
 
@@ -258,7 +258,7 @@ static json_object *json_distances(const Locality *l, const uint32_t *members, s
         return rows;
 }
 
-static json_object *json_near_pair(const PlanContext *c, const PciDevice *gpu, const PciDevice *peer, Distance d) {
+static json_object *json_near_pair(const HostView *c, const PciDevice *gpu, const PciDevice *peer, Distance d) {
         json_object *o = json_object_new_object();
         bool nic = pci_device_is_nic(peer);
 
@@ -271,7 +271,7 @@ static json_object *json_near_pair(const PlanContext *c, const PciDevice *gpu, c
 
 /* GPUs with what is below the same root port: where a way that is not by the root complex exists, it is said whether it
  * is taken. NULL when there are too many. */
-static json_object *json_near_pairs(const PlanContext *c, const uint32_t *members, size_t n) {
+static json_object *json_near_pairs(const HostView *c, const uint32_t *members, size_t n) {
         json_object *pairs = json_object_new_array();
         size_t found = 0;
 
@@ -293,7 +293,7 @@ static json_object *json_near_pairs(const PlanContext *c, const uint32_t *member
         return pairs;
 }
 
-static json_object *json_matrix(const PlanContext *c) {
+static json_object *json_matrix(const HostView *c) {
         json_object *o, *devices;
         uint32_t members[TOPOLOGY_MATRIX_MAX];
         size_t n = matrix_members(c->inventory, members);
@@ -310,7 +310,7 @@ static json_object *json_matrix(const PlanContext *c) {
         return o;
 }
 
-json_object *json_topology(const PlanContext *c) {
+json_object *json_topology(const HostView *c) {
         _cleanup_(tree_done) Tree tree = { 0 };
         json_object *o, *nodes;
 

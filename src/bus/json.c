@@ -31,7 +31,7 @@ static const char *group_role_text(GroupRole role) {
 }
 
 /* What an allocation of dev does, or did, with another member of its group. */
-static const char *member_role(const PlanContext *c, const PciDevice *dev, const PciDevice *member) {
+static const char *member_role(const HostView *c, const PciDevice *dev, const PciDevice *member) {
         const Allocation *holder = ledger_holder(c->ledger, dev->address),
                          *other = ledger_holder(c->ledger, member->address);
 
@@ -45,7 +45,7 @@ static const char *member_role(const PlanContext *c, const PciDevice *dev, const
         return policy_pool(c->policy, dev) ? group_role_text(policy_group_role(c->policy, dev, member)) : NULL;
 }
 
-json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
+json_object *json_explain(const HostView *c, const PciDevice *dev) {
         json_object *o = json_device(c, dev), *group = json_object_new_array();
         const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
         const PciDevice *port = NULL;
@@ -69,7 +69,7 @@ json_object *json_explain(const PlanContext *c, const PciDevice *dev) {
         return o;
 }
 
-static json_object *json_node(const PlanContext *c, const NumaNode *node) {
+static json_object *json_node(const HostView *c, const NumaNode *node) {
         json_object *o = json_object_new_object(), *pages = json_object_new_array(),
                     *distances = json_object_new_array();
         CpuSet free_cpus;
@@ -98,7 +98,7 @@ static json_object *json_node(const PlanContext *c, const NumaNode *node) {
         return o;
 }
 
-static json_object *json_pools(const PlanContext *c) {
+static json_object *json_pools(const HostView *c) {
         json_object *array = json_object_new_array();
 
         for (size_t p = 0; p < c->config->n_pools; p++) {
@@ -137,7 +137,7 @@ static json_object *json_quarantine(const Ledger *l) {
 }
 
 /* The node with its devices, which it takes over. */
-static json_object *describe_with(const PlanContext *c, const char *version, json_object *devices) {
+static json_object *describe_with(const HostView *c, const char *version, json_object *devices) {
         json_object *o = json_object_new_object(), *nodes = json_object_new_array();
         json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),
                     *problems = json_object_new_array();
@@ -168,7 +168,7 @@ static json_object *describe_with(const PlanContext *c, const char *version, jso
         return o;
 }
 
-json_object *json_describe(const PlanContext *c, const char *version) {
+json_object *json_describe(const HostView *c, const char *version) {
         json_object *devices = json_object_new_array();
 
         if (!devices)

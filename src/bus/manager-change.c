@@ -64,7 +64,7 @@ static int accept(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *e
 }
 
 static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        PlanContext c = server_context(s);
+        HostView c = server_view(s);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *pf;
         const char *text;

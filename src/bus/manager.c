@@ -18,7 +18,7 @@ static int reply_json(sd_bus_message *call, json_object *o) {
         return r;
 }
 
-const Allocation *bus_find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply) {
+const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *c, const char *name, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a = ledger_find(c->ledger, name);
 
@@ -30,7 +30,7 @@ const Allocation *bus_find_allocation(sd_bus_message *call, const PlanContext *c
         return NULL;
 }
 
-static int append_device(sd_bus_message *reply, const PlanContext *c, const PciDevice *dev) {
+static int append_device(sd_bus_message *reply, const HostView *c, const PciDevice *dev) {
         const Pool *pool = policy_pool(c->policy, dev);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
         _cleanup_free_ char *path = NULL;
@@ -45,7 +45,7 @@ static int append_device(sd_bus_message *reply, const PlanContext *c, const PciD
 
 static int method_list_devices(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         int r = sd_bus_message_new_method_return(call, &reply);
 
         if (r >= 0)
@@ -58,7 +58,7 @@ static int method_list_devices(sd_bus_message *call, void *userdata, sd_bus_erro
 }
 
 static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         _cleanup_free_ char *path = NULL;
         const PciDevice *dev;
         const char *text;
@@ -75,7 +75,7 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
 
 static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         int r = sd_bus_message_new_method_return(call, &reply);
 
         if (r >= 0)
@@ -96,7 +96,7 @@ static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_
 }
 
 static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         _cleanup_free_ char *path = NULL;
         const Allocation *a;
         const char *name;
@@ -112,7 +112,7 @@ static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_er
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
         const PciDevice *dev;
         const char *text;
         int r = sd_bus_message_read(call, "s", &text);
@@ -123,7 +123,7 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
         return dev ? reply_json(call, json_explain(&c, dev)) : r;
 }
 
-static int reply_repeat(sd_bus_message *call, const PlanContext *c, const Request *request) {
+static int reply_repeat(sd_bus_message *call, const HostView *c, const Request *request) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_repeat_ Repeat repeat = { 0 };
 
@@ -135,7 +135,7 @@ static int reply_repeat(sd_bus_message *call, const PlanContext *c, const Reques
 static int reply_plan(const Server *s, sd_bus_message *call, const Request *request) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
-        PlanContext c = server_context(s);
+        HostView c = server_view(s);
 
         if (request->repeat)
                 return reply_repeat(call, &c, request);
@@ -174,13 +174,13 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
 }
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
 
         return reply_json(call, json_describe(&c, VERSION));
 }
 
 static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        PlanContext c = server_context(userdata);
+        HostView c = server_view(userdata);
 
         return reply_json(call, json_topology(&c));
 }
@@ -209,7 +209,7 @@ static int property_get_version(sd_bus *bus, const char *path, const char *inter
 
 static int property_get_read_only(sd_bus *bus, const char *path, const char *interface, const char *property,
                                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        return sd_bus_message_append(reply, "s", ledger_problem(server_context(userdata).ledger) ?: "");
+        return sd_bus_message_append(reply, "s", ledger_problem(server_view(userdata).ledger) ?: "");
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS

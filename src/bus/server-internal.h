@@ -36,8 +36,8 @@ struct Server {
         size_t n_documents;
 };
 
-static inline PlanContext server_context(const Server *s) {
-        return s->callbacks->context(s->userdata);
+static inline HostView server_view(const Server *s) {
+        return s->callbacks->view(s->userdata);
 }
 
 /* Object paths; the caller frees. */
@@ -62,9 +62,9 @@ int log_control_add(Server *s);
 /* device.c: arguments of methods of the manager */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
 /* NULL when there is none; then *ret_reply is what came of telling the caller. */
-const PciDevice *bus_find_device(sd_bus_message *call, const PlanContext *c, const char *text, int *ret_reply);
+const PciDevice *bus_find_device(sd_bus_message *call, const HostView *c, const char *text, int *ret_reply);
 
-const Allocation *bus_find_allocation(sd_bus_message *call, const PlanContext *c, const char *name, int *ret_reply);
+const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *c, const char *name, int *ret_reply);
 
 /* document.c */
 int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -237,7 +237,7 @@ const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
         return find_vf_pool(p, pf);
 }
 
-const Pool *policy_withheld_vf_pool(const Policy *p, const PciDevice *pf) {
+const Pool *policy_critical_vf_pool(const Policy *p, const PciDevice *pf) {
         if (pf->type != PCI_TYPE_PF || !pf->critical || policy_is_excluded(p, pf) || policy_external_pool(p, pf))
                 return NULL;
         return find_vf_pool(p, pf);

@@ -182,12 +182,12 @@ static char *failure(Job *job, const Step *step, const Report *report) {
         return step_failure(step, report->error, &report->found);
 }
 
-static void on_condemned(Job *job, const Step *step, const Report *report) {
+static void on_device_failed(Job *job, const Step *step, const Report *report) {
         const VfAttributes *found = step_gives_attributes(step) ? &report->found : NULL;
         _cleanup_free_ char *message = report->status != 0 ? step_failure_with_status(step, report->status)
                                                            : step_failure(step, report->error, found);
 
-        job->callbacks->on_condemned(job, step, message ?: "Out of memory.", job->userdata);
+        job->callbacks->on_device_failed(job, step, message ?: "Out of memory.", job->userdata);
 }
 
 static void on_report(Job *job, const Report *report) {
@@ -213,7 +213,7 @@ static void on_report(Job *job, const Report *report) {
                 job->message = failure(job, step, report);
                 break;
         case REPORT_CONDEMNED:
-                on_condemned(job, step, report);
+                on_device_failed(job, step, report);
                 break;
         case REPORT_LOOKING:
                 job->current = report->step;

@@ -40,7 +40,7 @@ typedef struct JobCallbacks {
         /* It is started again, unless systemd could not be asked to; error: why it is not up. */
         void (*on_started)(Job *job, const Step *step, bool asked, int error, void *userdata);
         /* A device cannot be handed on: message is the sentence why. */
-        void (*on_condemned)(Job *job, const Step *step, const char *message, void *userdata);
+        void (*on_device_failed)(Job *job, const Step *step, const char *message, void *userdata);
         /* Whether the eswitch of a PF is in switchdev mode, as far as anybody knows. */
         bool (*is_switchdev)(Job *job, PciAddress pf, void *userdata);
         /* Once, when the result is known. The job lives on while its child does: job_is_stuck(). */

@@ -25,12 +25,12 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_load_config(m);
         if (r < 0)
                 return r;
-        m->node.ledger = ledger_new();
-        if (!m->node.ledger)
+        m->host.ledger = ledger_new();
+        if (!m->host.ledger)
                 return -ENOMEM;
         r = store_open(state_dir, &m->store);
         if (r >= 0)
-                r = store_load(m->store, m->node.ledger, &services);
+                r = store_load(m->store, m->host.ledger, &services);
         if (r < 0)
                 return r;
         r = manager_load_services(m, services);
@@ -40,10 +40,10 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_find_orphans(m, state_dir);
         if (r < 0)
                 return r;
-        r = node_read_identity(&m->node, m->fs);
+        r = host_state_read_machine_id(&m->host, m->fs);
         if (r < 0)
                 return r;
-        manager_live_open(m);
+        manager_open_uevents(m);
         r = manager_scan(m);
         if (r < 0)
                 return r;
@@ -73,15 +73,15 @@ Manager *manager_free(Manager *m) {
         free(m->round);
         free(m->unread);
         free(m->arrived);
-        standing_list_free(m->shown);
+        device_snapshot_list_free(m->shown);
         manager_forget_orphans(m);
-        manager_live_close(m);
-        m->eswitch_survey = survey_close(m->eswitch_survey);
-        m->gpu_survey = survey_close(m->gpu_survey);
-        m->attributes_survey = survey_close(m->attributes_survey);
+        manager_close_uevents(m);
+        m->eswitch_probe = probe_close(m->eswitch_probe);
+        m->gpu_probe = probe_close(m->gpu_probe);
+        m->attributes_probe = probe_close(m->attributes_probe);
         sd_event_source_disable_unref(m->links);
         sd_event_source_disable_unref(m->shm);
-        answer_list_done(&m->gpus);
+        probe_cache_done(&m->gpus);
         manager_health_close(m);
         sd_event_source_disable_unref(m->guests);
         sd_event_source_disable_unref(m->reconcile);
@@ -90,7 +90,7 @@ Manager *manager_free(Manager *m) {
         history_close(m->history);
         store_close(m->store);
         mlx4_done(&m->options);
-        node_done(&m->node);
+        host_state_done(&m->host);
         sysfs_free(m->fs);
         free(m);
         return NULL;
@@ -98,10 +98,10 @@ Manager *manager_free(Manager *m) {
 
 /* The callbacks of the D-Bus face. */
 
-static PlanContext on_context(void *userdata) {
+static HostView on_view(void *userdata) {
         const Manager *m = userdata;
 
-        return node_context(&m->node);
+        return host_state_view(&m->host);
 }
 
 static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
@@ -140,9 +140,9 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(userdata);
 
         manager_look_for_guests(userdata);
-        manager_survey_again(userdata);
+        manager_probe_eswitches_again(userdata);
         manager_make_attributes_due(userdata);
-        manager_survey_nvidia_again(userdata);
+        manager_probe_gpus_again(userdata);
         manager_check_health(userdata, HEALTH_DUE_RESCAN);
         manager_want_reconcile(userdata);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
@@ -193,7 +193,7 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
 }
 
 static const ServerCallbacks server_callbacks = {
-        .context = on_context,
+        .view = on_view,
         .allocate = on_allocate,
         .release = on_release,
         .check_runnable = on_check_runnable,
@@ -266,7 +266,7 @@ int manager_run(Manager *m) {
         manager_follow_guests(m);
         manager_follow_links(m);
         manager_follow_regions(m);
-        manager_survey_nvidia(m);
+        manager_probe_gpus(m);
         /* Enabled at first: startup is the first that is due. */
         r = sd_event_add_defer(m->event, &m->reconcile, on_reconcile, m);
         if (r < 0)

@@ -11,11 +11,11 @@
 #include "bus/changes.h"
 #include "bus/server.h"
 #include "host/history.h"
-#include "host/node.h"
+#include "host/hoststate.h"
 #include "host/nvidia.h"
 #include "host/store.h"
 #include "job.h"
-#include "survey.h"
+#include "probe.h"
 #include "util/sysfs.h"
 
 /* Jobs at once, those whose child never came back among them. */
@@ -59,13 +59,13 @@ typedef struct ManagerJob {
         size_t n_devices;
 } ManagerJob;
 
-typedef struct Live Live;
+typedef struct UeventQueue UeventQueue;
 typedef struct Orphans Orphans;
 
 /* A look whether devices are well. */
 typedef struct Checkup {
         struct Manager *manager;
-        Survey *survey;  /* NULL: there is none */
+        Probe *probe;    /* NULL: there is none */
         PciAddress late; /* what it waits for for ever */
         bool is_late;
 } Checkup;
@@ -74,7 +74,7 @@ typedef struct Manager {
         Sysfs *fs;
         const char *config_path;
         const char *modprobe_dir;
-        Node node;
+        HostState host;
         Store *store;
         History *history;       /* NULL: none can be kept */
         bool history_unwritten; /* which has been said */
@@ -94,29 +94,29 @@ typedef struct Manager {
         size_t n_round;
         PciAddress *arrived; /* those of the next */
         size_t n_arrived;
-        StandingList *shown;                    /* what the bus was told of each device; NULL before the announcement */
-        Live *live;                             /* manager-live.c */
-        Survey *eswitch_survey;                 /* manager-eswitch.c */
-        Survey *attributes_survey;              /* manager-attributes.c */
+        DeviceSnapshotList *shown;              /* what the bus was told of each device; NULL before the announcement */
+        UeventQueue *uevents;                   /* manager-uevents.c */
+        Probe *eswitch_probe;                   /* watch-eswitches.c */
+        Probe *attributes_probe;                /* watch-attributes.c */
         sd_event_source *links;                 /* the same: notifications of network interfaces */
-        sd_event_source *shm;                   /* manager-regions.c: files removed from dev/shm */
+        sd_event_source *shm;                   /* regions.c: files removed from dev/shm */
         bool attributes_due;                    /* the same: VFs are to be read again */
         bool attributes_busy;                   /* the same: some of them when a job has ended */
-        Survey *gpu_survey;                     /* manager-nvidia.c */
-        AnswerList gpus;                        /* what has been asked so far */
-        Checkup checkups[MANAGER_CHECKUPS_MAX]; /* manager-health.c */
-        Orphans *orphans;                       /* manager-orphans.c */
-        sd_event_source *guests;                /* manager-guests.c */
+        Probe *gpu_probe;                       /* watch-gpus.c */
+        ProbeCache gpus;                        /* what has been asked so far */
+        Checkup checkups[MANAGER_CHECKUPS_MAX]; /* watch-health.c */
+        Orphans *orphans;                       /* orphans.c */
+        sd_event_source *guests;                /* watch-guests.c */
         bool guests_found;                      /* the directory of them is watched, not one above it */
         bool guests_unread;                     /* which has been said */
         Mlx4 options;                           /* of mlx4_core, as last written, with what was against it */
-        char **stopped;                         /* services that jobs stop, or did: manager-services.c */
+        char **stopped;                         /* services that jobs stop, or did: services.c */
         size_t n_stopped;
         sd_event_source *reconcile; /* manager_reconcile() in the next turn of the loop, when it is enabled */
         bool guests_read;           /* allocations may be due for release with their domain */
         bool services_due;          /* a job has ended: services that it left stopped are to be started */
         bool released;              /* a job's child, or an orphan, has let go of its devices */
-        bool promises_in_doubt;     /* facts changed since they were checked: manager-promise.c */
+        bool promises_in_doubt;     /* facts changed since they were checked: promise.c */
         bool stopping;              /* SIGTERM came: no new work, the rest is brought to its end */
 } Manager;
 
@@ -134,7 +134,7 @@ DEFINE_CLEANUP(Manager *, manager_free)
  * failed. */
 int manager_run(Manager *m);
 
-/* manager-config.c */
+/* op-reload.c */
 /* Reads it for the first time. */
 int manager_load_config(Manager *m);
 /* With node and ledger known too: 0, or EXIT_CONFIG when it would offer hardware twice. */
@@ -146,7 +146,7 @@ Verdict manager_reload(Manager *m, Refusal *ret);
 /* What is odd about the pools on this node. */
 void manager_log_policy(const Policy *policy);
 
-/* manager-facts.c */
+/* inventory.c */
 /* Reads the node anew and publishes what is different. */
 int manager_scan(Manager *m);
 /* The same, reading only these devices and those that are made of them; the rest is as it was. locked: a driver may be
@@ -165,7 +165,7 @@ int manager_refresh_drivers(Manager *m);
 /* The same for what the host uses: mounts, routes, consoles. */
 int manager_refresh_host(Manager *m);
 
-/* manager-publish.c */
+/* publish.c */
 /*
  * Tells the bus what is different from what it was told last: devices that came and went, and properties, each exactly
  * when its value is another one. To be called after whatever made the difference: facts, ledger, or policy (a reload).
@@ -176,16 +176,16 @@ void manager_publish(Manager *m);
 void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
 void manager_publish_allocation(Manager *m, const Allocation *a);
 
-/* manager-jobs.c */
+/* jobs.c */
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
-        /* Whether a job that waited may still begin; NULL where its own steps look again, as STEP_UNUSED does. */
+        /* Whether a job that waited may still begin; NULL where its own steps look again, as STEP_CHECK_IDLE does. */
         Verdict (*check)(Manager *m, const ManagerJob *mj, Refusal *ret);
         /* As in JobCallbacks; NULL where no step list tells. */
         void (*found)(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
         int (*all_found)(Manager *m, const ManagerJob *mj);
-        void (*condemned)(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+        void (*device_failed)(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
         /* Looks at what is true now and returns what the job came to after all, with job_set_message() if it is worse.
          */
         JobResult (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
@@ -203,7 +203,7 @@ ManagerJob *manager_find_job(Manager *m, uint32_t id);
 bool manager_has_job(const Manager *m, const char *subject);
 size_t manager_active_jobs(const Manager *m);
 
-/* manager-orphans.c */
+/* orphans.c */
 /* Devices that processes of an earlier daemon are at are stuck until these are gone. Before the first scan. */
 int manager_find_orphans(Manager *m, const char *state_dir);
 void manager_forget_orphans(Manager *m);
@@ -220,15 +220,15 @@ int manager_lock_job(Manager *m, const Job *job);
 /* That process is gone. */
 void manager_unlock_job(Manager *m, const Job *job);
 
-/* manager-orphans-end.c */
+/* orphans-end.c */
 /* With the loop there: looks whether they are gone, and takes their devices up. */
 int manager_follow_orphans(Manager *m);
 
-/* manager-allocation.c */
+/* allocation.c */
 /* VERDICT_NONE unless the ledger is read-only or the daemon on its way out. */
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
-/* VERDICT_NONE when no device of it, nor the PF of one, is withheld; only_orphaned: because an orphan is at it. */
-Verdict manager_check_withheld(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
+/* VERDICT_NONE when no device of it, nor the PF of one, is blocked; only_orphaned: because an orphan is at it. */
+Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
 /* manager_refresh() of its devices and their groups. */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
@@ -239,7 +239,7 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
 void manager_forget(Manager *m, Allocation *a);
 Verdict manager_refuse_storage(Refusal *ret, int error);
 
-/* manager-allocate.c */
+/* op-allocate.c */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 /* VERDICT_NO_VFIO_DRIVER when the kernel lacks the driver of a device of a: no device is taken off its driver then. */
@@ -247,7 +247,7 @@ Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *re
 /* The job, from where the devices are now. */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
 
-/* manager-release.c */
+/* op-release.c */
 /* Whether the allocation of that name (NULL: none) is the one of that generation, and nothing is at it. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
@@ -257,7 +257,7 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
 /* The job, from where the devices are now. */
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
-/* manager-attributes.c */
+/* watch-attributes.c */
 /* What PFs report of VFs that are promised is to be read again: by a child, once announced. */
 void manager_make_attributes_due(Manager *m);
 /* A job let go of its devices: VFs that were left out for it can be read. */
@@ -270,7 +270,7 @@ void manager_follow_links(Manager *m);
 void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
 int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
 
-/* manager-holders.c */
+/* holders.c */
 typedef enum UseCheck {
         USE_ALLOCATE, /* it is to be ours: nobody may use any device */
         USE_RESUME,   /* the same, but those that are on its VFIO driver are as they should be, whoever uses them */
@@ -284,7 +284,7 @@ size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_
 /* That holders_find() could not tell for a device. */
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 
-/* manager-regions.c */
+/* regions.c */
 /* VERDICT_SHARED_MEMORY_TAKEN when there is a file already where no allocation has memory to share, VERDICT_WRONG_STATE
  * when there is none where one has. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
@@ -299,9 +299,9 @@ void manager_report_unknown_regions(const Manager *m);
 /* Leaves out of a release what others have too. */
 void manager_keep_shared(const Manager *m, Job *job);
 
-/* manager-quarantine.c */
-/* JobKind.condemned of jobs that hand back an allocation: the device is in quarantine from now on. */
-void manager_condemned(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+/* op-quarantine.c */
+/* JobKind.device_failed of jobs that hand back an allocation: the device is in quarantine from now on. */
+void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
 /* The same for each device of a whose pool wants that after every use (OneTimeUse=). Negative: a restart would not know
  * of one. */
 int manager_quarantine_used(Manager *m, const Allocation *a);
@@ -310,7 +310,7 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
 /* Once more, where a crash came between: true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 
-/* manager-resume.c */
+/* resume.c */
 /* Whether a stop, crash or boot left work to do for it. */
 bool manager_needs_resume(const Manager *m, const Allocation *a);
 /* Does it: true when a job was started. An allocation that cannot be brought in order is failed, with the reason. */
@@ -318,7 +318,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
 /* All its devices are there, themselves, not needed by the host, and used by nobody else. */
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
 
-/* manager-promise.c */
+/* promise.c */
 /*
  * When a is ready, compares what it was promised with the facts as they are known: its reason says why no guest can run
  * with it as promised. Tells journal, history and bus when that changed.
@@ -330,7 +330,7 @@ void manager_check_promises(Manager *m);
  * Reads what the kernel does not notify of: hugepages. Pointers into the inventory may be stale afterwards. */
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
-/* manager-identity.c */
+/* serials.c */
 /* Serial numbers of what the ledger has, where old (NULL the first time), which was just replaced, does not know them.
  */
 void manager_read_serials(Manager *m, const Inventory *old);
@@ -339,11 +339,11 @@ void manager_note_serials(Manager *m, Allocation *a);
 /* Devices that have another address than the ledger says, as after a boot, have it in the ledger too. */
 void manager_find_moved(Manager *m);
 
-/* manager-accept.c */
+/* op-accept.c */
 /* Other cards where devices of the allocation were become its devices; the job prepares it. */
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
-/* manager-sriov.c */
+/* op-sriov.c */
 /* The verb of jobs that may change the number of VFs. */
 #define MANAGER_VERB_VFS "set-vfs"
 /* VFs that are there and that nobody has get who they are, where they lack it: a crash may have come before that. True
@@ -356,7 +356,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
 /* From any number to any other, where nobody uses those that are there. */
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 
-/* manager-mlx4.c */
+/* mlx4.c */
 /*
  * Writes down what the policy wants of mlx4_core, and tells the policy where it stands or why it does not. To be called
  * after the policy was made anew, before it is published. told: its problems are in the journal, and what is on disk is
@@ -364,7 +364,7 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count,
  */
 void manager_write_options(Manager *m, bool told);
 
-/* manager-services.c */
+/* services.c */
 /* Those that an earlier run stopped and did not start again: text of store_load(), which is changed. */
 int manager_load_services(Manager *m, char *text);
 /* Those that are noted, on disk. */
@@ -377,12 +377,12 @@ bool manager_service_is_noted(const Manager *m, const char *name);
 /* Another job, an earlier one, is to stop or start one of its services, or makes or removes memory that it has too. */
 bool manager_job_must_wait(const Manager *m, const Job *job);
 
-/* manager-services-job.c */
+/* services-job.c */
 #define MANAGER_VERB_START_SERVICES "start-services"
 /* A job starts those that are noted and that no other job will start. */
 void manager_start_services(Manager *m);
 
-/* manager-history.c */
+/* history.c */
 void manager_open_history(Manager *m, const char *state_dir);
 /* Tells in the journal and the history what happened to a device, which an allocation (or NULL) has. */
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
@@ -398,7 +398,7 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
 /* The newest max entries about the device, a JSON array, which the caller frees. */
 Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
 
-/* manager-arrivals.c */
+/* arrivals.c */
 /* Runs manager_reconcile() in the next turn of the loop. To be called after whatever may leave work to do: facts that
  * changed, a job that ended, a call. */
 void manager_want_reconcile(Manager *m);
@@ -411,17 +411,17 @@ bool manager_is_arriving(const Manager *m, const Allocation *a);
 /* Makes those that arrived the subject of the next round. False when there are none. */
 bool manager_begin_round(Manager *m);
 
-/* manager-busy.c */
+/* busy.c */
 /* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Whether the device is one of them; also when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);
 
-/* manager-contest.c */
+/* contest.c */
 /* Takes note of PFs whose number of VFs another program changed since old, which the inventory has just replaced. */
 void manager_check_vfs(Manager *m, const Inventory *old);
 
-/* manager-start.c */
+/* reconcile.c */
 /*
  * Starts all work that no caller asked for: services that a job left stopped, releases with a domain, startup and what
  * a new device gets of it. Then checks promises, announces the daemon once nothing is left to wait for, and ends it
@@ -436,32 +436,32 @@ int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
  */
 void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 
-/* manager-live.c */
+/* manager-uevents.c */
 /* Begins to collect events; before the first scan, so that nothing falls between. Without events the daemon goes on. */
-void manager_live_open(Manager *m);
-void manager_live_close(Manager *m);
+void manager_open_uevents(Manager *m);
+void manager_close_uevents(Manager *m);
 /* Events from here on are worked off by the loop, those kept until now among them. */
-int manager_live_start(Manager *m);
+int manager_follow_uevents(Manager *m);
 /* A job of ours let go of its devices: what came for them meanwhile can be looked at. */
-void manager_live_job_gone(Manager *m);
+void manager_look_at_kept_uevents(Manager *m);
 
-/* manager-eswitch.c */
+/* watch-eswitches.c */
 /* Asks for the modes of those eswitches that are new. Once announced; where nobody answers they stay unknown. */
-void manager_survey_eswitches(Manager *m);
+void manager_probe_eswitches(Manager *m);
 /* Its driver is another one or began anew: what it has now is to be asked. */
 void manager_forget_eswitch(Manager *m, PciAddress pf);
 /* All are to be asked again; what is known of them stands until then. */
-void manager_survey_again(Manager *m);
+void manager_probe_eswitches_again(Manager *m);
 
-/* manager-nvidia.c: the same for the numbers of GPUs, also before the announcement */
-void manager_survey_nvidia(Manager *m);
+/* watch-gpus.c: the same for the numbers of GPUs, also before the announcement */
+void manager_probe_gpus(Manager *m);
 /* It is taken off its driver: no number is true. */
-void manager_forget_nvidia(Manager *m, PciAddress gpu);
+void manager_forget_gpu(Manager *m, PciAddress gpu);
 /* Its driver began anew: to be asked again; what is known stands until then. */
-void manager_doubt_nvidia(Manager *m, PciAddress gpu);
-void manager_survey_nvidia_again(Manager *m);
+void manager_doubt_gpu(Manager *m, PciAddress gpu);
+void manager_probe_gpus_again(Manager *m);
 
-/* manager-health.c */
+/* watch-health.c */
 /* Looks at all devices that nobody uses and no driver of the host looks after: whether they are well. */
 void manager_check_health(Manager *m, HealthDue why);
 /* At these, as far as they are such. */
@@ -470,7 +470,7 @@ void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
 void manager_forget_health(Manager *m);
 void manager_health_close(Manager *m);
 
-/* manager-guests.c */
+/* watch-guests.c */
 /* Looks which guests run (Allocation.domain), now and whenever that changes. */
 void manager_follow_guests(Manager *m);
 /* Now, in case a change was not told: a guest that died while libvirt was away. */

@@ -69,7 +69,7 @@ static int find_user(const Sysfs *fs, const StepList *steps, size_t i, char *buf
 
         if (!queries)
                 return -ENOMEM;
-        for (size_t j = i; j < steps->n && s[j].kind == STEP_UNUSED; j++) {
+        for (size_t j = i; j < steps->n && s[j].kind == STEP_CHECK_IDLE; j++) {
                 queries[n] = (HolderQuery){ .address = s[j].device,
                                             .group = -1,
                                             .driver = s[j].from,
@@ -90,7 +90,7 @@ int device_is_unused(const Sysfs *fs, const StepList *steps, size_t i, ReportFun
         int r;
 
         /* Looked at with the one before. */
-        if (i > 0 && steps->steps[i - 1].kind == STEP_UNUSED)
+        if (i > 0 && steps->steps[i - 1].kind == STEP_CHECK_IDLE)
                 return 0;
         r = find_user(fs, steps, i, failed.holder, sizeof(failed.holder));
         if (r == 0)

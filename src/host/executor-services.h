@@ -22,5 +22,5 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
 bool clean_together(const StepList *steps, size_t i, size_t j);
 /* Cleans the device of first and those of the same pool that follow and are not left out. As unit_run(). */
 int devices_clean(const StepList *steps, size_t first, const bool *left_out, int *ret_status);
-/* Of STEP_UNUSED: its device, and at once with it those of the same steps that follow. Reports its failure. */
+/* Of STEP_CHECK_IDLE: its device, and at once with it those of the same steps that follow. Reports its failure. */
 int device_is_unused(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

@@ -190,7 +190,7 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
-        [STEP_NOTE] = { run_note, give_back, true },
+        [STEP_SAVE_VF_STATE] = { run_note, give_back, true },
         [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
         [STEP_RESET] = { run_reset, NULL, true, true },
@@ -204,6 +204,6 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_IDENTITY] = { NULL, undo_attributes, false, true },
         [STEP_STOP_SERVICE] = { NULL, NULL, true },
         [STEP_START_SERVICE] = { NULL, NULL, true },
-        [STEP_UNUSED] = { NULL, NULL, true },
+        [STEP_CHECK_IDLE] = { NULL, NULL, true },
         [STEP_CLEAN] = { NULL, NULL, true, true },
 };

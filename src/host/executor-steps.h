@@ -13,7 +13,7 @@ typedef struct StepAction {
         /* A write that fails may have had its effect all the same, so the failed step is undone too, unless it sees to
          * that itself. */
         bool undoes_itself;
-        bool condemns; /* a failure is the device's, not the run's, and is left as it is */
+        bool fails_device; /* a failure is the device's, not the run's, and is left as it is */
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
 

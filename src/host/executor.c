@@ -26,7 +26,7 @@ static bool is_gone(const Sysfs *fs, const Step *s) {
 /* What became of a step, to be undone by. */
 typedef struct Done {
         bool changed;
-        bool condemned;
+        bool device_failed;
         VfAttributes found;
         ServiceDone service;
         bool cleaned; /* with one before it, with this result and exit status */
@@ -45,7 +45,7 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Don
 
                 if (s->kind == STEP_STOP_SERVICE && done[i].service.active)
                         service_start(steps, i, report, userdata);
-                if (done[i].condemned || !step_actions[s->kind].undo ||
+                if (done[i].device_failed || !step_actions[s->kind].undo ||
                     (!done[i].changed && (i != failed || step_actions[s->kind].undoes_itself)))
                         continue;
                 r = step_actions[s->kind].undo(fs, s, &done[i].found);
@@ -115,7 +115,7 @@ static int run_service(const Sysfs *fs, const StepList *steps, size_t i, Done *d
 
         if (s->kind == STEP_STOP_SERVICE)
                 return service_stop(s, &done[i].service);
-        if (s->kind == STEP_UNUSED)
+        if (s->kind == STEP_CHECK_IDLE)
                 return device_is_unused(fs, steps, i, report, userdata);
         if (was_stopped(steps, i, done))
                 service_start(steps, i, report, userdata);
@@ -128,15 +128,15 @@ static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done
 
         if (r < 0 && steps->gone_is_done && is_gone(fs, s))
                 return 0;
-        done->condemned = r < 0 && step_actions[s->kind].condemns;
+        done->device_failed = r < 0 && step_actions[s->kind].fails_device;
         done->changed = r > 0;
         return r;
 }
 
-static bool is_condemned(const StepList *steps, const Done *done, size_t at) {
+static bool device_has_failed(const StepList *steps, const Done *done, size_t at) {
         for (size_t i = 0; i < at; i++)
-                if (done[i].condemned && steps->steps[i].kind != STEP_IDENTITY &&
-                    pci_address_equal(step_condemned(&steps->steps[i]), steps->steps[at].device))
+                if (done[i].device_failed && steps->steps[i].kind != STEP_IDENTITY &&
+                    pci_address_equal(step_failed_device(&steps->steps[i]), steps->steps[at].device))
                         return true;
         return false;
 }
@@ -150,7 +150,7 @@ static int run_clean(const StepList *steps, size_t i, Done *done) {
         if (done[i].cleaned)
                 return done[i].result;
         for (size_t j = i; j < steps->n; j++)
-                left_out[j] = is_condemned(steps, done, j);
+                left_out[j] = device_has_failed(steps, done, j);
         r = devices_clean(steps, i, left_out, &status);
         for (size_t j = i; j < steps->n; j++)
                 if (clean_together(steps, i, j)) {
@@ -161,7 +161,7 @@ static int run_clean(const StepList *steps, size_t i, Done *done) {
         return done[i].result;
 }
 
-static void tell_condemned(uint32_t i, int error, const Done *done, ReportFunction report, void *userdata) {
+static void tell_device_failed(uint32_t i, int error, const Done *done, ReportFunction report, void *userdata) {
         (void) report(&(Report){ .kind = REPORT_CONDEMNED,
                                  .step = i,
                                  .error = error,
@@ -195,9 +195,9 @@ static void tell_identity(const VfChange *c, VfMoment moment, void *userdata) {
                 done->told = true;
                 done->found = c->had;
                 done->changed = c->result > 0;
-                done->condemned = c->result < 0;
-                if (done->condemned)
-                        tell_condemned(i, c->result, done, p->report, p->userdata);
+                done->device_failed = c->result < 0;
+                if (done->device_failed)
+                        tell_device_failed(i, c->result, done, p->report, p->userdata);
                 break;
         }
 }
@@ -237,7 +237,7 @@ static int do_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done,
                 r = run_identity(fs, steps, i, done, report, userdata);
         else
                 return run_service(fs, steps, i, done, report, userdata);
-        done[i].condemned = done[i].condemned || r < 0;
+        done[i].device_failed = done[i].device_failed || r < 0;
         return r;
 }
 
@@ -246,7 +246,7 @@ static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, c
                         void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
 
-        if (s->kind == STEP_UNUSED)
+        if (s->kind == STEP_CHECK_IDLE)
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP)
                 (void) eswitch_find_representor(fs, s->device, s->vf, failed.representor);
@@ -256,8 +256,8 @@ static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, c
 /* 0: it is the device's alone, and the run goes on. */
 static int fail(const Sysfs *fs, const StepList *steps, size_t i, int error, const Done *done, ReportFunction report,
                 void *userdata) {
-        if (done[i].condemned) {
-                tell_condemned((uint32_t) i, error, &done[i], report, userdata);
+        if (done[i].device_failed) {
+                tell_device_failed((uint32_t) i, error, &done[i], report, userdata);
                 return 0;
         }
         tell_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
@@ -276,7 +276,7 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
                 if (steps->steps[i].left_out || done[i].told)
                         continue;
                 (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
-                if (is_condemned(steps, done, i))
+                if (device_has_failed(steps, done, i))
                         continue;
                 r = do_step(fs, steps, i, done, report, userdata);
                 r = r < 0 ? fail(fs, steps, i, r, done, report, userdata) : 0;

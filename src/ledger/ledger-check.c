@@ -16,8 +16,8 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
                       PCI_ADDRESS_STR(address), holder->name);
 }
 
-Verdict ledger_check_withheld(const Ledger *l, PciAddress address, Refusal *ret) {
-        const Withheld *w = l->n_withheld > 0 ? ledger_find_withheld(l, address) : NULL;
+Verdict ledger_check_blocked(const Ledger *l, PciAddress address, Refusal *ret) {
+        const BlockedDevice *w = l->n_blocked > 0 ? ledger_find_blocked(l, address) : NULL;
 
         return w ? refuse(ret, w->verdict, &address,
                           w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
@@ -36,7 +36,7 @@ Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
         if (q)
                 return refuse(ret, VERDICT_QUARANTINED, &address,
                               "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
-        return ledger_check_withheld(l, address, ret);
+        return ledger_check_blocked(l, address, ret);
 }
 
 /* What keeps it from a new allocation, whoever may have it now. */
@@ -99,8 +99,8 @@ Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevi
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
         v = check_condition(l, dev->address, ret);
-        for (size_t i = 0; v == VERDICT_NONE && l->n_withheld + l->n_quarantined + l->n_foreign + l->n_unhealthy > 0 &&
-                           i < dev->n_vfs;
+        for (size_t i = 0;
+             v == VERDICT_NONE && l->n_blocked + l->n_quarantined + l->n_foreign + l->n_unhealthy > 0 && i < dev->n_vfs;
              i++)
                 v = check_condition(l, dev->vfs[i], ret);
         if (v != VERDICT_NONE)

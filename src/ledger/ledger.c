@@ -23,8 +23,8 @@ Ledger *ledger_free(Ledger *l) {
                 return NULL;
         for (size_t i = 0; i < l->n_allocations; i++)
                 allocation_free(l->allocations[i]);
-        for (size_t i = 0; i < l->n_withheld; i++)
-                free(l->withheld[i].message);
+        for (size_t i = 0; i < l->n_blocked; i++)
+                free(l->blocked[i].message);
         free_findings(l->contested, l->n_contested);
         free_findings(l->foreign, l->n_foreign);
         free_findings(l->unhealthy, l->n_unhealthy);
@@ -36,7 +36,7 @@ Ledger *ledger_free(Ledger *l) {
         free(l->claims);
         free(l->pf_uses);
         free(l->memory);
-        free(l->withheld);
+        free(l->blocked);
         free(l->read_only);
         free(l->unwritable);
         free(l);
@@ -257,28 +257,29 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
         return a;
 }
 
-const Withheld *ledger_find_withheld(const Ledger *l, PciAddress address) {
-        for (size_t i = 0; i < l->n_withheld; i++)
-                if (pci_address_equal(l->withheld[i].address, address))
-                        return &l->withheld[i];
+const BlockedDevice *ledger_find_blocked(const Ledger *l, PciAddress address) {
+        for (size_t i = 0; i < l->n_blocked; i++)
+                if (pci_address_equal(l->blocked[i].address, address))
+                        return &l->blocked[i];
         return NULL;
 }
 
-int ledger_withhold(Ledger *l, PciAddress address, Verdict verdict, const char *message) {
+int ledger_block(Ledger *l, PciAddress address, Verdict verdict, const char *message) {
         _cleanup_free_ char *copy = strdup(message);
 
-        if (!copy || ARRAY_RESERVE(l->withheld, l->n_withheld) < 0)
+        if (!copy || ARRAY_RESERVE(l->blocked, l->n_blocked) < 0)
                 return -ENOMEM;
-        ledger_unwithhold(l, address);
-        l->withheld[l->n_withheld++] = (Withheld){ .address = address, .verdict = verdict, .message = TAKE_PTR(copy) };
+        ledger_unblock(l, address);
+        l->blocked[l->n_blocked++] =
+                (BlockedDevice){ .address = address, .verdict = verdict, .message = TAKE_PTR(copy) };
         return 0;
 }
 
-void ledger_unwithhold(Ledger *l, PciAddress address) {
-        for (size_t i = 0; i < l->n_withheld; i++)
-                if (pci_address_equal(l->withheld[i].address, address)) {
-                        free(l->withheld[i].message);
-                        CLOSE_GAP(l->withheld, l->n_withheld, i);
+void ledger_unblock(Ledger *l, PciAddress address) {
+        for (size_t i = 0; i < l->n_blocked; i++)
+                if (pci_address_equal(l->blocked[i].address, address)) {
+                        free(l->blocked[i].message);
+                        CLOSE_GAP(l->blocked, l->n_blocked, i);
                         return;
                 }
 }

@@ -12,8 +12,8 @@ const char *eswitch_mode_to_string(EswitchMode mode) {
         return names[mode];
 }
 
-EswitchMode eswitch_mode_of(const AnswerList *l, const PciDevice *pf) {
-        const Answer *known = l && pf->driver && !pf->vfio ? answer_list_find(l, pf) : NULL;
+EswitchMode eswitch_mode_of(const ProbeCache *l, const PciDevice *pf) {
+        const ProbeAnswer *known = l && pf->driver && !pf->vfio ? probe_cache_find(l, pf) : NULL;
 
         return known && known->value < _ESWITCH_MODE_MAX ? (EswitchMode) known->value : ESWITCH_UNKNOWN;
 }

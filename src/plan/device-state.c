@@ -21,7 +21,7 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
 /* The PF is the host's as before, and its VFs are on offer: it is only told. */
-static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+static bool is_contested(const HostView *c, const PciDevice *dev, Refusal *ret) {
         const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
 
         if (!contested || !policy_vf_pool(c->policy, dev))
@@ -33,7 +33,7 @@ static bool is_contested(const PlanContext *c, const PciDevice *dev, Refusal *re
 }
 
 /* What keeps a guest from a device of an allocation, as a state of the device. */
-static DeviceState held_state(const PlanContext *c, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+static DeviceState held_state(const HostView *c, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
 
@@ -52,7 +52,7 @@ static DeviceState held_state(const PlanContext *c, const Allocation *holder, co
 }
 
 /* Its allocation keeps it, but a guest had better not. */
-static bool is_unhealthy(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
+static bool is_unhealthy(const HostView *c, const PciDevice *dev, Refusal *ret) {
         const Finding *unhealthy = ledger_find_unhealthy(c->ledger, dev->address);
 
         if (unhealthy)
@@ -60,15 +60,15 @@ static bool is_unhealthy(const PlanContext *c, const PciDevice *dev, Refusal *re
         return unhealthy;
 }
 
-DeviceState device_state(const PlanContext *c, const PciDevice *dev, Refusal *ret) {
-        const Withheld *withheld = ledger_find_withheld(c->ledger, dev->address);
+DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) {
+        const BlockedDevice *blocked = ledger_find_blocked(c->ledger, dev->address);
         const Allocation *holder = ledger_holder(c->ledger, dev->address);
         DeviceState promised;
         Verdict held;
 
         /* First: an allocation that has it does not get it moving. */
-        if (withheld && withheld->verdict == VERDICT_STUCK) {
-                (void) refuse(ret, withheld->verdict, &dev->address, NULL, "%s", withheld->message);
+        if (blocked && blocked->verdict == VERDICT_STUCK) {
+                (void) refuse(ret, blocked->verdict, &dev->address, NULL, "%s", blocked->message);
                 return DEVICE_STATE_STUCK;
         }
         held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);

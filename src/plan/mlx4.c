@@ -91,10 +91,10 @@ static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, 
  * What a pool wants of a card that the host needs for now is still promised: to take the options away, or to write
  * them without it, would break that at the next boot.
  */
-static int find_withheld(const Policy *p, Mlx4 *m) {
+static int find_critical(const Policy *p, Mlx4 *m) {
         for (size_t i = 0; i < p->inventory->n_devices; i++) {
                 const PciDevice *dev = &p->inventory->devices[i];
-                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_withheld_vf_pool(p, dev) : NULL;
+                const Pool *pool = pci_device_is_mlx4_pf(dev) ? policy_critical_vf_pool(p, dev) : NULL;
 
                 if (!pool)
                         continue;
@@ -206,7 +206,7 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
 int mlx4_decide(Policy *p, Mlx4 *ret) {
         Mlx4 m = { .unknown = p->config->held_back || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
         const Pool *pool = NULL;
-        int r = m.unknown ? 0 : find_withheld(p, &m);
+        int r = m.unknown ? 0 : find_critical(p, &m);
 
         if (r >= 0 && !m.unknown)
                 r = find_pool(p, &pool, &m);

@@ -49,7 +49,7 @@ static int pair_compare(const void *a, const void *b) {
         return c != 0 ? c : pci_address_compare(x->nic, y->nic);
 }
 
-size_t search_pairs(const PlanContext *c, const uint32_t *devices, size_t n, PlanPair *pairs) {
+size_t search_pairs(const HostView *c, const uint32_t *devices, size_t n, PlanPair *pairs) {
         uint32_t gpus[REQUEST_DEVICES_MAX], nics[REQUEST_DEVICES_MAX];
         SearchPair matched[REQUEST_DEVICES_MAX];
         size_t n_gpus = 0, n_nics = 0, n_pairs;

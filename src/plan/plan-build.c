@@ -10,7 +10,7 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const PciDevice *dev, DeviceRole role) {
+static AllocationDevice *add_device(Allocation *a, const HostView *c, const PciDevice *dev, DeviceRole role) {
         const Pool *pool = policy_pool(c->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
 
@@ -24,7 +24,7 @@ static AllocationDevice *add_device(Allocation *a, const PlanContext *c, const P
         return d;
 }
 
-static bool is_pick(const PlanContext *c, const NodeChoice *choice, const PciDevice *dev) {
+static bool is_pick(const HostView *c, const NodeChoice *choice, const PciDevice *dev) {
         for (size_t i = 0; i < choice->picks.n; i++)
                 if (&c->inventory->devices[choice->picks.devices[i]] == dev)
                         return true;
@@ -32,8 +32,8 @@ static bool is_pick(const PlanContext *c, const NodeChoice *choice, const PciDev
 }
 
 /* Group members of dev in that role that nobody else in the allocation stands for. */
-static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
-                       GroupRole role, const char *slot) {
+static int add_members(Allocation *a, const HostView *c, const NodeChoice *choice, const PciDevice *dev, GroupRole role,
+                       const char *slot) {
         const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
 
         for (size_t i = 0; g && i < g->n_members; i++) {
@@ -50,8 +50,7 @@ static int add_members(Allocation *a, const PlanContext *c, const NodeChoice *ch
         return 0;
 }
 
-static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choice, const PciDevice *dev,
-                    unsigned index) {
+static int add_slot(Allocation *a, const HostView *c, const NodeChoice *choice, const PciDevice *dev, unsigned index) {
         AllocationDevice *d = add_device(a, c, dev, DEVICE_ROLE_ASSIGNED);
         char slot[SLOT_NAME_MAX];
 
@@ -65,7 +64,7 @@ static int add_slot(Allocation *a, const PlanContext *c, const NodeChoice *choic
  * then by address. */
 static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs,
                     size_t n_pairs) {
-        const PlanContext *c = p->context;
+        const HostView *c = p->context;
         unsigned index = 0;
         int r = 0;
 
@@ -144,7 +143,7 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         return VERDICT_NONE;
 }
 
-int plan_single(const PlanContext *c, const PciDevice *dev, Allocation **ret) {
+int plan_single(const HostView *c, const PciDevice *dev, Allocation **ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
         NodeChoice only = { .picks = { .n = 1, .devices = { (uint32_t) inventory_device_index(c->inventory, dev) } } };
         int r = a ? string_copy(&a->vfio_driver, c->config->vfio_driver) : -ENOMEM;

@@ -10,7 +10,7 @@
 #define REASONS_MAX 3U
 
 /* "0000:82:00.0 is held by 'vm1'." for the first few devices of the pool that are not free. */
-static void append_reasons(const PlanContext *c, const Pool *pool, Refusal *ret) {
+static void append_reasons(const HostView *c, const Pool *pool, Refusal *ret) {
         unsigned named = 0;
 
         for (size_t i = 0; i < c->inventory->n_devices && named < REASONS_MAX; i++) {
@@ -38,7 +38,7 @@ static void append_reasons(const PlanContext *c, const Pool *pool, Refusal *ret)
 
 /* Devices of a pool: all, and those that would be free were it not for an allocation. */
 static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
-        const PlanContext *c = p->context;
+        const HostView *c = p->context;
 
         *ret_all = *ret_held = 0;
         for (size_t i = 0; i < c->inventory->n_devices; i++) {
@@ -64,7 +64,7 @@ static bool wants_vfs(const Pool *pool) {
 }
 
 /* Devices that the Match= lines of a pool match and an earlier pool has; the first such pool in *ret. */
-static unsigned count_shadowed(const PlanContext *c, const Pool *pool, const Pool **ret) {
+static unsigned count_shadowed(const HostView *c, const Pool *pool, const Pool **ret) {
         unsigned n = 0;
 
         for (size_t i = 0; i < c->inventory->n_devices; i++) {
@@ -79,7 +79,7 @@ static unsigned count_shadowed(const PlanContext *c, const Pool *pool, const Poo
         return n;
 }
 
-static Verdict refuse_empty_pool(const PlanContext *c, const Pool *pool, unsigned wanted, Refusal *ret) {
+static Verdict refuse_empty_pool(const HostView *c, const Pool *pool, unsigned wanted, Refusal *ret) {
         const Pool *earlier = NULL;
         unsigned shadowed = count_shadowed(c, pool, &earlier);
         const char *remedy = pool->external    ? "Its VFs are made by somebody else (VirtualFunctions=external)."

@@ -15,11 +15,11 @@
 #define PLAN_DEVICE_WORK 64U
 
 /* plan_make() that takes what it costs from *work. */
-Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
+Verdict plan_make_within(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
 
 /* What the planner knows before it looks at any set of NUMA nodes. */
 typedef struct Planner {
-        const PlanContext *context;
+        const HostView *context;
         const Request *request;
         SearchPool pools[REQUEST_POOLS_MAX];  /* of the request, in its order */
         size_t limits[REQUEST_LIMITS_MAX][2]; /* pools between which the request has limits, in its order */
@@ -44,7 +44,7 @@ typedef struct NodeChoice {
 } NodeChoice;
 
 /* 0, -ENOMEM, -E2BIG. work is borrowed. */
-int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work);
+int planner_init(Planner *p, const HostView *c, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
  * As though that had been asked, which has the same pools and wants no more of any: what is free stays as it was found.
@@ -62,7 +62,7 @@ NumaPolicy planner_policy(const Planner *p, size_t pool);
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
 /* Whether there is a plan at all: 1 and on how few nodes, 0, or as above. */
-int planner_would_do(const Planner *p, size_t *ret_n_nodes);
+int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 
 /* plan->limits of the choice. 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
@@ -91,7 +91,7 @@ char *planner_list_memory(const Planner *p);
 Verdict planner_check_counts(const Planner *p, Refusal *ret);
 
 /* plan-regions.c: memory to share */
-Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret);
+Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret);
 /* What is not there yet has room on the nodes, beside those bytes of the guest's memory on each; what is there is on
  * them where the NUMA policy wants that. */
 bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares);

@@ -7,7 +7,7 @@
 #include "util/strings.h"
 
 static size_t find_devices(const Planner *p, const NodeChoice *choice, size_t pool, uint32_t *ret) {
-        const PlanContext *c = p->context;
+        const HostView *c = p->context;
         size_t n = 0;
 
         for (size_t i = 0; i < choice->picks.n; i++)

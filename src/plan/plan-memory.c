@@ -60,7 +60,7 @@ static char *list_idle(const Planner *p, int node) {
 /* " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Nothing where less is left than that because the
  * rest is promised or reserved. */
 static void explain_node(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
-        const PlanContext *c = p->context;
+        const HostView *c = p->context;
         const NumaNode *node = &c->inventory->nodes[index];
         const PagePool *pages = p->page_size > 0 ? numa_node_pages(node, p->page_size) : NULL;
         uint64_t idle = ledger_memory_idle(c->ledger, node->id, p->page_size);

@@ -57,7 +57,7 @@ static int fits(Nearest *n) {
                 return -E2BIG;
         n->work -= look;
         planner_ask(&n->asked, &n->at);
-        return planner_would_do(&n->asked, &n->n_nodes);
+        return planner_is_feasible(&n->asked, &n->n_nodes);
 }
 
 static unsigned common_divisor(const Request *r) {

@@ -20,12 +20,12 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
 }
 
 /* How devices of a node outside the set stand to it. */
-static Standing judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
+static NodeAffinity judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
         bool remote = numa_policy_allows_remote(policy) || (numa_policy_allows_socket(policy) && node < inv->n_nodes &&
                                                             same_package(inv, choice, &inv->nodes[node]));
 
-        return remote ? STANDING_REMOTE : STANDING_REFUSED;
+        return remote ? NODE_AFFINITY_REMOTE : NODE_AFFINITY_REFUSED;
 }
 
 NumaPolicy planner_policy(const Planner *p, size_t pool) {
@@ -36,9 +36,9 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 ret[i] = (uint8_t) judge_remote(p, policy, choice, i);
         ret[SEARCH_NODE_ELSEWHERE] = (uint8_t) judge_remote(p, policy, choice, SEARCH_NODE_ELSEWHERE);
-        ret[SEARCH_NODE_UNKNOWN] = numa_policy_allows_unknown(policy) ? STANDING_UNKNOWN : STANDING_REFUSED;
+        ret[SEARCH_NODE_UNKNOWN] = numa_policy_allows_unknown(policy) ? NODE_AFFINITY_UNKNOWN : NODE_AFFINITY_REFUSED;
         for (size_t i = 0; i < choice->n_nodes; i++)
-                ret[choice->nodes[i]] = STANDING_LOCAL;
+                ret[choice->nodes[i]] = NODE_AFFINITY_LOCAL;
 }
 
 /*
@@ -50,12 +50,12 @@ static bool count_off_node(const Planner *p, SearchTask *task) {
                 unsigned *have = task->have[i], wanted = p->pools[i].wanted;
 
                 for (size_t n = 0; n < SEARCH_NODES_MAX; n++)
-                        have[task->standing[i][n]] += p->candidates[i][n];
-                wanted -= MIN(wanted, have[STANDING_LOCAL]);
+                        have[task->affinity[i][n]] += p->candidates[i][n];
+                wanted -= MIN(wanted, have[NODE_AFFINITY_LOCAL]);
                 task->off += p->pools[i].is_gpu_nic ? 0 : wanted;
-                wanted -= MIN(wanted, have[STANDING_UNKNOWN]);
+                wanted -= MIN(wanted, have[NODE_AFFINITY_UNKNOWN]);
                 task->remote += p->pools[i].is_gpu_nic ? 0 : wanted;
-                if (wanted > have[STANDING_REMOTE])
+                if (wanted > have[NODE_AFFINITY_REMOTE])
                         return false;
         }
         return true;
@@ -87,7 +87,7 @@ static int choose_devices(const Planner *p, const Score *worst, bool any, NodeCh
         if (p->request->n_pools == 0)
                 return 0;
         for (size_t i = 0; i < p->request->n_pools; i++)
-                judge_nodes(p, planner_policy(p, i), choice, task.standing[i]);
+                judge_nodes(p, planner_policy(p, i), choice, task.affinity[i]);
         if (!count_off_node(p, &task))
                 return -ENOENT;
         set_limits(p, &task);
@@ -259,7 +259,7 @@ int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bo
         return contest.found > 0 ? 0 : -ENOENT;
 }
 
-int planner_would_do(const Planner *p, size_t *ret_n_nodes) {
+int planner_is_feasible(const Planner *p, size_t *ret_n_nodes) {
         NodeChoice best, second;
         Contest contest = { .best = &best, .second = &second, .any = true };
         int r = choose(p, &contest);

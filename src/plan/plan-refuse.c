@@ -14,12 +14,12 @@
 #define REASONS_MAX 3U
 
 /* The same request with something left out: would it do? 1, 0, or negative when that could not be found out. */
-static int would_do(const Planner *p, const Request *relaxed) {
+static int is_feasible(const Planner *p, const Request *relaxed) {
         Planner again = *p;
         size_t n_nodes;
 
         again.request = relaxed;
-        return planner_would_do(&again, &n_nodes);
+        return planner_is_feasible(&again, &n_nodes);
 }
 
 /* "node 0 has 8, node 1 has 0": of nodes with CPUs. */
@@ -54,7 +54,7 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         int fewer;
 
         any_cells.cells = 0;
-        fewer = r->cells > 0 ? would_do(p, &any_cells) : 0;
+        fewer = r->cells > 0 ? is_feasible(p, &any_cells) : 0;
         if (fewer < 0)
                 return planner_give_up(fewer, ret);
         return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
@@ -74,13 +74,13 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
                 return VERDICT_NONE;
         if (numa == NUMA_POLICY_REQUIRED) {
                 r->numa = NUMA_POLICY_PREFERRED;
-                does = would_do(p, r);
+                does = is_feasible(p, r);
                 r->numa = numa;
         }
         if (does != 0)
                 return does < 0 ? planner_give_up(does, ret) : planner_refuse_region_nodes(p, ret);
         r->n_regions = 0;
-        does = would_do(p, r);
+        does = is_feasible(p, r);
         return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
 }
 
@@ -93,7 +93,7 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         int does;
 
         r.n_pools = 0;
-        does = p->request->cpus == 0 || would_do(p, &r);
+        does = p->request->cpus == 0 || is_feasible(p, &r);
         if (does != 0)
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         if (p->request->cells > count_cpu_nodes(p->context->inventory))
@@ -105,7 +105,7 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                 return v;
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy.free_memory[i] = MAX(p->request->memory, page);
-        does = would_do(&roomy, &r);
+        does = is_feasible(&roomy, &r);
         return does < 0 ? planner_give_up(does, ret)
                : does   ? planner_refuse_memory(p, ret)
                         : refuse_cpus(&roomy, &r, ret);
@@ -156,7 +156,7 @@ static bool only_memory_is_short(const Planner *p) {
 
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy.free_memory[i] = MAX(p->request->memory, request_page(p->request));
-        return p->request->cpus > 0 && would_do(&roomy, p->request) > 0;
+        return p->request->cpus > 0 && is_feasible(&roomy, p->request) > 0;
 }
 
 static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
@@ -193,7 +193,7 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
         (void) string_replace(&own, "the NUMA policy '%s'%s%s%s", numa_policy_to_string(r.numa),
                               close ? " and the proximity '" : "", close ? proximity ?: "" : "", close ? "'" : "");
         r.numa = NUMA_POLICY_PREFERRED;
-        does = would_do(p, &r);
+        does = is_feasible(p, &r);
         if (does > 0 || (does == 0 && !pools))
                 return refuse_numa(p, own ?: "the NUMA policy", close,
                                    does > 0 ? release
@@ -202,7 +202,7 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
                                    ret);
         lenient.lenient = true;
         if (does == 0)
-                does = would_do(&lenient, p->request);
+                does = is_feasible(&lenient, p->request);
         if (does < 0)
                 return planner_give_up(does, ret);
         (void) string_replace(&all, "%s%s%s", does > 0 ? "" : own ?: "", does > 0 ? "" : " and ", pools ?: "");
@@ -222,7 +222,7 @@ static int find_limit(const Planner *p) {
                         r.limits[i].limit = PROXIMITY_ANY;
                 else
                         r.proximity = PROXIMITY_ANY;
-                does = would_do(p, &r);
+                does = is_feasible(p, &r);
                 if (does != 0)
                         return does < 0 ? does : (int) i;
         }
@@ -269,7 +269,7 @@ static Verdict check_places(const Planner *p, Refusal *ret) {
 
         r.proximity = PROXIMITY_ANY;
         r.n_limits = 0;
-        does = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0 ? would_do(p, &r) : 0;
+        does = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0 ? is_feasible(p, &r) : 0;
         if (does < 0)
                 return planner_give_up(does, ret);
         return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);

@@ -4,7 +4,7 @@
 #include "plan-internal.h"
 #include "util/strings.h"
 
-Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *ret) {
+Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++) {
@@ -19,7 +19,7 @@ Verdict planner_check_regions(const PlanContext *c, const Request *r, Refusal *r
 /* What a node has for the region beside its share of the guest's memory and the regions before. */
 static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, const uint64_t *shares, size_t region,
                      const size_t *places) {
-        const PlanContext *c = p->context;
+        const HostView *c = p->context;
         const Region *regions = p->request->regions;
         const NumaNode *node = &c->inventory->nodes[choice->nodes[at]];
         uint64_t have = ledger_memory_free(c->ledger, c->inventory, c->config, node, regions[region].page_size);

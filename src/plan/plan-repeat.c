@@ -18,8 +18,8 @@ static Ledger *scratch_new(const Ledger *l) {
                 }
         if (!scratch)
                 return NULL;
-        scratch->withheld = l->withheld;
-        scratch->n_withheld = l->n_withheld;
+        scratch->blocked = l->blocked;
+        scratch->n_blocked = l->n_blocked;
         scratch->contested = l->contested;
         scratch->n_contested = l->n_contested;
         scratch->foreign = l->foreign;
@@ -34,13 +34,13 @@ static Ledger *scratch_new(const Ledger *l) {
 static void scratch_free(Ledger *scratch) {
         if (!scratch)
                 return;
-        scratch->withheld = NULL;
+        scratch->blocked = NULL;
         scratch->contested = NULL;
         scratch->foreign = NULL;
         scratch->unhealthy = NULL;
         scratch->quarantined = NULL;
-        scratch->n_allocations = scratch->n_withheld = scratch->n_contested = scratch->n_foreign =
-                scratch->n_unhealthy = scratch->n_quarantined = 0;
+        scratch->n_allocations = scratch->n_blocked = scratch->n_contested = scratch->n_foreign = scratch->n_unhealthy =
+                scratch->n_quarantined = 0;
         ledger_free(scratch);
 }
 
@@ -56,7 +56,7 @@ static uint32_t find_owner(const Ledger *scratch, const Request *r) {
 }
 
 /* One more. "#3" is nobody's name, and says in a sentence what it is. */
-static Verdict fit_once(const PlanContext *c, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
+static Verdict fit_once(const HostView *c, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
                         Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         uint64_t look = (c->inventory->n_devices + c->inventory->n_cpus) * PLAN_DEVICE_WORK;
@@ -87,10 +87,10 @@ static bool is_about_room(Verdict v) {
                v == VERDICT_INSUFFICIENT_MEMORY || v == VERDICT_NUMA || v == VERDICT_PROXIMITY;
 }
 
-Verdict plan_repeat(const PlanContext *c, const Request *r, Repeat *ret, Refusal *ret_refusal) {
+Verdict plan_repeat(const HostView *c, const Request *r, Repeat *ret, Refusal *ret_refusal) {
         Ledger *scratch = scratch_new(c->ledger);
         uint64_t work = PLAN_WORK_MAX;
-        PlanContext context = *c;
+        HostView context = *c;
         Verdict v = VERDICT_NONE;
 
         *ret = (Repeat){ 0 };

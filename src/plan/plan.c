@@ -48,7 +48,7 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
 }
 
 /* CPUs are for a domain. Devices alone can be had on any node. */
-static Verdict check_architecture(const PlanContext *c, const Request *r, Refusal *ret) {
+static Verdict check_architecture(const HostView *c, const Request *r, Refusal *ret) {
         if (r->cpus == 0 || inventory_has_domains(c->inventory))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask for devices only, without CPUs and memory.",
@@ -57,7 +57,7 @@ static Verdict check_architecture(const PlanContext *c, const Request *r, Refusa
                       QUOTABLE(inventory_architecture(c->inventory)));
 }
 
-static Verdict check_pools(const PlanContext *c, const Request *r, Refusal *ret) {
+static Verdict check_pools(const HostView *c, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++)
                 if (!config_find_pool(c->config, r->pools[i].pool))
                         return refuse(ret, VERDICT_NO_SUCH_POOL, NULL,
@@ -67,9 +67,9 @@ static Verdict check_pools(const PlanContext *c, const Request *r, Refusal *ret)
 }
 
 /* As though nobody looked at any display. */
-static Verdict make_forced(const PlanContext *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
+static Verdict make_forced(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_policy_free) Policy *forced = NULL;
-        PlanContext context = *c;
+        HostView context = *c;
 
         if (policy_new_forced(c->config, c->inventory, &forced) < 0)
                 return planner_give_up(-ENOMEM, ret_refusal);
@@ -77,7 +77,7 @@ static Verdict make_forced(const PlanContext *c, const Request *r, uint64_t *wor
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
+Verdict plan_make_within(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         Planner p;
         Verdict v;
@@ -105,7 +105,7 @@ Verdict plan_make_within(const PlanContext *c, const Request *r, uint64_t *work,
         return v;
 }
 
-Verdict plan_make(const PlanContext *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
+Verdict plan_make(const HostView *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
         uint64_t work = PLAN_WORK_MAX;
 
         return plan_make_within(c, r, &work, ret, ret_refusal);

@@ -6,7 +6,7 @@
 #include "model/cores.h"
 #include "plan-internal.h"
 
-static bool is_free(const PlanContext *c, const PciDevice *dev) {
+static bool is_free(const HostView *c, const PciDevice *dev) {
         return policy_verdict(c->policy, dev) == VERDICT_NONE &&
                ledger_check_device(c->ledger, c->inventory, dev, NULL, NULL) == VERDICT_NONE;
 }
@@ -57,7 +57,7 @@ static void find_candidates(Planner *p) {
 }
 
 static void find_memory(Planner *p, uint64_t page_size) {
-        const PlanContext *c = p->context;
+        const HostView *c = p->context;
 
         for (size_t i = 0; i < c->inventory->n_nodes; i++)
                 p->free_memory[i] =
@@ -65,7 +65,7 @@ static void find_memory(Planner *p, uint64_t page_size) {
         p->page_size = page_size;
 }
 
-int planner_init(Planner *p, const PlanContext *c, const Request *r, uint64_t *work) {
+int planner_init(Planner *p, const HostView *c, const Request *r, uint64_t *work) {
         const Inventory *inv = c->inventory;
 
         *p = (Planner){ .context = c, .request = r, .work = work, .threads = cores_threads(inv) };

@@ -114,7 +114,7 @@ static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, con
 }
 
 /* VFIO gives a group to one user, and only while no host driver has a member (domain.md A3 to A9). */
-static Verdict check_group(const PlanContext *c, const Allocation *a, const PciDevice *dev, Refusal *ret) {
+static Verdict check_group(const HostView *c, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(c->inventory, dev->iommu_group);
 
         if (!group)
@@ -137,7 +137,7 @@ static Verdict check_group(const PlanContext *c, const Allocation *a, const PciD
         return VERDICT_NONE;
 }
 
-static Verdict check_present(const PlanContext *c, const Allocation *a, const AllocationDevice *d,
+static Verdict check_present(const HostView *c, const Allocation *a, const AllocationDevice *d,
                              const PciDevice **ret_dev, Refusal *ret) {
         const PciDevice *dev = d->lost ? NULL : inventory_find(c->inventory, d->address);
 
@@ -150,7 +150,7 @@ static Verdict check_present(const PlanContext *c, const Allocation *a, const Al
 }
 
 /* What the PF gives to the VF now, as far as that is known. A trusted VF may change its MAC address itself. */
-static Verdict check_attributes(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+static Verdict check_attributes(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const VfAttributes *report = c->vfs && d->is_vf ? vf_report_find(c->vfs, d->address) : NULL;
         VfAttributes promised = d->attributes, now;
         _cleanup_free_ char *wanted = NULL, *found = NULL, *remedy = NULL;
@@ -190,17 +190,17 @@ static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, 
                       PCI_ADDRESS_STR(d->address), a->name);
 }
 
-Verdict promise_check_device(const PlanContext *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        const Withheld *withheld = ledger_find_withheld(c->ledger, d->address);
+Verdict promise_check_device(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        const BlockedDevice *blocked = ledger_find_blocked(c->ledger, d->address);
         const char *driver = allocation_driver(a, d);
         const PciDevice *dev;
         Verdict v = check_present(c, a, d, &dev, ret);
 
         if (v != VERDICT_NONE)
                 return v;
-        if (withheld)
-                return withheld->verdict == VERDICT_STUCK ? ledger_check_withheld(c->ledger, d->address, ret)
-                                                          : VERDICT_NONE;
+        if (blocked)
+                return blocked->verdict == VERDICT_STUCK ? ledger_check_blocked(c->ledger, d->address, ret)
+                                                         : VERDICT_NONE;
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return check_attributes(c, a, d, ret);
         if (!inventory_may_have_driver(c->inventory, driver))
@@ -215,7 +215,7 @@ Verdict promise_check_device(const PlanContext *c, const Allocation *a, const Al
                       a->name, driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
 }
 
-Verdict promise_check_hardware(const PlanContext *c, const Allocation *a, Refusal *ret) {
+Verdict promise_check_hardware(const HostView *c, const Allocation *a, Refusal *ret) {
         const PciDevice *dev;
         Verdict v = VERDICT_NONE;
 
@@ -224,7 +224,7 @@ Verdict promise_check_hardware(const PlanContext *c, const Allocation *a, Refusa
         return v;
 }
 
-static Verdict check_cpus(const PlanContext *c, const Allocation *a, Refusal *ret) {
+static Verdict check_cpus(const HostView *c, const Allocation *a, Refusal *ret) {
         CpuSet offline = a->cpus;
         _cleanup_free_ char *text = NULL;
 
@@ -257,7 +257,7 @@ static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t 
                       FORMAT_SIZE(have), FORMAT_SIZE(promised));
 }
 
-static Verdict check_cell(const PlanContext *c, const Allocation *a, const Cell *cell, Refusal *ret) {
+static Verdict check_cell(const HostView *c, const Allocation *a, const Cell *cell, Refusal *ret) {
         const NumaNode *node = inventory_find_node(c->inventory, cell->node);
         const PagePool *pages = node && a->page_size > 0 ? numa_node_pages(node, a->page_size) : NULL;
         uint64_t have, promised = ledger_memory(c->ledger, cell->node, a->page_size);
@@ -285,7 +285,7 @@ static Verdict check_region(const SharedRegion *s, const Allocation *a, Refusal 
                       region_file(&s->region, file), s->region.name, a->name);
 }
 
-Verdict promise_check_kept(const PlanContext *c, const Allocation *a, Refusal *ret) {
+Verdict promise_check_kept(const HostView *c, const Allocation *a, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)

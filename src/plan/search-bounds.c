@@ -24,7 +24,7 @@ typedef struct Bounds {
         size_t n;
         const Space *space;
         const SearchTask *task;
-        const Standing *farthest;
+        const NodeAffinity *farthest;
         Pairing pairings[REQUEST_LIMITS_MAX + 1];
         Gathering gatherings[REQUEST_LIMITS_MAX];
         size_t n_pairings, n_gatherings;
@@ -69,9 +69,9 @@ static unsigned count(const Bounds *b, uint32_t pools, size_t first, size_t end)
                 if (!(pools >> p & 1))
                         continue;
                 for (size_t i = first; i < end; i++) {
-                        Standing standing = (Standing) b->task->standing[p][b->stocks[i].node];
+                        NodeAffinity affinity = (NodeAffinity) b->task->affinity[p][b->stocks[i].node];
 
-                        if (standing != STANDING_REFUSED && standing <= b->farthest[p])
+                        if (affinity != NODE_AFFINITY_REFUSED && affinity <= b->farthest[p])
                                 n += b->stocks[i].n[p];
                 }
                 sum += MIN(n, b->space->pools[p].wanted);
@@ -177,7 +177,7 @@ static bool is_exact(const Bounds *b) {
                (b->n_pairings == 0 || (is_one_pool(b->pairings[0].larger) && is_one_pool(b->pairings[0].smaller)));
 }
 
-Bound stocks_judge(const Stock *stocks, size_t n, const Space *s, const SearchTask *task, const Standing *farthest,
+Bound stocks_judge(const Stock *stocks, size_t n, const Space *s, const SearchTask *task, const NodeAffinity *farthest,
                    Distance worst) {
         Bounds b = { .stocks = stocks, .n = n, .space = s, .task = task, .farthest = farthest };
 

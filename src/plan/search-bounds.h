@@ -26,5 +26,5 @@ typedef enum Bound {
 } Bound;
 
 /* farthest: by pool, candidates that stand farther off do not count. worst: the limit of pairs of a GPU and a NIC. */
-Bound stocks_judge(const Stock *stocks, size_t n, const Space *s, const SearchTask *task, const Standing *farthest,
+Bound stocks_judge(const Stock *stocks, size_t n, const Space *s, const SearchTask *task, const NodeAffinity *farthest,
                    Distance worst);

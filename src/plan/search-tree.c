@@ -16,8 +16,8 @@ typedef struct Kin {
 } Kin;
 
 /* What is known of the free devices while the leaves are made; all by inventory index but groups, by index of group. */
-typedef struct Kinship {
-        const PlanContext *context;
+typedef struct VfFamily {
+        const HostView *context;
         const bool *is_free;
         uint32_t *family;       /* of a VF its PF, of any other device itself */
         uint32_t *family_group; /* the group all free ones of a family are in, NONE, or SEVERAL */
@@ -26,9 +26,9 @@ typedef struct Kinship {
         uint32_t *vfs_free;     /* free VFs of a family */
         Kin *kin;               /* the first VF of a family that a pool wants */
         Level *group_level;
-} Kinship;
+} VfFamily;
 
-static void kinship_done(Kinship *k) {
+static void vf_family_done(VfFamily *k) {
         free(k->family);
         free(k->family_group);
         free(k->group);
@@ -39,7 +39,7 @@ static void kinship_done(Kinship *k) {
 }
 
 /* A PF that is not in the inventory is stood for by the VF itself. last: a device found before. */
-static uint32_t find_family(const Kinship *k, uint32_t device, uint32_t last) {
+static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
         const Inventory *inv = k->context->inventory;
         const PciDevice *dev = &inv->devices[device], *other = &inv->devices[last], *pf;
 
@@ -55,7 +55,7 @@ static uint32_t find_family(const Kinship *k, uint32_t device, uint32_t last) {
  * A group is counted as a whole where it is a place of the tree: below one switch, and not across PFs of which other
  * VFs have groups of their own.
  */
-static Level find_group_level(const Kinship *k, uint32_t group) {
+static Level find_group_level(const VfFamily *k, uint32_t group) {
         const IommuGroup *g = &k->context->inventory->groups[group];
         const Place *places = k->context->locality->places;
         uint32_t first = NONE;
@@ -76,10 +76,10 @@ static Level find_group_level(const Kinship *k, uint32_t group) {
         return one_family ? LEVEL_GROUP : whole_families ? LEVEL_CLUSTER : LEVEL_ALL;
 }
 
-static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
+static int vf_family_init(VfFamily *k, const HostView *c, const bool *is_free) {
         const Inventory *inv = c->inventory;
 
-        *k = (Kinship){ .context = c, .is_free = is_free };
+        *k = (VfFamily){ .context = c, .is_free = is_free };
         k->family = calloc(inv->n_devices + 1, sizeof(*k->family));
         k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
         k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
@@ -116,7 +116,7 @@ static int kinship_init(Kinship *k, const PlanContext *c, const bool *is_free) {
  * Whose place the device has. VFs on a root bus have slots of their own, but one PF: they are a family there too. That
  * changes no distance to other cards; GPUs, whose distance from each other counts, are left where they are.
  */
-static const Place *find_home(const Kinship *k, uint32_t device) {
+static const Place *find_home(const VfFamily *k, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device],
                         *pf = &k->context->inventory->devices[k->family[device]];
         const Place *places = k->context->locality->places, *own = &places[device],
@@ -127,8 +127,8 @@ static const Place *find_home(const Kinship *k, uint32_t device) {
         return family;
 }
 
-static void leaf_init(Leaf *leaf, const Kinship *k, uint32_t device) {
-        const PlanContext *c = k->context;
+static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
+        const HostView *c = k->context;
         const PciDevice *dev = &c->inventory->devices[device];
         uint32_t family = k->family[device], group = k->group[device];
 
@@ -160,12 +160,12 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-static uint32_t group_free_of(const Kinship *k, uint32_t device) {
+static uint32_t group_free_of(const VfFamily *k, uint32_t device) {
         return k->group[device] != NONE ? k->group_free[k->group[device]] : 0;
 }
 
 /* Both are VFs of one family and share a group with no other free device, so that only their addresses differ. */
-static bool is_like(const Kinship *k, const Kin *kin, size_t pool, uint32_t device) {
+static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
         uint32_t first = kin->first->device, n_free = group_free_of(k, device);
 
@@ -177,7 +177,7 @@ static bool is_like(const Kinship *k, const Kin *kin, size_t pool, uint32_t devi
  * The VFs of its family like this one, itself among them; NULL when it shares its group. They are yet to be made when
  * there are none.
  */
-static Kin *find_kin(Kinship *k, size_t pool, uint32_t device) {
+static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
         if (group_free_of(k, device) > 1)
@@ -191,7 +191,7 @@ static Kin *find_kin(Kinship *k, size_t pool, uint32_t device) {
 }
 
 /* Devices of no pool of the request count where they are left behind, VFs do not count there. */
-static bool make_leaf(Leaf *leaf, Kinship *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
+static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);
         size_t p = 0;
@@ -221,21 +221,21 @@ static bool make_leaf(Leaf *leaf, Kinship *k, const SearchPool *pools, size_t n_
         return true;
 }
 
-int leaves_make(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+int leaves_make(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
                 size_t *ret_n) {
         _cleanup_free_ Leaf *leaves = NULL;
-        Kinship kinship;
+        VfFamily family;
         size_t n = 0;
         int r;
 
-        r = kinship_init(&kinship, c, is_free);
+        r = vf_family_init(&family, c, is_free);
         leaves = calloc(c->inventory->n_devices + 1, sizeof(*leaves));
         if (!leaves)
                 r = -ENOMEM;
         for (uint32_t i = 0; r == 0 && i < c->inventory->n_devices; i++)
                 if (is_free[i])
-                        n += make_leaf(&leaves[n], &kinship, pools, n_pools, i);
-        kinship_done(&kinship);
+                        n += make_leaf(&leaves[n], &family, pools, n_pools, i);
+        vf_family_done(&family);
         if (r < 0)
                 return r;
         qsort(leaves, n, sizeof(*leaves), leaf_compare);

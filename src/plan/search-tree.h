@@ -34,5 +34,5 @@ typedef struct Leaf {
  * Sorted, such that each place is a range. Of VFs of one PF that are alike but for the address no more are leaves than
  * are wanted, those with the lowest addresses.
  */
-int leaves_make(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+int leaves_make(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
                 size_t *ret_n);

@@ -20,22 +20,23 @@ void search_give_back(Search *s, Table *t) {
         s->spare = t;
 }
 
-static Standing leaf_standing(const Search *s, const Leaf *leaf) {
-        return (Standing) s->task->standing[leaf->pool][leaf->node];
+static NodeAffinity leaf_affinity(const Search *s, const Leaf *leaf) {
+        return (NodeAffinity) s->task->affinity[leaf->pool][leaf->node];
 }
 
 static bool is_candidate(const Search *s, const Leaf *leaf) {
-        Standing standing = leaf_standing(s, leaf);
+        NodeAffinity affinity = leaf_affinity(s, leaf);
 
-        return leaf->is_wanted && standing != STANDING_REFUSED && standing <= s->farthest[leaf->pool];
+        return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
 /* One device beside those of the last entry. What it shares with others is the matter of the places above. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
-        Standing standing = leaf_standing(s, leaf);
-        Cost cost = s->space.pools[leaf->pool].is_gpu_nic ? cost_of(COST_NIC_OFF, standing != STANDING_LOCAL)
-                                                          : cost_of(COST_OFF, standing != STANDING_LOCAL) |
-                                                                    cost_of(COST_REMOTE, standing == STANDING_REMOTE);
+        NodeAffinity affinity = leaf_affinity(s, leaf);
+        Cost cost = s->space.pools[leaf->pool].is_gpu_nic
+                            ? cost_of(COST_NIC_OFF, affinity != NODE_AFFINITY_LOCAL)
+                            : cost_of(COST_OFF, affinity != NODE_AFFINITY_LOCAL) |
+                                      cost_of(COST_REMOTE, affinity == NODE_AFFINITY_REMOTE);
 
         if (!is_candidate(s, leaf) || cost_off_node(t->entries[t->n - 1].cost + cost) > s->most)
                 return 0;
@@ -116,7 +117,7 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
         return a->is_wanted == b->is_wanted && a->pool == b->pool && a->is_vf == b->is_vf && a->load == b->load &&
                a->spare == b->spare && a->group_level == b->group_level && a->group_free == b->group_free &&
-               leaf_standing(s, a) == leaf_standing(s, b);
+               leaf_affinity(s, a) == leaf_affinity(s, b);
 }
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);

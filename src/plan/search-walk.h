@@ -16,11 +16,11 @@ struct Search {
         Table *spare;
         /* of the run at hand */
         const SearchTask *task;
-        Distance worst;                       /* pairs farther apart are not allowed */
-        Cost most;                            /* nor more devices off the nodes, as cost_off_node() has it */
-        Standing farthest[REQUEST_POOLS_MAX]; /* of the candidates of a pool */
-        unsigned have[REQUEST_POOLS_MAX];     /* candidates of it, in all */
-        unsigned others[REQUEST_POOLS_MAX];   /* and those the walk has yet to pass */
+        Distance worst;                           /* pairs farther apart are not allowed */
+        Cost most;                                /* nor more devices off the nodes, as cost_off_node() has it */
+        NodeAffinity farthest[REQUEST_POOLS_MAX]; /* of the candidates of a pool */
+        unsigned have[REQUEST_POOLS_MAX];         /* candidates of it, in all */
+        unsigned others[REQUEST_POOLS_MAX];       /* and those the walk has yet to pass */
         uint64_t *work;
 };
 

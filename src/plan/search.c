@@ -13,7 +13,7 @@ size_t search_node(const Inventory *inv, const PciDevice *dev) {
         return node >= 0 ? (size_t) node : dev->numa_node >= 0 ? SEARCH_NODE_ELSEWHERE : SEARCH_NODE_UNKNOWN;
 }
 
-int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
+int search_new(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
         Search *s = calloc(1, sizeof(*s));
         int r = s ? search_scratch_init(&s->scratch) : -ENOMEM;
 
@@ -65,13 +65,13 @@ static Cost least_off_node(const SearchTask *task) {
 static void set_candidates(Search *s, bool at_least) {
         for (size_t p = 0; p < s->space.n_pools; p++) {
                 const unsigned *have = s->task->have[p];
-                Standing standing = STANDING_LOCAL;
-                unsigned n = have[standing];
+                NodeAffinity affinity = NODE_AFFINITY_LOCAL;
+                unsigned n = have[affinity];
 
-                while (standing < STANDING_REMOTE &&
+                while (affinity < NODE_AFFINITY_REMOTE &&
                        (!at_least || s->space.pools[p].is_gpu_nic || n < s->space.pools[p].wanted))
-                        n += have[++standing];
-                s->farthest[p] = standing;
+                        n += have[++affinity];
+                s->farthest[p] = affinity;
                 s->have[p] = s->others[p] = n;
         }
 }

@@ -21,12 +21,12 @@
 #define SEARCH_CHOICES_MAX 32768U
 
 /* How the devices of one NUMA node stand to the nodes of the guest. */
-typedef enum Standing {
-        STANDING_REFUSED, /* the NUMA policy does not want them */
-        STANDING_LOCAL,
-        STANDING_UNKNOWN, /* off the nodes, for all that is known */
-        STANDING_REMOTE,  /* off the nodes */
-} Standing;
+typedef enum NodeAffinity {
+        NODE_AFFINITY_REFUSED, /* the NUMA policy does not want them */
+        NODE_AFFINITY_LOCAL,
+        NODE_AFFINITY_UNKNOWN, /* off the nodes, for all that is known */
+        NODE_AFFINITY_REMOTE,  /* off the nodes */
+} NodeAffinity;
 
 /* Where a device may be: nodes by index, then these. */
 #define SEARCH_NODE_UNKNOWN   INVENTORY_NODES_MAX
@@ -46,7 +46,7 @@ typedef struct SearchPool {
 typedef struct Search Search;
 
 /* is_free by inventory index, borrowed only for the call. 0 or -ENOMEM. */
-int search_new(const PlanContext *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
+int search_new(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
 Search *search_free(Search *s);
 /* The same pools, of each as many devices as at first or fewer. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
@@ -58,9 +58,9 @@ typedef struct SearchLimit {
 } SearchLimit;
 
 typedef struct SearchTask {
-        uint8_t standing[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* Standing, by pool of the request */
-        unsigned have[REQUEST_POOLS_MAX][STANDING_REMOTE + 1]; /* candidates of the pool, by Standing */
-        Distance limit;                                        /* no GPU-NIC pair may be farther apart */
+        uint8_t affinity[REQUEST_POOLS_MAX][SEARCH_NODES_MAX];      /* NodeAffinity, by pool of the request */
+        unsigned have[REQUEST_POOLS_MAX][NODE_AFFINITY_REMOTE + 1]; /* candidates of the pool, by NodeAffinity */
+        Distance limit;                                             /* no GPU-NIC pair may be farther apart */
         SearchLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         unsigned off, remote; /* what a choice has at least, as Score has them */
@@ -93,4 +93,4 @@ size_t search_match(const Locality *l, const uint32_t *first, size_t n_first, co
 /* The GPU-NIC pairs of a set of devices, by address of the GPU; pairs has room for REQUEST_DEVICES_MAX. Returns their
  * number.
  */
-size_t search_pairs(const PlanContext *c, const uint32_t *devices, size_t n, PlanPair *pairs);
+size_t search_pairs(const HostView *c, const uint32_t *devices, size_t n, PlanPair *pairs);

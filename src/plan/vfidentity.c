@@ -208,7 +208,7 @@ static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-static Verdict merge_device(AllocationDevice *d, const PlanContext *c, const Request *r, Refusal *ret) {
+static Verdict merge_device(AllocationDevice *d, const HostView *c, const Request *r, Refusal *ret) {
         const Pool *pool = d->is_vf ? config_find_pool(c->config, d->pool) : NULL;
         const char *const names[] = { d->pool, d->slot };
         VfAttributes v = pool ? pool->attributes : (VfAttributes){ 0 };
@@ -273,7 +273,7 @@ static Verdict check_not_stable(const VfIdentities *l, const Allocation *a, cons
         return VERDICT_NONE;
 }
 
-Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r, Refusal *ret) {
+Verdict vf_identity_merge(Allocation *a, const HostView *c, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
@@ -285,7 +285,7 @@ Verdict vf_identity_merge(Allocation *a, const PlanContext *c, const Request *r,
 }
 
 /* What d lacks, if it may be made up at all. */
-static unsigned missing_identity(const PlanContext *c, const AllocationDevice *d) {
+static unsigned missing_identity(const HostView *c, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
 
         if (d->role != DEVICE_ROLE_ASSIGNED || !d->is_vf || !dev || dev->vf_index < 0 ||
@@ -294,8 +294,7 @@ static unsigned missing_identity(const PlanContext *c, const AllocationDevice *d
         return identity_of_vf(dev->class, pf) & ~d->attributes.set;
 }
 
-static int make_seed(const Allocation *a, const AllocationDevice *d, const PlanContext *c, const char *node,
-                     char **ret) {
+static int make_seed(const Allocation *a, const AllocationDevice *d, const HostView *c, const char *node, char **ret) {
         const Pool *pool = config_find_pool(c->config, d->pool);
         const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
 
@@ -307,7 +306,7 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const PlanC
 }
 
 /* Whether anybody has one from first to last: an allocation, another VF of a, a VF that nobody gives another. */
-static bool is_taken(const Allocation *a, const PlanContext *c, const VfIdentities *l, bool guid, uint64_t first,
+static bool is_taken(const Allocation *a, const HostView *c, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (has_between(&a->devices[i].attributes, guid, first, last))
@@ -316,13 +315,13 @@ static bool is_taken(const Allocation *a, const PlanContext *c, const VfIdentiti
 }
 
 /* A GUID is free when the numbers of its ports are as well. */
-static bool is_free(const VfAttributes *made, const Allocation *a, const PlanContext *c, const VfIdentities *l) {
+static bool is_free(const VfAttributes *made, const Allocation *a, const HostView *c, const VfIdentities *l) {
         uint64_t mac = made->value[VF_MAC], guid = made->value[VF_NODE_GUID];
 
         return !is_taken(a, c, l, false, mac, mac) && !is_taken(a, c, l, true, guid & ~GUID_PORTS, guid | GUID_PORTS);
 }
 
-static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const PlanContext *c, const VfIdentities *l) {
+static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const HostView *c, const VfIdentities *l) {
         _cleanup_free_ char *seed = NULL;
         VfAttributes made;
         unsigned attempt = 0;
@@ -338,7 +337,7 @@ static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const Pl
         return 0;
 }
 
-Verdict vf_identity_assign(Allocation *a, const PlanContext *c, const VfIdentities *l, Refusal *ret) {
+Verdict vf_identity_assign(Allocation *a, const HostView *c, const VfIdentities *l, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)

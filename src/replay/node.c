@@ -9,7 +9,7 @@
 #include <systemd/sd-id128.h>
 
 #include "host/configfiles.h"
-#include "host/node.h"
+#include "host/hoststate.h"
 #include "host/scan.h"
 #include "plan/vfidentity.h"
 #include "root.h"
@@ -17,7 +17,7 @@
 #include "util/strings.h"
 
 struct ReplayNode {
-        Node node;
+        HostState node;
         uint64_t generation; /* the last */
         uint32_t job;        /* the last; each is over as soon as it is there */
 };
@@ -31,7 +31,7 @@ static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format
         return error;
 }
 
-static int read_config(Node *n, const char *root, const char *file, char **ret_problem) {
+static int read_config(HostState *n, const char *root, const char *file, char **ret_problem) {
         int r = config_files_load(root, file, &n->config);
 
         if (r < 0)
@@ -51,15 +51,15 @@ static int read_facts(ReplayNode *n, const char *node, const char *root, char **
         int r = sysfs_new(root, &fs);
 
         if (r >= 0)
-                r = node_read_identity(&n->node, fs);
+                r = host_state_read_machine_id(&n->node, fs);
         if (r >= 0)
                 r = scan_inventory(fs, &inv);
         if (r >= 0)
-                r = node_take_inventory(&n->node, fs, inv, &old);
+                r = host_state_take_inventory(&n->node, fs, inv, &old);
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
 }
 
-static int check_config(const Node *n, char **ret_problem) {
+static int check_config(const HostState *n, char **ret_problem) {
         const Refusal *conflict = &n->policy->conflict;
 
         if (conflict->verdict != VERDICT_NONE)
@@ -124,15 +124,15 @@ int replay_node_load(const char *node, const char *config, ReplayNode **ret, cha
 ReplayNode *replay_node_free(ReplayNode *n) {
         if (!n)
                 return NULL;
-        node_done(&n->node);
+        host_state_done(&n->node);
         free(n);
         return NULL;
 }
 
-static PlanContext on_context(void *userdata) {
+static HostView on_view(void *userdata) {
         const ReplayNode *n = userdata;
 
-        return node_context(&n->node);
+        return host_state_view(&n->node);
 }
 
 /* Planned and claimed; there is no hardware to prepare, so its job is over when the caller hears of it. */
@@ -140,7 +140,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
                            Refusal *ret) {
         ReplayNode *n = userdata;
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        PlanContext c = on_context(n);
+        HostView c = on_view(n);
         sd_id128_t id;
         Verdict v = allocation_name_check(name, ret);
 
@@ -154,7 +154,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
         plan->allocation->owner = owner;
         plan->allocation->generation = n->generation + 1;
         plan->allocation->state = ALLOCATION_READY;
-        v = node_assign_identities(&n->node, plan->allocation, ret);
+        v = host_state_assign_identities(&n->node, plan->allocation, ret);
         if (v == VERDICT_NONE)
                 v = ledger_claim(n->node.ledger, n->node.inventory, n->node.config, plan->allocation, ret);
         if (v != VERDICT_NONE)
@@ -210,7 +210,7 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
 }
 
 const ServerCallbacks replay_node_callbacks = {
-        .context = on_context,
+        .view = on_view,
         .allocate = on_allocate,
         .release = on_release,
         .check_runnable = on_check_runnable,

@@ -50,7 +50,7 @@ static const struct {
         { STEP_STOP_SERVICE, ETIMEDOUT, "it did not stop in time. See its log." },
         { STEP_STOP_SERVICE, EIO, "systemd says that it failed to. See its log." },
         { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
-        { STEP_UNUSED, E2BIG, "it cannot be told, too much is open on this node." },
+        { STEP_CHECK_IDLE, E2BIG, "it cannot be told, too much is open on this node." },
         { STEP_MAKE_REGION, EEXIST,
           "there is a file of that name in /dev/shm that is not its own, or a member of SharedMemoryGroup= changed its "
           "size. Look whose it is, then remove it." },

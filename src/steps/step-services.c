@@ -49,7 +49,7 @@ static int look_for_users(StepList *l, const StepList *body, const Allocation *a
 
                 if (!pool || pool->n_stop_services == 0)
                         continue;
-                r = step_list_add(l, STEP_UNUSED, s->device, s->from, NULL);
+                r = step_list_add(l, STEP_CHECK_IDLE, s->device, s->from, NULL);
                 if (r == 0)
                         l->steps[l->n - 1].vf = allocation_find_device(a, s->device)->is_vf;
         }

@@ -134,7 +134,7 @@ char *step_describe(const Step *s) {
                 return string_format("bind %s to %s", address, s->to);
         case STEP_AUTOPROBE:
                 return string_format("set driver autoprobe of VFs of %s to %s", address, s->to);
-        case STEP_NOTE:
+        case STEP_SAVE_VF_STATE:
                 return string_format("note what VF %u of %s has", s->vf, address);
         case STEP_REMOVE_VFS:
                 return string_format("remove the %s VFs of %s", s->from, address);
@@ -155,7 +155,7 @@ char *step_describe(const Step *s) {
                 return string_format("stop %s", s->to);
         case STEP_START_SERVICE:
                 return string_format("start %s", s->to);
-        case STEP_UNUSED:
+        case STEP_CHECK_IDLE:
                 return string_format("see that nobody uses %s", address);
         case STEP_MAKE_REGION:
                 return string_format("make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),

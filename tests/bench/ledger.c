@@ -28,7 +28,7 @@ static int save(int dir_fd, const Allocation *a) {
 
 static int add(const Machine *m, int dir_fd, const PciDevice *dev, unsigned number) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
-        PlanContext c = machine_context(m);
+        HostView c = machine_view(m);
 
         if (plan_single(&c, dev, &a) < 0 || string_replace(&a->name, "held-%u", number) < 0)
                 return -1;

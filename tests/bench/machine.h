@@ -50,6 +50,6 @@ static inline int machine_read(Machine *m, const char *root, const char *config)
         return r < 0 ? r : m->ledger ? 0 : -1;
 }
 
-static inline PlanContext machine_context(const Machine *m) {
-        return (PlanContext){ m->inventory, m->locality, m->config, m->policy, m->ledger };
+static inline HostView machine_view(const Machine *m) {
+        return (HostView){ m->inventory, m->locality, m->config, m->policy, m->ledger };
 }

@@ -32,7 +32,7 @@ static int read_word(Request *r, char *word) {
 }
 
 /* The last plan of a level; NULL when the request was refused. */
-static Plan *plan_level(const PlanContext *c, const Request *r, unsigned times) {
+static Plan *plan_level(const HostView *c, const Request *r, unsigned times) {
         Plan *last = NULL;
 
         for (unsigned i = 0; i < times; i++) {
@@ -70,7 +70,7 @@ int main(int argc, char *argv[]) {
                 return EXIT_FAILURE;
         }
         for (;;) {
-                PlanContext c = machine_context(&m);
+                HostView c = machine_view(&m);
                 _cleanup_(cleanup_plan_free) Plan *plan = plan_level(&c, &r, (unsigned) strtoul(argv[3], NULL, 10));
 
                 if (!plan)

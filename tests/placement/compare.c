@@ -151,7 +151,7 @@ static Allocation *choose_by_numa(const Machine *m, const Request *r) {
 
 static Allocation *choose_planner(const Machine *m, const Request *r) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        PlanContext c = machine_context(m);
+        HostView c = machine_view(m);
 
         return plan_make(&c, r, &plan, NULL) == VERDICT_NONE ? TAKE_PTR(plan->allocation) : NULL;
 }

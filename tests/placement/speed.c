@@ -90,7 +90,7 @@ static int run_once(Machine *m, uint64_t *seed, const char *const pools[2], Reco
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_request_ Request r;
-        PlanContext c = machine_context(m);
+        HostView c = machine_view(m);
         double start;
         Verdict v;
 

@@ -16,7 +16,7 @@ typedef struct TestNode {
         Locality *locality;
         Ledger *ledger;
         Mlx4 mlx4;
-        PlanContext context;
+        HostView context;
 } TestNode;
 
 /* A request in one expression: ASK(.pools = "gpu=1 nic=2", .cpus = 4). Memory: 1 GiB a vCPU unless said. Proximity:
@@ -127,7 +127,7 @@ static inline void node_ready(TestNode *t, const char *config) {
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
         assert_int_equal(mlx4_decide(t->policy, &t->mlx4), 0);
         assert_int_equal(locality_new(t->inventory, &t->locality), 0);
-        t->context = (PlanContext){ t->inventory, t->locality, t->config, t->policy, t->ledger, &t->mlx4 };
+        t->context = (HostView){ t->inventory, t->locality, t->config, t->policy, t->ledger, &t->mlx4 };
 }
 
 static inline const PciDevice *node_find(const TestNode *t, const char *address) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What is told of devices: the difference of two standings, and whom a change of one device can concern. */
+/* What is told of devices: the difference of two snapshots, and whom a change of one device can concern. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,11 +39,11 @@ static TestNode *make_node(void) {
         return t;
 }
 
-static void assert_changes(TestNode *t, const char *address, Standing *before, unsigned expected) {
-        Standing now = standing_of(&t->context, node_find(t, address));
+static void assert_changes(TestNode *t, const char *address, DeviceSnapshot *before, unsigned expected) {
+        DeviceSnapshot now = device_snapshot(&t->context, node_find(t, address));
 
         assert_true(now.identity == before->identity);
-        assert_int_equal(standing_differences(before, &now), expected);
+        assert_int_equal(device_snapshot_differences(before, &now), expected);
         *before = now;
 }
 
@@ -60,7 +60,7 @@ static void test_property_names(void **state) {
 
 static void test_each_property(void **state) {
         _cleanup_node_ TestNode *t = make_node();
-        Standing gpu = standing_of(&t->context, node_find(t, GPU));
+        DeviceSnapshot gpu = device_snapshot(&t->context, node_find(t, GPU));
 
         assert_changes(t, GPU, &gpu, 0);
         assert_int_equal(string_copy(&change(t, GPU)->driver, "vfio-pci"), 0);
@@ -69,10 +69,10 @@ static void test_each_property(void **state) {
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_IOMMU_GROUP);
         change(t, GPU)->iommu_group = 1;
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_IOMMU_GROUP);
-        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON);
-        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck still."), 0);
-        ledger_unwithhold(t->ledger, address_of(GPU));
+        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck still."), 0);
+        ledger_unblock(t->ledger, address_of(GPU));
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON);
         assert_int_equal(node_allocate(t, "guest", ASK(.pools = "gpu=1", .cpus = 1), NULL), VERDICT_NONE);
         assert_changes(t, GPU, &gpu,
@@ -81,20 +81,20 @@ static void test_each_property(void **state) {
 
 static void test_identity(void **state) {
         _cleanup_node_ TestNode *t = make_node();
-        Standing before = standing_of(&t->context, node_find(t, VF));
+        DeviceSnapshot before = device_snapshot(&t->context, node_find(t, VF));
 
         change(t, VF)->numa_node = 1;
-        assert_false(standing_of(&t->context, node_find(t, VF)).identity == before.identity);
+        assert_false(device_snapshot(&t->context, node_find(t, VF)).identity == before.identity);
         change(t, VF)->numa_node = 0;
         change(t, VF)->class = 0x020700;
-        assert_false(standing_of(&t->context, node_find(t, VF)).identity == before.identity);
+        assert_false(device_snapshot(&t->context, node_find(t, VF)).identity == before.identity);
         change(t, VF)->class = 0x020000;
         assert_int_equal(string_copy(&change(t, VF)->name, "A NIC"), 0);
-        assert_false(standing_of(&t->context, node_find(t, VF)).identity == before.identity);
+        assert_false(device_snapshot(&t->context, node_find(t, VF)).identity == before.identity);
         assert_int_equal(string_copy(&change(t, VF)->name, NULL), 0);
-        assert_true(standing_of(&t->context, node_find(t, VF)).identity == before.identity);
+        assert_true(device_snapshot(&t->context, node_find(t, VF)).identity == before.identity);
         change(t, VF)->physfn = address_of(GPU);
-        assert_false(standing_of(&t->context, node_find(t, VF)).identity == before.identity);
+        assert_false(device_snapshot(&t->context, node_find(t, VF)).identity == before.identity);
 }
 
 /* What was told, a letter each: "-01:00.0 ". */
@@ -117,29 +117,29 @@ static void on_changed(PciAddress address, unsigned properties, void *userdata) 
 
 static void test_compare(void **state) {
         static const ChangeHandler handler = { on_removed, on_added, on_changed };
-        static const Standing before[] = { { .address = { .bus = 1 } },
-                                           { .address = { .bus = 2 } },
-                                           { .address = { .bus = 3 } },
-                                           { .address = { .bus = 5 } } };
-        static const Standing now[] = { { .address = { .bus = 2 }, .values[DEVICE_PROPERTY_DRIVER] = 1 },
-                                        { .address = { .bus = 3 }, .identity = 1 },
-                                        { .address = { .bus = 4 } },
-                                        { .address = { .bus = 5 } },
-                                        { .address = { .bus = 6 } } };
-        const StandingList empty = { 0 }, a = { (Standing *) before, ELEMENTSOF(before) },
-                           b = { (Standing *) now, ELEMENTSOF(now) };
+        static const DeviceSnapshot before[] = { { .address = { .bus = 1 } },
+                                                 { .address = { .bus = 2 } },
+                                                 { .address = { .bus = 3 } },
+                                                 { .address = { .bus = 5 } } };
+        static const DeviceSnapshot now[] = { { .address = { .bus = 2 }, .values[DEVICE_PROPERTY_DRIVER] = 1 },
+                                              { .address = { .bus = 3 }, .identity = 1 },
+                                              { .address = { .bus = 4 } },
+                                              { .address = { .bus = 5 } },
+                                              { .address = { .bus = 6 } } };
+        const DeviceSnapshotList empty = { 0 }, a = { (DeviceSnapshot *) before, ELEMENTSOF(before) },
+                                 b = { (DeviceSnapshot *) now, ELEMENTSOF(now) };
         char told[256] = "";
 
-        standing_lists_compare(&a, &b, &handler, told);
+        device_snapshot_lists_compare(&a, &b, &handler, told);
         assert_string_equal(told, "-01:00.0 ~02:00.0 -03:00.0 +03:00.0 +04:00.0 +06:00.0 ");
         told[0] = '\0';
-        standing_lists_compare(&b, &b, &handler, told);
-        standing_lists_compare(&empty, &empty, &handler, told);
+        device_snapshot_lists_compare(&b, &b, &handler, told);
+        device_snapshot_lists_compare(&empty, &empty, &handler, told);
         assert_string_equal(told, "");
-        standing_lists_compare(&a, &empty, &handler, told);
+        device_snapshot_lists_compare(&a, &empty, &handler, told);
         assert_string_equal(told, "-01:00.0 -02:00.0 -03:00.0 -05:00.0 ");
         told[0] = '\0';
-        standing_lists_compare(&empty, &a, &handler, told);
+        device_snapshot_lists_compare(&empty, &a, &handler, told);
         assert_string_equal(told, "+01:00.0 +02:00.0 +03:00.0 +05:00.0 ");
 }
 
@@ -185,11 +185,11 @@ static void claim_or_release(TestNode *t, const PciDevice *dev, Deed *deed) {
 }
 
 static void withhold_or_not(TestNode *t, const PciDevice *dev, Deed *deed) {
-        if (ledger_find_withheld(t->ledger, dev->address))
-                ledger_unwithhold(t->ledger, dev->address);
+        if (ledger_find_blocked(t->ledger, dev->address))
+                ledger_unblock(t->ledger, dev->address);
         else
-                assert_int_equal(ledger_withhold(t->ledger, dev->address, rand() % 2 ? VERDICT_STUCK : VERDICT_BUSY,
-                                                 "A job is at work on it."),
+                assert_int_equal(ledger_block(t->ledger, dev->address, rand() % 2 ? VERDICT_STUCK : VERDICT_BUSY,
+                                              "A job is at work on it."),
                                  0);
         deed_about(deed, dev->address, NULL);
 }
@@ -228,8 +228,9 @@ static void test_relatives(void **state) {
 
         srand(1);
         for (unsigned round = 0; round < ROUNDS; round++) {
-                _cleanup_(cleanup_standing_list_free) StandingList *before = standing_list_new(&t->context),
-                                                                   *now = NULL;
+                _cleanup_(cleanup_device_snapshot_list_free)
+                        DeviceSnapshotList *before = device_snapshot_list_new(&t->context),
+                                           *now = NULL;
                 PciDevice *dev = &t->inventory->devices[(size_t) rand() % t->inventory->n_devices];
                 Deed deed = { 0 };
 
@@ -243,12 +244,12 @@ static void test_relatives(void **state) {
                 default:
                         change_driver(t, dev, &deed);
                 }
-                now = standing_list_new(&t->context);
+                now = device_snapshot_list_new(&t->context);
                 assert_true(before && now && before->n == now->n);
                 for (size_t i = 0; i < now->n; i++) {
-                        PciAddress address = now->standings[i].address;
+                        PciAddress address = now->snapshots[i].address;
 
-                        if (standing_differences(&before->standings[i], &now->standings[i]) == 0)
+                        if (device_snapshot_differences(&before->snapshots[i], &now->snapshots[i]) == 0)
                                 continue;
                         if (!concerns(t, &deed, address))
                                 fail_msg("round %u: %s changed with %s", round, PCI_ADDRESS_STR(address),

@@ -49,25 +49,25 @@ static void test_states(void **state) {
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "'vm7'");
         assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "'vf'");
         node_release(t, "vm7");
-        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
 static void test_withheld(void **state) {
         _cleanup_node_ TestNode *t = make_node();
 
-        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_BUSY, "A job works on it."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_BUSY, "A job works on it."), 0);
         assert_state(t, GPU, DEVICE_STATE_HOST, "A job works on it.");
         /* A neighbour in its group cannot be had either. */
         assert_state(t, "0000:01:00.1", DEVICE_STATE_HOST, "A job works on it.");
         assert_int_equal(node_available(t, "gpu"), 0);
-        ledger_unwithhold(t->ledger, address_of(GPU));
-        assert_int_equal(ledger_withhold(t->ledger, address_of("0000:01:00.1"), VERDICT_STUCK, "It is stuck."), 0);
+        ledger_unblock(t->ledger, address_of(GPU));
+        assert_int_equal(ledger_block(t->ledger, address_of("0000:01:00.1"), VERDICT_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
         assert_int_equal(node_available(t, "gpu"), 0);
-        ledger_unwithhold(t->ledger, address_of("0000:01:00.1"));
+        ledger_unblock(t->ledger, address_of("0000:01:00.1"));
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
-        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "'vm7'");
 }
@@ -84,7 +84,7 @@ static void test_unhealthy(void **state) {
         assert_state(t, "0000:01:00.1", DEVICE_STATE_UNHEALTHY, "It is quite dead.");
         assert_state(t, vf, DEVICE_STATE_AVAILABLE, NULL);
         assert_int_equal(node_available(t, "gpu"), 0);
-        assert_int_equal(ledger_check_withheld(t->ledger, address_of(GPU), NULL), VERDICT_NONE);
+        assert_int_equal(ledger_check_blocked(t->ledger, address_of(GPU), NULL), VERDICT_NONE);
         assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), NULL), 0);
         assert_null(ledger_find_unhealthy(t->ledger, address_of(GPU)));
         assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
@@ -95,7 +95,7 @@ static void test_unhealthy(void **state) {
         assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is dead."), 0);
         assert_state(t, GPU, DEVICE_STATE_UNHEALTHY, "It is dead.");
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "'vm7'");
-        assert_int_equal(ledger_withhold(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 

@@ -362,12 +362,12 @@ static void test_list(void **state) {
         char driver[] = "mlx5_core";
         PciDevice one = { .address = pf, .instance = 5, .driver = driver };
         PciDevice two = { .address = { .bus = 2 }, .instance = 6, .driver = driver };
-        AnswerList l = { 0 };
+        ProbeCache l = { 0 };
 
         assert_int_equal(eswitch_mode_of(NULL, &one), ESWITCH_UNKNOWN);
-        answer_list_add(&l, &one, ESWITCH_UNKNOWN)->value = ESWITCH_SWITCHDEV;
-        answer_list_add(&l, &two, ESWITCH_UNKNOWN)->value = ESWITCH_LEGACY;
-        assert_int_equal(answer_list_add(&l, &one, ESWITCH_UNKNOWN)->value, ESWITCH_SWITCHDEV);
+        probe_cache_add(&l, &one, ESWITCH_UNKNOWN)->value = ESWITCH_SWITCHDEV;
+        probe_cache_add(&l, &two, ESWITCH_UNKNOWN)->value = ESWITCH_LEGACY;
+        assert_int_equal(probe_cache_add(&l, &one, ESWITCH_UNKNOWN)->value, ESWITCH_SWITCHDEV);
         assert_int_equal(l.n, 2);
         assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_SWITCHDEV);
         /* Whoever has it now has not set it up. */
@@ -380,12 +380,12 @@ static void test_list(void **state) {
         /* Another card at that address. */
         one.instance = 7;
         assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
-        assert_false(answer_list_add(&l, &one, ESWITCH_UNKNOWN)->asked);
+        assert_false(probe_cache_add(&l, &one, ESWITCH_UNKNOWN)->asked);
         assert_int_equal(l.n, 2);
-        answer_list_remove(&l, one.address);
-        assert_null(answer_list_find(&l, &one));
+        probe_cache_remove(&l, one.address);
+        assert_null(probe_cache_find(&l, &one));
         assert_int_equal(eswitch_mode_of(&l, &two), ESWITCH_LEGACY);
-        answer_list_done(&l);
+        probe_cache_done(&l);
 }
 
 /* names: what the sentence must name. legacy: the command that it must advise, NULL: it must not speak of the mode. */

@@ -171,11 +171,11 @@ static void assert_withheld(const char *withheld, const char *wanted) {
         _cleanup_node_ TestNode *t = make_node(2);
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(ledger_withhold(t->ledger, address_of(withheld), VERDICT_STUCK, "It hangs."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(withheld), VERDICT_STUCK, "It hangs."), 0);
         if (ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, &why) != VERDICT_STUCK)
                 fail_msg("%s can be had while %s is stuck", wanted, withheld);
         assert_string_equal(why.message, "It hangs.");
-        ledger_unwithhold(t->ledger, address_of(withheld));
+        ledger_unblock(t->ledger, address_of(withheld));
         assert_int_equal(ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, NULL), VERDICT_NONE);
 }
 
@@ -199,9 +199,9 @@ static void test_withhold_again_replaces(void **state) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(ledger_withhold(t->ledger, address_of(PF), VERDICT_BUSY, "Busy."), 0);
-        assert_int_equal(ledger_withhold(t->ledger, address_of(PF), VERDICT_STUCK, "Stuck."), 0);
-        assert_int_equal(t->ledger->n_withheld, 1);
+        assert_int_equal(ledger_block(t->ledger, address_of(PF), VERDICT_BUSY, "Busy."), 0);
+        assert_int_equal(ledger_block(t->ledger, address_of(PF), VERDICT_STUCK, "Stuck."), 0);
+        assert_int_equal(t->ledger->n_blocked, 1);
         assert_int_equal(claim(t, "vm", PF, &why), VERDICT_STUCK);
 }
 

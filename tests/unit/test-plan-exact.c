@@ -945,7 +945,7 @@ static bool same_feasibility(const Oracle *o) {
         int r;
 
         assert_int_equal(planner_init(&p, &o->node->context, o->request, &work), 0);
-        r = planner_would_do(&p, &n_nodes);
+        r = planner_is_feasible(&p, &n_nodes);
         planner_done(&p);
         return r == o->best.found && n_nodes == o->best.score.numa_nodes;
 }

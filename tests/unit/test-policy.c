@@ -124,7 +124,7 @@ static void test_withheld_vfs(void **state) {
                                  0);
                 node_ready(t, config);
                 assert_int_equal(node_find(t, "0000:81:00.0")->type, cases[i].type);
-                found = policy_withheld_vf_pool(t->policy, node_find(t, "0000:81:00.0"));
+                found = policy_critical_vf_pool(t->policy, node_find(t, "0000:81:00.0"));
                 assert_int_equal(!!found, cases[i].withheld);
                 if (found)
                         assert_string_equal(found->name, "vf");

@@ -38,7 +38,7 @@ static void want(Request *r, const char *name, uint64_t size, uint64_t page_size
 
 static Verdict allocate(TestNode *t, const char *name, uint32_t owner, const Request *r, Refusal *why) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        const PlanContext *c = &t->context;
+        const HostView *c = &t->context;
         Verdict v = plan_make(c, r, &plan, why);
 
         if (v != VERDICT_NONE)

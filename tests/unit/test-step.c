@@ -207,8 +207,8 @@ static void test_services_are_stopped_around(void **state) {
         } expected[] = {
                 { STEP_STOP_SERVICE, "x.service" },
                 { STEP_STOP_SERVICE, "y.service" },
-                { STEP_UNUSED, NULL },
-                { STEP_UNUSED, NULL },
+                { STEP_CHECK_IDLE, NULL },
+                { STEP_CHECK_IDLE, NULL },
                 { STEP_OVERRIDE, NULL },
                 { STEP_OVERRIDE, NULL },
                 { STEP_OVERRIDE, NULL },

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What is done with any allocation, whatever becomes of it. */
+
+#include "manager.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
+        if (m->host.ledger->read_only)
+                return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", m->host.ledger->read_only);
+        if (m->stopping)
+                return refuse(ret, VERDICT_BUSY, NULL, "Try again when it is back.", "The daemon is stopping.");
+        return VERDICT_NONE;
+}
+
+Verdict manager_refuse_storage(Refusal *ret, int error) {
+        log_full(LOG_ERR, error, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
+                 "A call is refused, for the ledger could not be written: %m");
+        return refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
+                      "The ledger could not be written: %s.", strerror(-error));
+}
+
+static Verdict check_blocked(const Manager *m, PciAddress device, bool only_orphaned, Refusal *ret) {
+        return only_orphaned && !manager_is_orphaned(m, device) ? VERDICT_NONE
+                                                                : ledger_check_blocked(m->host.ledger, device, ret);
+}
+
+/* What hangs may be about a VF and yet be the PF's. */
+Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
+                v = check_blocked(m, a->devices[i].address, only_orphaned, ret);
+                if (v == VERDICT_NONE && a->devices[i].is_vf)
+                        v = check_blocked(m, a->devices[i].physfn, only_orphaned, ret);
+        }
+        return v;
+}
+
+/* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
+int manager_refresh_groups(Manager *m, const Allocation *a) {
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+                const IommuGroup *g = dev ? inventory_find_group(m->host.inventory, dev->iommu_group) : NULL;
+
+                if (dev && !g)
+                        r = pci_address_append(&devices, &n, dev->address);
+                for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
+                        r = pci_address_append(&devices, &n, m->host.inventory->devices[g->members[j]].address);
+        }
+        return r < 0 ? r : manager_refresh(m, devices, n, false);
+}
+
+void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
+        int r;
+
+        ledger_set_state(m->host.ledger, a, state);
+        if (string_copy(&a->reason, reason) < 0)
+                a->reason = NULL;
+        /* Not fatal: the file then says what was true before, and a restart does the missing part again. */
+        r = m->host.ledger->read_only ? 0 : store_save(m->store, a);
+        if (r < 0)
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to write the state of '%s' to the ledger: %m", a->name);
+        server_allocation_changed(m->server, a->name);
+}
+
+bool manager_is_bound(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+
+                if (!dev || !allocation_device_is(&a->devices[i], dev) ||
+                    !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                        return false;
+        }
+        return true;
+}
+
+void manager_forget(Manager *m, Allocation *a) {
+        int r = store_remove(m->store, a->name);
+
+        if (r < 0) {
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to remove '%s' from the ledger on disk: %m", a->name);
+                ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
+                (void) string_replace(
+                        &a->reason,
+                        "Its devices are back, but its file could not be removed from the ledger. Release it again.");
+                server_allocation_changed(m->server, a->name);
+                return;
+        }
+        /* What kept its promise from being kept may have been another allocation, or its own share. */
+        m->promises_in_doubt = m->promises_in_doubt || a->reason;
+        manager_forget_attributes(m, a);
+        a = ledger_remove(m->host.ledger, a->name);
+        server_allocation_removed(m->server, a->name);
+        manager_publish_allocation(m, a);
+        manager_record_allocation(m, HISTORY_RELEASED, a, NULL);
+        allocation_free(a);
+}

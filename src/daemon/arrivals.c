@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Devices that are new, and what is due for them: manager_reconcile() does it in the next turn of the loop. */
+
+#include "manager.h"
+#include "plan/device-state.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+void manager_want_reconcile(Manager *m) {
+        if (m->reconcile)
+                (void) sd_event_source_set_enabled(m->reconcile, SD_EVENT_ONESHOT);
+}
+
+bool manager_is_new(const Manager *m, PciAddress address) {
+        return !m->announced || pci_addresses_have(m->round, m->n_round, address);
+}
+
+void manager_arrived(Manager *m, PciAddress address) {
+        if (pci_address_append(&m->arrived, &m->n_arrived, address) < 0)
+                log_warning("%s is left as it is, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
+}
+
+bool manager_begin_round(Manager *m) {
+        if (!m->announced || m->n_arrived == 0)
+                return false;
+        free(m->round);
+        m->round = TAKE_PTR(m->arrived);
+        m->n_round = m->n_arrived;
+        m->n_arrived = 0;
+        pci_addresses_sort(m->round, &m->n_round);
+        m->phase = START_CONNECTED;
+        return true;
+}
+
+bool manager_is_arriving(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < m->n_arrived; i++)
+                if (allocation_find_device(a, m->arrived[i]))
+                        return true;
+        for (size_t i = 0; m->phase != START_DONE && i < a->n_devices; i++)
+                if (manager_is_new(m, a->devices[i].address))
+                        return true;
+        return false;
+}
+
+bool manager_wants_binding(const Manager *m, const PciDevice *dev) {
+        HostView c = host_state_view(&m->host);
+        const Pool *pool = policy_pool(m->host.policy, dev);
+
+        return pool && pool->bind == POOL_BIND_START && !dev->vfio &&
+               !streq_ptr(dev->driver, m->host.config->vfio_driver) &&
+               device_state(&c, dev, NULL) == DEVICE_STATE_AVAILABLE;
+}
+
+int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n) {
+        int r = 0;
+
+        for (size_t i = 0; m->announced && r >= 0 && i < m->host.inventory->n_devices; i++)
+                if (manager_wants_binding(m, &m->host.inventory->devices[i]))
+                        r = pci_address_append(ret, ret_n, m->host.inventory->devices[i].address);
+        return r;
+}
+
+void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
+        for (size_t i = 0; m->announced && i < m->host.inventory->n_devices; i++) {
+                const PciDevice *dev = &m->host.inventory->devices[i];
+
+                if (manager_wants_binding(m, dev) && !pci_addresses_have(unbound, n, dev->address))
+                        manager_arrived(m, dev->address);
+        }
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Devices that a job, or a process of the daemon before, may be at work on. */
+
+#include <errno.h>
+
+#include "manager.h"
+
+/* It, and its VFs. */
+static int add_family(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
+        const PciDevice *dev = m->host.inventory ? inventory_find(m->host.inventory, address) : NULL;
+        int r = pci_address_append(busy, n, address);
+
+        for (size_t i = 0; r == 0 && dev && i < dev->n_vfs; i++)
+                r = pci_address_append(busy, n, dev->vfs[i]);
+        return r;
+}
+
+/* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
+int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
+        _cleanup_free_ PciAddress *busy = NULL, *at = NULL;
+        size_t n = 0, n_at = 0;
+        int r = manager_orphaned_devices(m, &at, &n_at);
+
+        for (size_t i = 0; r == 0 && i < m->n_jobs; i++)
+                if (!job_is_gone(m->jobs[i].job))
+                        r = step_list_devices(job_steps(m->jobs[i].job), &at, &n_at);
+        for (size_t i = 0; r == 0 && i < n_at; i++)
+                r = add_family(m, at[i], &busy, &n);
+        /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
+        for (size_t i = 0; r == 0 && !m->host.inventory && i < m->host.ledger->n_allocations; i++) {
+                const Allocation *a = m->host.ledger->allocations[i];
+
+                for (size_t j = 0; r == 0 && a->state != ALLOCATION_READY && j < a->n_devices; j++)
+                        r = pci_address_append(&busy, &n, a->devices[j].address);
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(busy);
+        *ret_n = n;
+        return 0;
+}
+
+bool manager_is_busy(const Manager *m, PciAddress address) {
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n = 0;
+
+        /* Out of memory: leave it alone. */
+        if (m->n_jobs + manager_orphans(m) > 0 && manager_busy_devices(m, &busy, &n) < 0)
+                return true;
+        for (size_t i = 0; i < n; i++)
+                if (pci_address_equal(busy[i], address))
+                        return true;
+        return false;
+}

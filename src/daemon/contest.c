@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* PFs whose number of VFs another program changed. */
+
+#include "manager.h"
+#include "util/strings.h"
+
+static bool has_job(const Manager *m, PciAddress pf) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (streq(job_verb(m->jobs[i].job), MANAGER_VERB_VFS) &&
+                    streq(job_subject(m->jobs[i].job), PCI_ADDRESS_STR(pf)))
+                        return true;
+        return false;
+}
+
+/*
+ * Whether somebody else changed it; that VFs go with the driver of their PF is no quarrel about their number, and so it
+ * is with one that makes as many as it was told when it was loaded.
+ */
+static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
+        return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
+               !pci_device_is_mlx4_pf(now) && policy_vf_pool(m->host.policy, now) && !has_job(m, now->address) &&
+               !manager_is_orphaned(m, now->address);
+}
+
+static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
+        const Finding *known = ledger_find_contested(m->host.ledger, now->address);
+        size_t ours = known ? known->count : before->n_virtfns;
+        const char *address = PCI_ADDRESS_STR(now->address);
+        _cleanup_free_ char *message = NULL;
+
+        if (now->n_virtfns == ours) {
+                (void) ledger_contest(m->host.ledger, now->address, 0, NULL);
+                manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
+                               PLURAL(ours));
+                return;
+        }
+        if (string_replace(&message, "Somebody else changed the number of its VFs from %zu to %zu.", ours,
+                           now->n_virtfns) < 0 ||
+            ledger_contest(m->host.ledger, now->address, ours, message) < 0)
+                return;
+        manager_record(m, HISTORY_CONTESTED, now->address, NULL,
+                       "Somebody else changed the number of VFs of %s from %zu to %zu.", address, ours, now->n_virtfns);
+}
+
+void manager_check_vfs(Manager *m, const Inventory *old) {
+        for (size_t i = 0; m->announced && i < m->host.inventory->n_devices; i++) {
+                const PciDevice *now = &m->host.inventory->devices[i];
+                const PciDevice *before = inventory_find(old, now->address);
+
+                if (now->type != PCI_TYPE_PF)
+                        continue;
+                if (!before || before->instance != now->instance)
+                        (void) ledger_contest(m->host.ledger, now->address, 0, NULL);
+                else if (was_changed(m, before, now))
+                        contest(m, before, now);
+        }
+}

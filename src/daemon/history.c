@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What happened to devices and who had them: told in the journal, and remembered when that is gone. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "manager.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static const struct {
+        int level;
+        const char *id;
+} kinds[_HISTORY_EVENT_MAX] = {
+        [HISTORY_RESERVED] = { LOG_INFO, MESSAGE_DEVICE_RESERVED },
+        [HISTORY_READY] = { LOG_INFO, MESSAGE_DEVICE_READY },
+        [HISTORY_RELEASED] = { LOG_INFO, MESSAGE_DEVICE_RELEASED },
+        [HISTORY_FAILED] = { LOG_NOTICE, MESSAGE_DEVICE_FAILED },
+        [HISTORY_RESUMED] = { LOG_NOTICE, MESSAGE_DEVICE_RESUMED },
+        [HISTORY_STUCK] = { LOG_ERR, MESSAGE_DEVICE_STUCK },
+        [HISTORY_UNSTUCK] = { LOG_NOTICE, MESSAGE_DEVICE_UNSTUCK },
+        [HISTORY_CONTESTED] = { LOG_WARNING, MESSAGE_DEVICE_CONTESTED },
+        [HISTORY_UNCONTESTED] = { LOG_NOTICE, MESSAGE_DEVICE_UNCONTESTED },
+        [HISTORY_VFS_CREATED] = { LOG_NOTICE, MESSAGE_VFS_CREATED },
+        [HISTORY_VFS_CHANGED] = { LOG_NOTICE, MESSAGE_VFS_CHANGED },
+        [HISTORY_VFS_REMOVED] = { LOG_NOTICE, MESSAGE_VFS_REMOVED },
+        [HISTORY_HARDWARE_CHANGED] = { LOG_ERR, MESSAGE_HARDWARE_CHANGED },
+        [HISTORY_MISSING] = { LOG_WARNING, MESSAGE_DEVICE_MISSING },
+        [HISTORY_BACK] = { LOG_NOTICE, MESSAGE_DEVICE_BACK },
+        [HISTORY_MOVED] = { LOG_WARNING, MESSAGE_DEVICE_MOVED },
+        [HISTORY_ACCEPTED] = { LOG_NOTICE, MESSAGE_DEVICE_ACCEPTED },
+        [HISTORY_QUARANTINED] = { LOG_ERR, MESSAGE_DEVICE_QUARANTINED },
+        [HISTORY_CLEARED] = { LOG_NOTICE, MESSAGE_DEVICE_CLEARED },
+        [HISTORY_UNHEALTHY] = { LOG_ERR, MESSAGE_DEVICE_UNHEALTHY },
+        [HISTORY_HEALTHY] = { LOG_NOTICE, MESSAGE_DEVICE_HEALTHY },
+        [HISTORY_PROMISE_BROKEN] = { LOG_ERR, MESSAGE_PROMISE_BROKEN },
+        [HISTORY_PROMISE_KEPT] = { LOG_NOTICE, MESSAGE_PROMISE_KEPT },
+};
+
+void manager_open_history(Manager *m, const char *state_dir) {
+        int r = history_open(state_dir, &m->history);
+
+        if (r < 0)
+                log_warning_errno(r, "Failed to open the history of devices, none is kept, ignoring: %m");
+}
+
+static void tell(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
+        char owner[16], generation[24];
+
+        if (a) {
+                (void) snprintf(owner, sizeof(owner), "%" PRIu32, a->owner);
+                (void) snprintf(generation, sizeof(generation), "%" PRIu64, a->generation);
+        }
+        log_full(kinds[event].level, 0,
+                 (&(LogFields){ .id = kinds[event].id,
+                                .device = device ? PCI_ADDRESS_STR(*device) : NULL,
+                                .allocation = a ? a->name : NULL,
+                                .owner = a ? owner : NULL,
+                                .generation = a ? generation : NULL }),
+                 "%s", message);
+}
+
+/* No operation fails for it. Where nothing may be changed, this is not either. */
+static void keep(Manager *m, const char *lines, size_t size) {
+        int r;
+
+        if (!m->history || m->host.ledger->read_only || size == 0)
+                return;
+        r = history_append(m->history, lines, size);
+        if (r < 0 && !m->history_unwritten)
+                log_warning_errno(r, "Failed to write the history of devices, ignoring: %m");
+        m->history_unwritten = r < 0;
+}
+
+static void keep_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
+        _cleanup_free_ char *line =
+                history_format(&(HistoryEntry){ clock_usec(CLOCK_REALTIME), event, device, a, message });
+
+        if (line)
+                keep(m, line, strlen(line));
+}
+
+void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
+        _cleanup_free_ char *message = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        message = string_vformat(format, ap);
+        va_end(ap);
+        if (!message)
+                return;
+        tell(event, &device, a, message);
+        keep_event(m, event, device, a, message);
+}
+
+static int sentence(char **ret, HistoryEvent event, PciAddress device, const Allocation *a, const char *why) {
+        const char *address = PCI_ADDRESS_STR(device);
+
+        if (event == HISTORY_RESERVED)
+                return string_replace(ret, "%s is reserved for '%s' of uid %u.", address, a->name, a->owner);
+        if (event == HISTORY_READY)
+                return string_replace(ret, "%s is ready for '%s'.", address, a->name);
+        if (event == HISTORY_RELEASED)
+                return string_replace(ret, "%s is released from '%s'.", address, a->name);
+        if (event == HISTORY_RESUMED)
+                return string_replace(ret,
+                                      a->state == ALLOCATION_RELEASING ? "%s goes on being taken back from '%s'."
+                                                                       : "%s is prepared for '%s' once more.",
+                                      address, a->name);
+        return string_replace(ret, "%s, which '%s' has: %s", address, a->name, why);
+}
+
+/* All with one write, which an Allocate has time for. */
+void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why) {
+        _cleanup_free_ char *lines = NULL;
+        uint64_t now = clock_usec(CLOCK_REALTIME);
+        size_t size = 0;
+        FILE *f = open_memstream(&lines, &size);
+
+        for (size_t i = 0; f && i < a->n_devices; i++) {
+                _cleanup_free_ char *message = NULL, *line = NULL;
+                PciAddress device = a->devices[i].address;
+
+                if (sentence(&message, event, device, a, why) < 0)
+                        continue;
+                tell(event, &device, a, message);
+                line = history_format(&(HistoryEntry){ now, event, device, a, message });
+                if (line)
+                        (void) fputs(line, f);
+        }
+        if (f && fclose(f) == 0)
+                keep(m, lines, size);
+}
+
+void manager_record_failure(Manager *m, const ManagerJob *mj) {
+        const Allocation *a = mj->n_devices == 0 ? ledger_find(m->host.ledger, job_subject(mj->job)) : NULL;
+
+        if (a)
+                manager_record_allocation(m, HISTORY_FAILED, a, job_message(mj->job));
+        for (size_t i = 0; i < mj->n_devices; i++)
+                manager_record(m, HISTORY_FAILED, mj->devices[i], NULL, "%s: %s", PCI_ADDRESS_STR(mj->devices[i]),
+                               job_message(mj->job));
+}
+
+/* One journal entry for the allocation; the history of the device it is about, or of all its devices. */
+void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why) {
+        HistoryEvent event = why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT;
+        _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
+
+        /* Told of the device when it went, and when it was found to be another card. */
+        if (why && (why->verdict == VERDICT_MISSING || why->verdict == VERDICT_HARDWARE_CHANGED))
+                return;
+        if (!why)
+                message = string_format("'%s' can run as it was promised again.", a->name);
+        if (!message)
+                return;
+        tell(event, why && why->has_device ? &why->device : NULL, a, message);
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (!why || !why->has_device || pci_address_equal(why->device, a->devices[i].address))
+                        keep_event(m, event, a->devices[i].address, a, message);
+}
+
+void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
+        _cleanup_free_ char *text = refusal_text(why);
+
+        /* The start before this one has said it. */
+        if (streq_ptr(a->reason, why->message) || streq_ptr(a->reason, text))
+                return;
+        for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)
+                if (!inventory_find(m->host.inventory, a->devices[i].address))
+                        manager_record(m, HISTORY_MISSING, a->devices[i].address, a,
+                                       "%s, which '%s' has, is not on this node any more.",
+                                       PCI_ADDRESS_STR(a->devices[i].address), a->name);
+        if (why->verdict == VERDICT_HARDWARE_CHANGED)
+                manager_record(m, HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
+        if (!stands)
+                manager_record_allocation(m, HISTORY_FAILED, a, why->message);
+}
+
+Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
+        _cleanup_history_list_ HistoryList l = { .max = max };
+        int r = m->history ? history_read(m->history, device, &l) : 0;
+        char *text;
+
+        if (r < 0)
+                return refuse(ret_refusal, VERDICT_LIMIT, NULL, "See what is at 'history' in the state directory.",
+                              "The history of devices could not be read: %s.", strerror(-r));
+        if (l.n == 0 && !inventory_find(m->host.inventory, device) && !ledger_holder(m->host.ledger, device))
+                return refuse(ret_refusal, VERDICT_NO_SUCH_DEVICE, &device, NULL,
+                              "%s is not on this node, and there is no history of it.", PCI_ADDRESS_STR(device));
+        text = history_list_format(&l);
+        if (!text)
+                return refuse_no_memory(ret_refusal);
+        *ret = text;
+        return VERDICT_NONE;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the manager knows of the node. */
+
+#include <errno.h>
+
+#include "host/critical.h"
+#include "host/driverlist.h"
+#include "host/numa.h"
+#include "host/scan.h"
+#include "manager.h"
+#include "util/digest.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+void manager_log_policy(const Policy *policy) {
+        for (size_t i = 0; i < policy->n_problems; i++)
+                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
+}
+
+/* The promise stands, and an admin has to know. */
+static void tell_presence(Manager *m, const Claim *claim, bool there) {
+        const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
+
+        if (there)
+                manager_record(m, HISTORY_BACK, claim->address, claim->allocation,
+                               "%s, which '%s' has, is on this node again.", device, name);
+        else
+                manager_record(m, HISTORY_MISSING, claim->address, claim->allocation,
+                               "%s is not on this node any more; '%s', which has it, is kept until it is released.",
+                               device, name);
+}
+
+static void check_claims(Manager *m, const Inventory *old) {
+        for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
+                const Claim *claim = &m->host.ledger->claims[i];
+                bool there = inventory_find(m->host.inventory, claim->address);
+
+                if (there != !!inventory_find(old, claim->address))
+                        tell_presence(m, claim, there);
+        }
+}
+
+/* At start all devices are new, and what VFs it makes it deals with itself. */
+static void find_arrived(Manager *m, const Inventory *old) {
+        if (!m->announced && m->phase <= START_VFS)
+                return;
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
+                const PciDevice *now = &m->host.inventory->devices[i], *before = inventory_find(old, now->address);
+
+                if (!before || before->instance != now->instance)
+                        manager_arrived(m, now->address);
+        }
+}
+
+/* Takes over inv, which is complete but for what the host needs. */
+static int take_inventory(Manager *m, Inventory *inv) {
+        _cleanup_(cleanup_inventory_free) Inventory *old = NULL;
+        bool was_twice = m->host.policy && m->host.policy->conflict.verdict != VERDICT_NONE;
+        const Refusal *twice;
+        int r = host_state_take_inventory(&m->host, m->fs, inv, &old);
+
+        if (r < 0)
+                return r;
+        m->promises_in_doubt = true;
+        manager_read_serials(m, old);
+        twice = &m->host.policy->conflict;
+        if (!old)
+                manager_log_policy(m->host.policy);
+        if (m->announced && twice->verdict != VERDICT_NONE && !was_twice)
+                log_warning("%s %s", twice->message, twice->remedy);
+        if (!old)
+                return 0;
+        manager_write_options(m, false);
+        check_claims(m, old);
+        manager_check_vfs(m, old);
+        manager_forget_health(m);
+        find_arrived(m, old);
+        manager_publish(m);
+        return 0;
+}
+
+int manager_scan(Manager *m) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n_busy = 0;
+        int r = manager_busy_devices(m, &busy, &n_busy);
+
+        log_debug("Reading the whole node.");
+        if (r >= 0)
+                r = scan_inventory_around(m->fs, m->host.inventory, busy, n_busy, &inv);
+        if (r >= 0)
+                r = take_inventory(m, TAKE_PTR(inv));
+        return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;
+}
+
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked) {
+        _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+        _cleanup_free_ PciAddress *busy = NULL;
+        size_t n_busy = 0;
+        int r = manager_busy_devices(m, &busy, &n_busy);
+
+        for (size_t i = 0; r >= 0 && locked && i < n; i++)
+                r = pci_address_append(&busy, &n_busy, devices[i]);
+        if (r >= 0)
+                r = scan_update(m->fs, m->host.inventory, devices, n, locked, busy, n_busy, &inv);
+        if (r >= 0)
+                r = take_inventory(m, TAKE_PTR(inv));
+        return r;
+}
+
+/* 1: something differs. -ESTALE: more than can be mended in place. */
+static int refresh_device(Manager *m, PciAddress address, bool locked) {
+        const PciDevice *found = inventory_find(m->host.inventory, address);
+        _cleanup_free_ char *driver = NULL, *override = NULL;
+        PciDevice *dev;
+        bool had_override;
+        int r;
+
+        if (!found)
+                return 0;
+        dev = &m->host.inventory->devices[inventory_device_index(m->host.inventory, found)];
+        r = string_copy(&driver, dev->driver);
+        if (r >= 0)
+                r = string_copy(&override, dev->driver_override);
+        if (r < 0)
+                return r;
+        had_override = dev->has_override;
+        r = scan_refresh(m->fs, dev, locked);
+        if (r < 0)
+                return r == -ENOMEM ? r : -ESTALE;
+        if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
+            had_override == dev->has_override)
+                return 0;
+        policy_recheck(m->host.policy, dev);
+        m->promises_in_doubt = true;
+        return 1;
+}
+
+int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked) {
+        int differs = 0;
+
+        for (size_t i = 0; differs >= 0 && i < n; i++) {
+                int r = refresh_device(m, devices[i], locked);
+
+                differs = r < 0 ? r : differs | r;
+        }
+        if (differs == -ESTALE)
+                return manager_scan(m) < 0 ? -ENOMEM : 1;
+        return differs;
+}
+
+/* What the host stands on, as one number. */
+static uint64_t critical_digest(const Inventory *inv) {
+        uint64_t digest = digest_string(DIGEST_START, inv->critical_unknown);
+
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                digest = digest_string(digest, inv->devices[i].critical);
+                digest = digest_string(digest, inv->devices[i].console);
+        }
+        return digest;
+}
+
+/* What promises of CPUs and memory stand on, as one number. */
+static uint64_t capacity_digest(const Inventory *inv) {
+        uint64_t digest = DIGEST_START;
+
+        for (size_t i = 0; i < inv->n_cpus; i++)
+                digest = digest_number(digest, inv->cpus[i].id);
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const NumaNode *node = &inv->nodes[i];
+
+                digest = digest_number(digest, (int64_t) node->memory);
+                for (size_t j = 0; j < node->n_pages; j++)
+                        digest = digest_number(digest, (int64_t) node->pages[j].total);
+        }
+        return digest;
+}
+
+int manager_refresh_nodes(Manager *m) {
+        uint64_t before = capacity_digest(m->host.inventory);
+        int r = numa_refresh(m->fs, m->host.inventory);
+
+        if (r == -ESTALE)
+                return manager_scan(m) < 0 ? -ENOMEM : 1;
+        if (r == 0 && capacity_digest(m->host.inventory) != before)
+                m->promises_in_doubt = true;
+        return r;
+}
+
+/* Facts that the policy is made of have changed. */
+static int renew_policy(Manager *m) {
+        int r = host_state_remake_policy(&m->host);
+
+        if (r < 0)
+                return r;
+        manager_write_options(m, false);
+        manager_publish(m);
+        return 1;
+}
+
+int manager_refresh_drivers(Manager *m) {
+        _cleanup_free_ PciAddress *unbound = NULL;
+        size_t n = 0;
+        int r = manager_list_unbound(m, &unbound, &n);
+
+        if (r >= 0)
+                r = driver_list_refresh(m->fs, m->host.inventory);
+        if (r <= 0)
+                return r;
+        r = renew_policy(m);
+        manager_bind_late(m, unbound, n);
+        return r;
+}
+
+int manager_refresh_host(Manager *m) {
+        uint64_t before = critical_digest(m->host.inventory);
+        int r = critical_mark(m->fs, m->host.config, m->host.inventory);
+
+        return r < 0 || critical_digest(m->host.inventory) == before ? r : renew_policy(m);
+}

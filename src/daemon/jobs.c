@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The jobs of the manager: from start to the last of a child. */
+
+#include <errno.h>
+
+#include "manager.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static ManagerJob *find(Manager *m, const Job *job) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (m->jobs[i].job == job)
+                        return &m->jobs[i];
+        return NULL;
+}
+
+ManagerJob *manager_find_job(Manager *m, uint32_t id) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (job_id(m->jobs[i].job) == id)
+                        return &m->jobs[i];
+        return NULL;
+}
+
+bool manager_has_job(const Manager *m, const char *subject) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (streq(job_subject(m->jobs[i].job), subject))
+                        return true;
+        return false;
+}
+
+size_t manager_active_jobs(const Manager *m) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < m->n_jobs; i++)
+                n += !job_is_stuck(m->jobs[i].job);
+        return n;
+}
+
+static void unblock_devices(Manager *m, ManagerJob *mj) {
+        for (size_t i = 0; i < mj->n_devices; i++)
+                ledger_unblock(m->host.ledger, mj->devices[i]);
+}
+
+/* All that the job had to do with. */
+static void publish(Manager *m, const Job *job) {
+        const Allocation *a = ledger_find(m->host.ledger, job_subject(job));
+        const ManagerJob *mj = find(m, job);
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+
+        if (a)
+                manager_publish_allocation(m, a);
+        (void) step_list_devices(job_steps(job), &devices, &n);
+        for (size_t i = 0; i < mj->n_devices; i++)
+                (void) pci_address_append(&devices, &n, mj->devices[i]);
+        manager_publish_devices(m, devices, n);
+}
+
+/* Meanwhile a guest may have opened a device of the job. */
+static int check_again(Manager *m, const ManagerJob *mj) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (!mj->waited || !mj->kind->check || mj->kind->check(m, mj, &refusal) == VERDICT_NONE)
+                return 0;
+        job_set_message(mj->job, refusal.message);
+        return -EBUSY;
+}
+
+/* What came of the call is signalled when its answer is on the way. */
+static int on_begin(Job *job, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        if (job_steps_total(job) > 0)
+                job_set_lock(job, manager_lock_job(m, job));
+        if (mj->kind->begun)
+                mj->kind->begun(m, mj);
+        server_job_new(m->server, job_id(job));
+        return check_again(m, mj);
+}
+
+static void on_step(Job *job, void *userdata) {
+        Manager *m = userdata;
+
+        log_full(LOG_DEBUG, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u: %s",
+                 job_id(job), job_step(job));
+        server_job_changed(m->server, job_id(job));
+}
+
+static void on_found(Job *job, const Step *step, const VfAttributes *found, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        mj->kind->found(m, mj, step, found);
+}
+
+static void on_device_failed(Job *job, const Step *step, const char *message, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+
+        mj->kind->device_failed(m, mj, step, message);
+}
+
+static int on_active(Job *job _unused_, const Step *step, void *userdata) {
+        return manager_service_active(userdata, step->to);
+}
+
+static void on_started(Job *job _unused_, const Step *step, bool asked, int error, void *userdata) {
+        manager_service_started(userdata, step->to, asked, error);
+}
+
+static int on_all_found(Job *job, void *userdata) {
+        Manager *m = userdata;
+        const ManagerJob *mj = find(m, job);
+        int r = mj->kind->all_found ? mj->kind->all_found(m, mj) : 0;
+
+        return r < 0 ? r : manager_save_services(m);
+}
+
+static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) {
+        const Manager *m = userdata;
+        const PciDevice *pf = inventory_find(m->host.inventory, address);
+
+        return pf && eswitch_mode_of(&m->host.eswitches, pf) == ESWITCH_SWITCHDEV;
+}
+
+/* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */
+static void mark_stuck(Manager *m, const Job *job) {
+        const Step *step = job_current(job);
+        const char *also = step ? step_hang(step) : NULL;
+        _cleanup_free_ char *message = NULL;
+
+        if (!step || !step_has_device(step) ||
+            string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
+                           PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
+                return;
+        manager_record(m, HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
+        (void) ledger_block(m->host.ledger, step->device, VERDICT_STUCK, message);
+}
+
+/* What failed is told before the allocation may be forgotten for it, or when it turns out only at the last look. */
+static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
+        JobResult after;
+
+        if (result != JOB_DONE)
+                manager_record_failure(m, mj);
+        after = mj->kind->finished(m, mj, result);
+        if (result == JOB_DONE && after != JOB_DONE)
+                manager_record_failure(m, mj);
+        return after;
+}
+
+/* Jobs that waited for one that has ended. */
+static void begin_waiting(Manager *m) {
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (job_is_held(m->jobs[i].job) && !manager_job_must_wait(m, m->jobs[i].job))
+                        (void) job_let_begin(m->jobs[i].job);
+}
+
+static void on_result(Job *job, JobResult result, void *userdata) {
+        Manager *m = userdata;
+        ManagerJob *mj = find(m, job);
+
+        unblock_devices(m, mj);
+        if (job_is_gone(job))
+                manager_unlock_job(m, job);
+        if (result == JOB_TIMEOUT)
+                mark_stuck(m, job);
+        result = finish(m, mj, result);
+        if (result != JOB_DONE)
+                log_full(LOG_ERR, 0,
+                         (&(LogFields){
+                                 .id = MESSAGE_JOB_FAILED, .allocation = job_subject(job), .step = job_step(job) }),
+                         "Job %u, %s %s: %s", job_id(job), job_verb(job), job_subject(job), job_message(job));
+        publish(m, job);
+        /* finished() may have started another job and so moved the array. */
+        mj = find(m, job);
+        mj->starting = false;
+        server_job_changed(m->server, job_id(job));
+        server_job_removed(m->server, job_id(job), job_result_to_string(result));
+        mj->timed_out = result == JOB_TIMEOUT;
+        begin_waiting(m);
+        /* The failure of this job itself is tried again at the next start, not for ever. */
+        m->services_due = m->services_due || !streq(job_verb(job), MANAGER_VERB_START_SERVICES);
+        manager_want_reconcile(m);
+}
+
+/* A write that came back after all, or a child that could be killed: look what is true now. */
+static void release_stuck(Manager *m, const Job *job) {
+        const Step *step = job_current(job);
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+
+        if (!step || !step_has_device(step))
+                return;
+        ledger_unblock(m->host.ledger, step->device);
+        manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
+                       "%s is not stuck any more.", PCI_ADDRESS_STR(step->device));
+        (void) step_list_devices(job_steps(job), &devices, &n);
+        (void) manager_refresh(m, devices, n, false);
+        manager_publish_devices(m, devices, n);
+}
+
+static void on_gone(Job *job, void *userdata) {
+        Manager *m = userdata;
+        ManagerJob *mj = find(m, job);
+
+        manager_unlock_job(m, job);
+        if (mj->timed_out)
+                release_stuck(m, job);
+        job_free(job);
+        free(mj->devices);
+        *mj = m->jobs[--m->n_jobs];
+        m->released = true;
+        manager_want_reconcile(m);
+}
+
+static const JobCallbacks job_callbacks = {
+        .on_begin = on_begin,
+        .on_step = on_step,
+        .on_found = on_found,
+        .on_all_found = on_all_found,
+        .on_active = on_active,
+        .on_started = on_started,
+        .on_device_failed = on_device_failed,
+        .is_switchdev = is_switchdev,
+        .on_result = on_result,
+        .on_gone = on_gone,
+};
+
+static int block_devices(Manager *m, ManagerJob *mj, const char *subject, const PciAddress *devices, size_t n) {
+        _cleanup_free_ char *message = NULL;
+
+        if (n == 0)
+                return 0;
+        mj->devices = calloc(n, sizeof(*mj->devices));
+        if (!mj->devices || string_replace(&message, "A job is at work on %s.", subject) < 0)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                if (ledger_block(m->host.ledger, devices[i], VERDICT_BUSY, message) < 0)
+                        return -ENOMEM;
+                mj->devices[mj->n_devices++] = devices[i];
+        }
+        return 0;
+}
+
+Verdict manager_check_jobs(const Manager *m, Refusal *ret) {
+        if (m->n_jobs + manager_orphans(m) < MANAGER_JOBS_MAX)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
+                      "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
+}
+
+Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
+                          const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret) {
+        ManagerJob mj = { .kind = kind };
+        int r;
+
+        steps->timeout_sec = m->host.config->job_timeout;
+        if (manager_check_jobs(m, ret) != VERDICT_NONE) {
+                step_list_free(steps);
+                return VERDICT_LIMIT;
+        }
+        for (size_t i = 0; i < m->n_jobs; i++)
+                if (job_is_stuck(m->jobs[i].job) && streq(job_subject(m->jobs[i].job), subject)) {
+                        step_list_free(steps);
+                        return refuse(ret, VERDICT_STUCK, NULL,
+                                      "The journal says what it hangs in; a reboot ends it for sure.",
+                                      "The kernel has not come back from the job before on %s.", subject);
+                }
+        /* It may take them off their drivers. */
+        for (size_t i = 0; i < steps->n; i++)
+                manager_forget_gpu(m, steps->steps[i].device);
+        r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);
+        if (r >= 0 && ARRAY_RESERVE(m->jobs, m->n_jobs) < 0)
+                r = -ENOMEM;
+        if (r >= 0)
+                r = block_devices(m, &mj, subject, devices, n_devices);
+        if (r >= 0)
+                r = job_start(mj.job, m->event, m->fs, m->host.config->job_timeout, &job_callbacks, m);
+        mj.waited = r >= 0 && manager_job_must_wait(m, mj.job);
+        if (mj.waited)
+                r = job_hold(mj.job);
+        if (r < 0) {
+                unblock_devices(m, &mj);
+                free(mj.devices);
+                job_free(mj.job);
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "The job could not be started: %s.", strerror(-r));
+        }
+        *ret_id = ++m->last_job;
+        m->jobs[m->n_jobs++] = mj;
+        manager_publish_devices(m, mj.devices, mj.n_devices);
+        return VERDICT_NONE;
+}

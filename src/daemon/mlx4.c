@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The module options of mlx4_core are kept as the configuration wants them. They count when the driver is loaded, which
+ * takes all its cards away from whoever uses them: that is never done here, only said to be due.
+ */
+
+#include <errno.h>
+
+#include "host/modprobe.h"
+#include "manager.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+/* Why there can be none is about a line of the configuration, why they are not written is not. */
+static void warn(const Mlx4 *options) {
+        const LogFields fields = { .id = options->place.file ? MESSAGE_CONFIG_LINE : MESSAGE_NOT_PREPARED };
+
+        if (options->place.file)
+                log_full(LOG_WARNING, 0, &fields, "%s:%u: %s", options->place.file, options->place.line,
+                         options->problem);
+        else
+                log_full(LOG_WARNING, 0, &fields, "%s", options->problem);
+}
+
+static void log_change(const Mlx4 *options, const char *path) {
+        if (options->text)
+                log_notice("Wrote %s: mlx4_core makes %u VFs on each of its cards when it is loaded the next time.",
+                           path, options->num_vfs);
+        else
+                log_notice("Removed %s: no VFs are wanted of mlx4_core.", path);
+}
+
+/* Where the options cannot be written; nothing at all is said where none are wanted. */
+static char *describe_failure(const Mlx4 *options, const char *path, int error) {
+        char *problem = NULL;
+
+        if (error == -EEXIST)
+                (void) string_replace(&problem,
+                                      "%s is not from passthroughd, so it stays as it is. Take it away, or keep it and "
+                                      "set VirtualFunctions=external.",
+                                      path);
+        else if (options->text)
+                (void) string_replace(&problem, "%s cannot be written: %s. Let the daemon write it.", path,
+                                      strerror(-error));
+        else
+                (void) string_replace(&problem,
+                                      "%s cannot be removed: %s. Remove it, no VFs are wanted of mlx4_core any more.",
+                                      path, strerror(-error));
+        return problem;
+}
+
+/* *options is that of the policy: what comes of it is told there. */
+static int apply(const Manager *m, Mlx4 *options) {
+        _cleanup_close_ int dir = modprobe_open(m->fs, m->modprobe_dir);
+        _cleanup_free_ char *path = NULL;
+        int r = modprobe_path(m->fs, m->modprobe_dir, &path);
+
+        if (r < 0)
+                return r;
+        r = dir < 0 ? dir : modprobe_set(dir, options->text);
+        if (r == -ENOENT && !options->text)
+                return 0;
+        if (r < 0) {
+                options->problem = describe_failure(options, path, r);
+                return r;
+        }
+        if (r > 0)
+                log_change(options, path);
+        if (options->text)
+                options->file = TAKE_PTR(path);
+        return 0;
+}
+
+/* What it came to the last time, as long as the same is wanted: the journal need not say twice that a disk is full. */
+static bool is_known(const Mlx4 *before, const Mlx4 *now) {
+        return !before->unknown && !now->unknown && streq_ptr(before->text, now->text) && (before->file || !now->text);
+}
+
+void manager_write_options(Manager *m, bool told) {
+        Mlx4 *options = &m->host.mlx4, *before = &m->options;
+        bool wanted = !options->unknown && !options->problem, news;
+
+        if (wanted && !told && is_known(before, options))
+                (void) string_copy(&options->file, before->file);
+        else if (wanted)
+                (void) apply(m, options);
+        /* What is a problem of the policy too may be in the journal; why they cannot be written is said here alone. */
+        news = told ? wanted : !streq_ptr(options->problem, before->problem);
+        if (options->problem && news)
+                warn(options);
+        before->unknown = !wanted;
+        (void) string_copy(&before->text, options->text);
+        (void) string_copy(&before->file, options->file);
+        (void) string_copy(&before->problem, options->problem);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An admin says that other cards take the place of those that were allocated. */
+
+#include <errno.h>
+
+#include "ledger/ledger-file.h"
+#include "manager.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+static const PciDevice *find_stranger(const Manager *m, const AllocationDevice *d) {
+        const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
+
+        return dev && !allocation_device_is(d, dev) ? dev : NULL;
+}
+
+/* What allocating the assigned device would take of its group is just what the allocation has. */
+static Verdict check_group(const Manager *m, const Allocation *a, const PciDevice *dev, Refusal *ret) {
+        const IommuGroup *g = inventory_find_group(m->host.inventory, dev->iommu_group);
+
+        for (size_t i = 0; g && i < g->n_members; i++) {
+                const PciDevice *member = &m->host.inventory->devices[g->members[i]];
+                GroupRole role = member == dev ? GROUP_ROLE_LEAVE : policy_group_role(m->host.policy, dev, member);
+
+                if ((role == GROUP_ROLE_COMPANION || role == GROUP_ROLE_HOLD) &&
+                    !allocation_find_device(a, member->address))
+                        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &member->address,
+                                      "Release the allocation, and allocate again.",
+                                      "%s would have to go along with %s, and is not part of '%s'.",
+                                      PCI_ADDRESS_STR(member->address), PCI_ADDRESS_STR(dev->address), a->name);
+        }
+        return VERDICT_NONE;
+}
+
+static Verdict check_assigned(const Manager *m, const Allocation *a, const AllocationDevice *d, const PciDevice *dev,
+                              Refusal *ret) {
+        const Pool *pool = policy_pool(m->host.policy, dev);
+        Verdict v = policy_check(m->host.policy, dev, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!pool || !streq_ptr(pool->name, d->pool))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Release the allocation, and allocate again.",
+                              "%s is in pool '%s', and '%s' was promised one of '%s'.", PCI_ADDRESS_STR(dev->address),
+                              pool ? pool->name : "", a->name, d->pool ?: "");
+        return check_group(m, a, dev, ret);
+}
+
+/* It goes along with an assigned device as the one before did. */
+static bool goes_along(const Manager *m, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
+        GroupRole wanted = d->role == DEVICE_ROLE_COMPANION ? GROUP_ROLE_COMPANION : GROUP_ROLE_HOLD;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *assigned = a->devices[i].role == DEVICE_ROLE_ASSIGNED
+                                                    ? inventory_find(m->host.inventory, a->devices[i].address)
+                                                    : NULL;
+
+                if (assigned && assigned->iommu_group >= 0 && assigned->iommu_group == dev->iommu_group &&
+                    policy_group_role(m->host.policy, assigned, dev) == wanted)
+                        return true;
+        }
+        return false;
+}
+
+static Verdict check_device(const Manager *m, const Allocation *a, const AllocationDevice *d, const PciDevice *dev,
+                            Refusal *ret) {
+        Verdict v;
+
+        if (d->is_vf != (dev->type == PCI_TYPE_VF))
+                return refuse(ret, VERDICT_HARDWARE_CHANGED, &dev->address, "Release the allocation.",
+                              d->is_vf ? "%s is no VF, and the one before was."
+                                       : "%s is a VF, and the one before was none.",
+                              PCI_ADDRESS_STR(dev->address));
+        v = ledger_check_device(m->host.ledger, m->host.inventory, dev, a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (d->role == DEVICE_ROLE_ASSIGNED)
+                return check_assigned(m, a, d, dev, ret);
+        if (goes_along(m, a, d, dev))
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, "Release the allocation, and allocate again.",
+                      "%s does not go along with the devices of '%s' as the one before did.",
+                      PCI_ADDRESS_STR(dev->address), a->name);
+}
+
+static Verdict check_strangers(const Manager *m, const Allocation *a, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+        size_t n = 0;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
+                const PciDevice *dev = find_stranger(m, &a->devices[i]);
+
+                n += dev != NULL;
+                if (dev)
+                        v = check_device(m, a, &a->devices[i], dev, ret);
+        }
+        if (v != VERDICT_NONE || n > 0)
+                return v;
+        v = manager_check_hardware(m, a, ret);
+        if (v == VERDICT_MISSING)
+                return v;
+        return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No other card is where a device of '%s' was.", a->name);
+}
+
+/* A copy, by its file. */
+static Allocation *copy(const Allocation *a) {
+        _cleanup_free_ char *text = ledger_file_format(a), *message = NULL;
+        Allocation *b = NULL;
+
+        return text && ledger_file_parse(text, strlen(text), &b, &message) == LEDGER_FILE_OK ? b : NULL;
+}
+
+/* As if it had been allocated: what it goes back to is what it has now. */
+static int take_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
+        const char *own = m->host.config->variants ? inventory_variant_driver(m->host.inventory, dev) : NULL;
+
+        d->has_baseline = false;
+        d->serial = 0;
+        if (string_copy(&d->vfio_driver, own) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
+            string_copy(&d->prior_override, dev->driver_override) < 0)
+                return -ENOMEM;
+        return allocation_device_identify(d, dev);
+}
+
+static int take_strangers(Manager *m, Allocation *b) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < b->n_devices; i++) {
+                const PciDevice *dev = find_stranger(m, &b->devices[i]);
+
+                if (dev)
+                        r = take_device(m, &b->devices[i], dev);
+        }
+        return r;
+}
+
+/* Before it is forgotten which ones were others. */
+static void record(Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (find_stranger(m, &a->devices[i]))
+                        manager_record(m, HISTORY_ACCEPTED, a->devices[i].address, a,
+                                       "%s is another card than before, and was accepted for '%s'.",
+                                       PCI_ADDRESS_STR(a->devices[i].address), a->name);
+}
+
+/* Onto disk, then into the ledger: b instead of a, which is freed. */
+static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) {
+        Verdict v;
+        int r;
+
+        (*b)->state = ALLOCATION_PREPARING;
+        if (string_copy(&(*b)->reason, NULL) < 0)
+                return refuse_no_memory(ret);
+        r = store_save(m->store, *b);
+        if (r < 0) {
+                (void) store_save(m->store, a);
+                return manager_refuse_storage(ret, r);
+        }
+        (void) ledger_remove(m->host.ledger, a->name);
+        v = ledger_adopt(m->host.ledger, *b, ret);
+        if (v != VERDICT_NONE) {
+                (void) ledger_adopt(m->host.ledger, a, NULL);
+                (void) store_save(m->store, a);
+                return v;
+        }
+        record(m, a);
+        allocation_free(a);
+        *b = NULL;
+        return VERDICT_NONE;
+}
+
+static Verdict accept_strangers(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = copy(a);
+        Allocation *accepted = b;
+        Verdict v;
+
+        if (!b || take_strangers(m, b) < 0)
+                return refuse_no_memory(ret);
+        manager_note_serials(m, b);
+        v = manager_check_hardware(m, b, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_drivers(m, b, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = replace(m, a, &b, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = manager_start_prepare(m, accepted, ret_job, ret);
+        if (v != VERDICT_NONE) {
+                manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
+                return v;
+        }
+        /* What it fails to do, only a release undoes. */
+        manager_find_job(m, *ret_job)->resumed = true;
+        server_allocation_changed(m->server, accepted->name);
+        manager_publish_allocation(m, accepted);
+        return VERDICT_NONE;
+}
+
+Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
+        Allocation *a = ledger_find(m->host.ledger, name);
+        Verdict v;
+
+        manager_look_for_guests(m);
+        v = manager_check_tenancy(m, a, name, generation, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_jobs(m, ret);
+        if (v == VERDICT_NONE && manager_refresh_host(m) < 0)
+                v = refuse_no_memory(ret);
+        if (v == VERDICT_NONE && manager_refresh_groups(m, a) < 0)
+                v = refuse_no_memory(ret);
+        if (v == VERDICT_NONE)
+                v = check_strangers(m, a, ret);
+        return v != VERDICT_NONE ? v : accept_strangers(m, a, ret_job, ret);
+}

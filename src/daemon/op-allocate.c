@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Promises: planned, written down and prepared. */
+
+#include <errno.h>
+#include <systemd/sd-id128.h>
+
+#include "host/holders.h"
+#include "manager.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+/* Plans made before the node is called too restless to plan on. */
+#define PLAN_ATTEMPTS_MAX 4
+/* Devices in use that are passed over; each costs a look at all processes. */
+#define USED_MAX          8
+
+static void prepare_begun(Manager *m, const ManagerJob *mj);
+static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret);
+static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind prepare_kind = {
+        .verb = "prepare",
+        .begun = prepare_begun,
+        .check = prepare_check,
+        .found = manager_found_attributes,
+        .all_found = manager_all_attributes_found,
+        .finished = prepare_finished,
+};
+
+/* The host may use one of the devices. On a VFIO driver, or on none, a device carries neither disk nor network of the
+ * host's; a GPU without a driver may show the firmware's console. */
+static bool takes_from_host(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+
+                if (dev && (!pci_device_driver_is_harmless(dev) || (!dev->driver && pci_device_is_gpu(dev))))
+                        return true;
+        }
+        return false;
+}
+
+/* A device has to be bound to its VFIO driver. */
+static bool needs_driver(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+
+                if (dev && !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                        return true;
+        }
+        return false;
+}
+
+/* Reads again what the outcome of a plan depends on: what it takes, or, where it is refused (NULL), which drivers there
+ * are and what the host uses. 1: a fact is another one. */
+static int refresh_planned(Manager *m, const Allocation *a) {
+        int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
+        int host = drivers >= 0 && (!a || takes_from_host(m, a)) ? manager_refresh_host(m) : drivers;
+        int groups = host >= 0 && a ? manager_refresh_groups(m, a) : host;
+
+        if (groups > 0 && a)
+                manager_publish_allocation(m, a);
+        return groups < 0 ? groups : drivers | host | groups;
+}
+
+/* Plans on facts that were read before, reads again what the plan depends on, and plans anew when that differs. */
+static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
+                _cleanup_refusal_ Refusal why = { 0 };
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+                HostView c = host_state_view(&m->host);
+                Verdict v = plan_make(&c, request, &plan, &why);
+                int r = refresh_planned(m, plan ? plan->allocation : NULL);
+
+                if (r < 0)
+                        return refuse_no_memory(ret_refusal);
+                if (r == 0) {
+                        *ret = TAKE_PTR(plan);
+                        *ret_refusal = why;
+                        why = (Refusal){ 0 };
+                        return v;
+                }
+        }
+        return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
+                      "Drivers change faster than a plan can be made.");
+}
+
+/* Its memory counts as idle, which a process that has its devices open would disprove. */
+static bool may_run(const Allocation *a) {
+        return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
+}
+
+/*
+ * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
+ * the one before the other. Each such guest costs a look at all processes, so they are looked for only where the
+ * request depends on the answer, and no longer than a look may take. One that was not found counts as idle. The next
+ * look for guests forgets what was found.
+ */
+static bool find_untold_guests(Manager *m, const Request *request) {
+        _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        HostView c = host_state_view(&m->host);
+        uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
+        bool helps, found = false;
+        size_t n = 0, i;
+
+        for (i = 0; idle && i < m->host.ledger->n_allocations; i++)
+                if (may_run(m->host.ledger->allocations[i]))
+                        idle[n++] = m->host.ledger->allocations[i];
+        for (i = 0; i < n; i++)
+                ledger_set_running(m->host.ledger, idle[i], true);
+        helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
+        for (i = 0; i < n; i++)
+                ledger_set_running(m->host.ledger, idle[i], false);
+        while (helps && clock_usec(CLOCK_MONOTONIC) < end && (i = manager_find_open(m, idle, n)) < n) {
+                ledger_set_running(m->host.ledger, idle[i], true);
+                idle[i] = idle[--n];
+                found = true;
+        }
+        return found;
+}
+
+/* The same for CPUs, memory and guests, which are read first. */
+static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        Verdict v;
+
+        if (request->cpus > 0 && manager_refresh_nodes(m) < 0)
+                return refuse_no_memory(ret_refusal);
+        /* After the memory: what a guest gives back in between is not counted as free, nor that guest as running. */
+        if (request->cpus > 0)
+                manager_look_for_guests(m);
+        v = plan_on_fresh_devices(m, request, ret, ret_refusal);
+        if (v == VERDICT_NONE || request->cpus == 0 || !find_untold_guests(m, request))
+                return v;
+        refusal_done(ret_refusal);
+        return plan_on_fresh_devices(m, request, ret, ret_refusal);
+}
+
+/* What somebody uses is left out, as long as there is another one; else who that is says more than a lack of devices.
+ */
+static Verdict plan_unused(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+        PciAddress used[USED_MAX];
+        bool again = true;
+        size_t n = 0;
+        Verdict v = VERDICT_NONE;
+
+        while (again) {
+                _cleanup_refusal_ Refusal why = { 0 };
+                _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+                again = false;
+                v = plan_on_fresh_facts(m, request, &plan, &why);
+                if (v == VERDICT_NONE) {
+                        v = manager_check_use(m, plan->allocation, USE_ALLOCATE, &why);
+                        again = v == VERDICT_BUSY && why.has_device && n < ELEMENTSOF(used) &&
+                                ledger_block(m->host.ledger, why.device, v, "Somebody uses it.") == 0;
+                }
+                if (again)
+                        used[n++] = why.device;
+                if (v == VERDICT_NONE) {
+                        *ret = TAKE_PTR(plan);
+                        refusal_done(ret_refusal);
+                } else if (ret_refusal->verdict == VERDICT_NONE) {
+                        *ret_refusal = why;
+                        why = (Refusal){ 0 };
+                }
+        }
+        while (n > 0)
+                ledger_unblock(m->host.ledger, used[--n]);
+        return v == VERDICT_NONE ? v : ret_refusal->verdict;
+}
+
+/* Who will ask why the screen is dark finds it in the journal. */
+static void log_forced(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices && a->forced; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+                const char *address = PCI_ADDRESS_STR(a->devices[i].address);
+
+                if (dev && pci_device_is_display(dev))
+                        log_full(LOG_WARNING, 0, (&(LogFields){ .device = address, .allocation = a->name }),
+                                 "%s goes to '%s' by force of uid %u, though %s.", address, a->name, a->owner,
+                                 dev->boot_vga ? "it is the boot VGA" : "the host's console is on it");
+        }
+}
+
+/* Name, identity and generation; then into the ledger and onto disk. On VERDICT_NONE the ledger owns *a, which is NULL
+ * then. */
+static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
+        Allocation *claimed = *a;
+        sd_id128_t id;
+        Verdict v;
+        int r = string_copy(&claimed->name, name);
+
+        if (r >= 0)
+                r = sd_id128_randomize(&id);
+        if (r >= 0)
+                r = store_next_generation(m->store, &claimed->generation);
+        if (r < 0)
+                return manager_refuse_storage(ret, r);
+        (void) sd_id128_to_uuid_string(id, claimed->id);
+        claimed->owner = owner;
+        claimed->state = ALLOCATION_PREPARING;
+        manager_note_serials(m, claimed);
+        v = host_state_assign_identities(&m->host, claimed, ret);
+        if (v == VERDICT_NONE)
+                v = ledger_claim(m->host.ledger, m->host.inventory, m->host.config, claimed, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        r = store_save(m->store, claimed);
+        if (r < 0) {
+                /* A file whose directory could not be synced may be there all the same. */
+                (void) store_remove(m->store, name);
+                (void) ledger_remove(m->host.ledger, name);
+                return manager_refuse_storage(ret, r);
+        }
+        *a = NULL;
+        return VERDICT_NONE;
+}
+
+Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const char *driver = allocation_driver(a, &a->devices[i]);
+
+                if (!inventory_may_have_driver(m->host.inventory, driver))
+                        return policy_refuse_driver(&a->devices[i].address, driver, ret);
+        }
+        return VERDICT_NONE;
+}
+
+Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        Verdict v = manager_check_drivers(m, a, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, &steps) < 0 ||
+            steps_make_regions(a, m->host.config, &steps) < 0)
+                return refuse_no_memory(ret);
+        return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
+}
+
+Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
+                         Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Allocation *reserved;
+        Verdict v = allocation_name_check(name, ret);
+
+        if (v == VERDICT_NONE)
+                v = manager_check_may_change(m, ret);
+        if (v == VERDICT_NONE && ledger_find(m->host.ledger, name))
+                v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
+                           "There is already an allocation '%s'.", name);
+        if (v == VERDICT_NONE)
+                v = manager_check_jobs(m, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_regions(m, request, ret);
+        if (v == VERDICT_NONE)
+                v = plan_unused(m, request, &plan, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        a = TAKE_PTR(plan->allocation);
+        reserved = a;
+        v = reserve(m, name, owner, &a, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        log_forced(m, reserved);
+        v = manager_start_prepare(m, reserved, ret_job, ret);
+        if (v != VERDICT_NONE) {
+                server_allocation_new(m->server, name);
+                manager_record_allocation(m, HISTORY_RESERVED, reserved, NULL);
+                manager_forget(m, reserved);
+                return v;
+        }
+        return VERDICT_NONE;
+}
+
+static void prepare_begun(Manager *m, const ManagerJob *mj) {
+        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+
+        if (mj->resumed)
+                return;
+        server_allocation_new(m->server, a->name);
+        manager_publish_allocation(m, a);
+        manager_record_allocation(m, HISTORY_RESERVED, a, NULL);
+        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),
+                 "Reserved '%s' for uid %u: %zu device%s, %zu CPU%s, %s of memory.", a->name, a->owner, a->n_devices,
+                 PLURAL(a->n_devices), a->n_pins, PLURAL(a->n_pins), FORMAT_SIZE(allocation_memory(a)));
+}
+
+static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
+        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+
+        if (manager_refresh_groups(m, a) < 0)
+                return refuse_no_memory(ret);
+        return manager_check_use(m, a, mj->resumed ? USE_RESUME : USE_ALLOCATE, ret);
+}
+
+static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+
+        /* Past its deadline the child may still hold the lock that reading would wait for. */
+        if (result != JOB_TIMEOUT)
+                (void) manager_refresh_groups(m, a);
+        switch (result) {
+        case JOB_DONE:
+                if (!manager_is_bound(m, a)) {
+                        job_set_message(mj->job, "All was done, but a device is not on the VFIO driver after all.");
+                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                        return JOB_FAILED_DIRTY;
+                }
+                manager_set_state(m, a, ALLOCATION_READY, NULL);
+                manager_record_allocation(m, HISTORY_READY, a, NULL);
+                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
+                manager_forget_attributes(m, a);
+                manager_check_promise(m, a);
+                break;
+        case JOB_FAILED:
+                /* What an earlier run did is still done: only a release leads back to the beginning. */
+                if (!mj->resumed) {
+                        manager_forget(m, a);
+                        break;
+                }
+                /* fall through */
+        default:
+                manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                break;
+        }
+        return result;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Devices that were not handed back in order: kept from everybody, until an admin has looked. */
+
+#include "manager.h"
+
+#include <errno.h>
+
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind clear_kind = { .verb = "clear-quarantine", .finished = clear_finished };
+
+/* In memory whatever the disk says; 0 when a restart knows it too. */
+static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
+        _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
+        PciAddress address = d->address;
+        int r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
+
+        if (r < 0)
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to write that %s is in quarantine: %m", PCI_ADDRESS_STR(address));
+        if (rest && ledger_quarantine(m->host.ledger, rest) == 0)
+                TAKE_PTR(rest);
+        else
+                return -ENOMEM;
+        manager_record(m, HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address),
+                       evidence);
+        manager_publish_devices(m, &address, 1);
+        return r;
+}
+
+void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
+        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+        const AllocationDevice *d = a ? allocation_find_device(a, step_failed_device(step)) : NULL;
+
+        if (d && quarantine(m, a, d, message) < 0)
+                manager_find_job(m, job_id(mj->job))->unsaved = true;
+}
+
+int manager_quarantine_used(Manager *m, const Allocation *a) {
+        int r = 0;
+
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+                const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
+                const PciDevice *dev = inventory_find(m->host.inventory, d->address);
+                _cleanup_free_ char *evidence = NULL;
+
+                /* Another card at the address had no guest. */
+                if (d->lost || (dev && !allocation_device_is(d, dev)))
+                        continue;
+                if (!pool || !pool->one_time_use || d->role == DEVICE_ROLE_HELD ||
+                    ledger_find_quarantined(m->host.ledger, d->address))
+                        continue;
+                if (string_replace(&evidence, "'%s' had it, and pool '%s' wants each looked at after use.", a->name,
+                                   pool->name) < 0 ||
+                    quarantine(m, a, d, evidence) < 0)
+                        r = -EIO;
+        }
+        return r;
+}
+
+/* Intent first: what a crash cuts short the next start brings to its end. */
+static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, Refusal *ret) {
+        PciAddress device = rest->devices[0].address;
+        StepList *steps;
+        Verdict v;
+        int r;
+
+        if (steps_release(rest, m->host.inventory, manager_after_release(m, rest), false, &steps) < 0)
+                return refuse_no_memory(ret);
+        rest->state = ALLOCATION_RELEASING;
+        r = store_save_quarantined(m->store, rest);
+        if (r < 0) {
+                step_list_free(steps);
+                v = manager_refuse_storage(ret, r);
+        } else
+                v = manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
+        if (v != VERDICT_NONE)
+                rest->state = ALLOCATION_FAILED;
+        return v;
+}
+
+Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret) {
+        Allocation *rest = ledger_find_quarantined(m->host.ledger, device);
+        const Allocation *holder = ledger_holder(m->host.ledger, device);
+        Verdict v = manager_check_may_change(m, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!rest)
+                return refuse(ret, VERDICT_WRONG_STATE, &device, "'passthroughctl quarantine' lists those that are.",
+                              "%s is not in quarantine.", PCI_ADDRESS_STR(device));
+        if (holder)
+                return refuse(ret, VERDICT_ALLOCATED, &device, "Release that one first.", "%s is held by '%s'.",
+                              PCI_ADDRESS_STR(device), holder->name);
+        v = manager_check_blocked(m, rest, false, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (manager_refresh(m, &device, 1, false) < 0)
+                return refuse_no_memory(ret);
+        v = manager_check_use(m, rest, USE_RELEASE, ret);
+        return v != VERDICT_NONE ? v : start_clearing(m, rest, ret_job, ret);
+}
+
+bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
+        Allocation *rest = ledger_find_quarantined(m->host.ledger, device);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        Verdict v;
+
+        if (!rest || rest->state != ALLOCATION_RELEASING)
+                return false;
+        v = manager_check_use(m, rest, USE_RELEASE, &refusal);
+        if (v == VERDICT_NONE)
+                v = start_clearing(m, rest, ret_job, &refusal);
+        if (v != VERDICT_NONE)
+                log_full(LOG_WARNING, 0, (&(LogFields){ .device = PCI_ADDRESS_STR(device) }),
+                         "%s stays in quarantine, ignoring: %s", PCI_ADDRESS_STR(device), refusal.message);
+        return v == VERDICT_NONE;
+}
+
+static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        PciAddress device = mj->devices[0];
+        _cleanup_(cleanup_allocation_free) Allocation *rest = NULL;
+        int r;
+
+        if (result != JOB_TIMEOUT)
+                (void) manager_refresh(m, &device, 1, false);
+        if (result != JOB_DONE) {
+                Allocation *still = ledger_find_quarantined(m->host.ledger, device);
+
+                still->state = ALLOCATION_FAILED;
+                /* Else the next start tries once more. */
+                if (result == JOB_FAILED)
+                        (void) store_save_quarantined(m->store, still);
+                return result;
+        }
+        r = store_remove_quarantined(m->store, device);
+        if (r < 0) {
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
+                         "Failed to remove %s from the quarantine on disk: %m", PCI_ADDRESS_STR(device));
+                job_set_message(mj->job, "It could not be removed from the quarantine on disk.");
+                return JOB_FAILED;
+        }
+        rest = ledger_unquarantine(m->host.ledger, device);
+        manager_record(m, HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
+        manager_check_health_of(m, &device, 1);
+        return result;
+}

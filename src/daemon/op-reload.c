@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the manager knows of the admin's wishes: at start, and when they are read again. */
+
+#include <stdio.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "host/configfiles.h"
+#include "host/critical.h"
+#include "manager.h"
+#include "plan/promise.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static int load_config(const Manager *m, Config **ret) {
+        int r = config_files_load("/", m->config_path, ret);
+
+        return r < 0 ? log_error_errno(r, "Failed to load the configuration: %m") : 0;
+}
+
+static void log_config(const Manager *m, const Config *config) {
+        if (config->n_files == 0 && !config->unreadable)
+                log_notice("There is no %s: no device is on offer.", m->config_path ?: "passthroughd.conf");
+        config_log_problems(config);
+}
+
+int manager_load_config(Manager *m) {
+        int r = load_config(m, &m->host.config);
+
+        if (r >= 0)
+                log_config(m, m->host.config);
+        return r;
+}
+
+/* A warning for each device that an allocation keeps though no pool offers it any more. */
+static void log_dropped(const Manager *m) {
+        for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
+                const Claim *claim = &m->host.ledger->claims[i];
+                const PciDevice *dev = inventory_find(m->host.inventory, claim->address);
+                const char *name = claim->allocation->name;
+
+                if (dev && promise_is_dropped(m->host.policy, claim->allocation, dev))
+                        log_full(LOG_WARNING, 0,
+                                 (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
+                                 "%s is not on offer any more; '%s', which has it, keeps it until it is released.",
+                                 PCI_ADDRESS_STR(claim->address), name);
+        }
+}
+
+/* The same hardware twice: by the configuration alone, or beside what is promised. */
+static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *ret) {
+        if (policy->conflict.verdict != VERDICT_NONE)
+                return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",
+                              policy->conflict.message);
+        return promise_check(policy, ledger, ret);
+}
+
+int manager_check_config(const Manager *m) {
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        if (check_twice(m->host.policy, m->host.ledger, &why) != VERDICT_NONE) {
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
+                return EXIT_CONFIG;
+        }
+        log_dropped(m);
+        return 0;
+}
+
+AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
+        return promise_has_dropped(m->host.policy, a) ? AFTER_RELEASE_RESTORE : m->host.config->after_release;
+}
+
+/* Whether the device gets something from config that start would have given it. */
+static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
+        const Pool *pool = policy_offers(now, dev) ? policy_pool(now, dev) : NULL;
+        const Pool *old = policy_offers(before, dev) ? policy_pool(before, dev) : NULL;
+        const Pool *vfs = policy_vf_pool(now, dev);
+        const Pool *old_vfs = policy_vf_pool(before, dev);
+
+        if (vfs && (!old_vfs || old_vfs->virtual_functions != vfs->virtual_functions))
+                return true;
+        return pool && pool->bind == POOL_BIND_START && (!old || old->bind != POOL_BIND_START);
+}
+
+static void take_config(Manager *m, Config *config, Policy *policy) {
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
+                if (wants_start(policy, m->host.policy, &m->host.inventory->devices[i]))
+                        manager_arrived(m, m->host.inventory->devices[i].address);
+        host_state_take_config(&m->host, config, policy);
+        manager_log_policy(policy);
+        log_dropped(m);
+        log_info("Took the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
+        manager_write_options(m, true);
+        manager_publish(m);
+        manager_want_reconcile(m);
+}
+
+/* What the host needs is the configuration's to say too. */
+static int make_policy(Manager *m, const Config *config, Policy **ret) {
+        int r = critical_mark(m->fs, config, m->host.inventory);
+
+        return r < 0 ? r : policy_new(config, m->host.inventory, ret);
+}
+
+static Verdict reload(Manager *m, Refusal *ret) {
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+        _cleanup_(cleanup_policy_free) Policy *policy = NULL;
+        _cleanup_refusal_ Refusal twice = { 0 };
+
+        if (load_config(m, &config) < 0 || make_policy(m, config, &policy) < 0)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
+                              "The configuration could not be read. The old one stays.");
+        if (config->unreadable)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Let the daemon read it, then reload.",
+                              "%s The old configuration stays.", config->unreadable);
+        log_config(m, config);
+        if (check_twice(policy, m->host.ledger, &twice) != VERDICT_NONE)
+                return refuse(ret, VERDICT_CONFIG_REFUSED, &twice.device, twice.remedy,
+                              "%s The old configuration stays.", twice.message);
+        take_config(m, TAKE_PTR(config), TAKE_PTR(policy));
+        return VERDICT_NONE;
+}
+
+/* Type=notify-reload wants the time; Type=notify does without. */
+static void notify_reloading(void) {
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) clock_usec(CLOCK_MONOTONIC));
+}
+
+Verdict manager_reload(Manager *m, Refusal *ret) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        Verdict v;
+
+        /* Before the announcement READY would be a lie. */
+        if (m->announced)
+                notify_reloading();
+        v = reload(m, &why);
+        if (m->announced)
+                (void) sd_notify(false, "READY=1");
+        if (v == VERDICT_NONE)
+                return v;
+        /* The inventory is marked as the configuration wanted it that is not taken. */
+        if (critical_mark(m->fs, m->host.config, m->host.inventory) < 0 || host_state_remake_policy(&m->host) < 0)
+                log_warning("Out of memory: what the host needs is found anew before the next allocation.");
+        /* It is about a device when that would be offered twice. */
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
+                 why.message, why.remedy);
+        return refuse(ret, v, why.has_device ? &why.device : NULL, why.remedy, "%s", why.message);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The number of VFs of a PF: made where there are none, changed where nobody uses those that are there, and never
+ * changed back when somebody else changed it.
+ */
+
+#include <errno.h>
+
+#include "host/holders.h"
+#include "manager.h"
+#include "plan/vfidentity.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+#define REMEDY_CHANGE "'passthroughctl sriov PF NUMBER' changes it when nobody uses them."
+
+static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+
+static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS,
+                                      .device_failed = not_identified,
+                                      .finished = vfs_finished };
+
+/* One that hangs has the kernel's lock: the next one would only wait with it. */
+static Verdict check_hanging(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        const char *orphan = manager_find_orphan_at_vfs(m);
+
+        if (orphan)
+                return refuse(ret, VERDICT_STUCK, &pf->address,
+                              "The journal says what it hangs in; a reboot ends it for sure.",
+                              "The number of VFs of %s cannot be changed while the kernel has not come back from a "
+                              "job of the daemon before, '%s'.",
+                              PCI_ADDRESS_STR(pf->address), QUOTABLE(orphan));
+        for (size_t i = 0; i < m->n_jobs; i++) {
+                const Step *step = job_is_stuck(m->jobs[i].job) ? job_current(m->jobs[i].job) : NULL;
+
+                if (step && step_hang(step))
+                        return refuse(ret, VERDICT_STUCK, &pf->address,
+                                      "The journal says what it hangs in; a reboot ends it for sure.",
+                                      "The number of VFs of %s cannot be changed while the kernel has not come back "
+                                      "from the attempt to %s.",
+                                      PCI_ADDRESS_STR(pf->address), job_step(m->jobs[i].job));
+        }
+        return VERDICT_NONE;
+}
+
+/* Whether the PF could have so many, as far as that shows before the kernel is asked. */
+static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
+        const char *address = PCI_ADDRESS_STR(pf->address);
+        Verdict v = ledger_check_blocked(m->host.ledger, pf->address, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (pf->type == PCI_TYPE_VF)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, "Change the number of VFs of its PF.",
+                              "%s is a VF, and a VF cannot have VFs.", address);
+        if (pf->type != PCI_TYPE_PF)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "Enable SR-IOV in the firmware of node and card.", "%s cannot have VFs.", address);
+        if (count > pf->total_vfs)
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
+                              "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
+                              "%s can have %u VF%s, %u %s wanted.", address, pf->total_vfs, PLURAL(pf->total_vfs),
+                              count, ARE(count));
+        if (pf->n_virtfns != count && pci_device_is_mlx4_pf(pf))
+                return mlx4_refuse(&m->host.mlx4, m->host.policy, m->host.ledger, pf, count, ret);
+        return VERDICT_NONE;
+}
+
+/* What the ledger says against making VFs on a PF that has none, or will have none before. */
+static Verdict check_ledger(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        Verdict v = ledger_check_device(m->host.ledger, m->host.inventory, pf, NULL, ret);
+
+        /* That allocations have VFs of it is no reason against making them again after a boot. */
+        if (v != VERDICT_PF_HAS_VFS)
+                return v;
+        refusal_done(ret);
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress pf, Refusal *ret) {
+        if (a->domain)
+                return refuse(ret, VERDICT_ALLOCATED, &vf, "Shut the domain down, then release the allocation.",
+                              "%s, a VF of %s, is held by '%s', and the domain '%s' runs with it.", PCI_ADDRESS_STR(vf),
+                              PCI_ADDRESS_STR(pf), a->name, QUOTABLE(a->domain));
+        return refuse(ret, VERDICT_ALLOCATED, &vf, "Release that one first.", "%s, a VF of %s, is held by '%s'.",
+                      PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
+}
+
+/* One that is missing is promised all the same. */
+static Verdict check_promised(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
+                const Claim *claim = &m->host.ledger->claims[i];
+                const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
+
+                if (d->is_vf && pci_address_equal(d->physfn, pf->address))
+                        return refuse_allocated(claim->allocation, claim->address, pf->address, ret);
+        }
+        return VERDICT_NONE;
+}
+
+/* A driver of the host is use by the host: that a netdev is down does not show that nobody counts on it. */
+static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; v == VERDICT_NONE && i < pf->n_vfs; i++) {
+                const PciDevice *vf = inventory_find(m->host.inventory, pf->vfs[i]);
+
+                v = ledger_check_kept(m->host.ledger, pf->vfs[i], ret);
+                if (v == VERDICT_NONE && vf && !pci_device_driver_is_harmless(vf))
+                        v = refuse(ret, VERDICT_BUSY, &vf->address,
+                                   "Make sure that the host does not need it, and unbind its driver.",
+                                   "%s, a VF of %s, is bound to %s: the host may be using it.",
+                                   PCI_ADDRESS_STR(vf->address), PCI_ADDRESS_STR(pf->address), vf->driver);
+        }
+        return v;
+}
+
+/* Its VFs, and mediated devices. */
+static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        const HolderQuery query = { .address = pf->address, .group = -1, .only_parts = true };
+        Holder holder;
+        int r = holders_find(m->fs, &query, 1, &holder);
+
+        if (r < 0)
+                return manager_refuse_use_unknown(&pf->address, r, ret);
+        if (r == 0)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_BUSY, holder.has_vf ? &holder.vf : &pf->address, holder.remedy,
+                      "%s is in use by %s.", holder.subject, holder.text);
+}
+
+/* All that would be lost with the VFs that are there. */
+static Verdict check_users(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        Verdict v = pf->n_virtfns > 0 ? check_promised(m, pf, ret) : VERDICT_NONE;
+
+        if (v == VERDICT_NONE)
+                v = check_drivers(m, pf, ret);
+        return v != VERDICT_NONE ? v : check_open(m, pf, ret);
+}
+
+int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
+        int r = manager_scan_devices(m, pfs, n_pfs, false);
+
+        return r < 0 ? manager_scan(m) : r;
+}
+
+/* Which VFs there are, and then who has them. */
+static int read_again(Manager *m, PciAddress address) {
+        int r = manager_read_vfs(m, &address, 1);
+
+        manager_look_for_guests(m);
+        return r;
+}
+
+/* Of one that is there already only when nobody has it, nor can meet it. */
+static bool may_identify(const Manager *m, const PciDevice *pf, unsigned index) {
+        const PciDevice *vf = NULL;
+
+        for (size_t i = 0; !vf && i < pf->n_vfs; i++) {
+                vf = inventory_find(m->host.inventory, pf->vfs[i]);
+                vf = vf && vf->vf_index == (int) index ? vf : NULL;
+        }
+        return vf && !vf->driver && !ledger_holder(m->host.ledger, vf->address) &&
+               ledger_check_kept(m->host.ledger, vf->address, NULL) == VERDICT_NONE;
+}
+
+/* Who each VF is while no allocation has it, and what its pool says: the same after each boot. */
+static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned count, VfAttributes **ret) {
+        const Pool *pool = policy_vf_pool(m->host.policy, pf);
+        _cleanup_free_ VfAttributes *attributes = calloc(count + 1, sizeof(*attributes));
+        int r = attributes ? 0 : -ENOMEM;
+
+        for (unsigned i = 0; r == 0 && i < count; i++) {
+                if (pf->n_virtfns == count && (pci_device_is_mlx4_pf(pf) || !may_identify(m, pf, i)))
+                        continue;
+                r = vf_identity_stable(m->host.identity, pf, i, &attributes[i]);
+                if (r == 0 && pool)
+                        vf_attributes_merge(&attributes[i], &pool->attributes);
+        }
+        if (r == 0)
+                *ret = TAKE_PTR(attributes);
+        return r;
+}
+
+static Verdict start_job(Manager *m, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
+                         uint32_t *ret_job, Refusal *ret) {
+        StepList *steps;
+
+        if (steps_set_vfs(m->host.inventory, pf, count, attributes, &steps) < 0)
+                return refuse_no_memory(ret);
+        return manager_start_job(m, &set_vfs_kind, PCI_ADDRESS_STR(pf->address), steps, &pf->address, 1, ret_job, ret);
+}
+
+static Verdict start_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_free_ VfAttributes *attributes = NULL;
+
+        if (attributes_of_vfs(m, pf, count, &attributes) < 0)
+                return refuse_no_memory(ret);
+        return start_job(m, pf, count, attributes, ret_job, ret);
+}
+
+bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
+        _cleanup_refusal_ Refusal ignored = { 0 };
+        _cleanup_free_ VfAttributes *attributes = NULL;
+        bool any = false;
+
+        if (m->host.ledger->read_only || attributes_of_vfs(m, pf, (unsigned) pf->n_virtfns, &attributes) < 0)
+                return false;
+        for (size_t i = 0; i < pf->n_virtfns; i++)
+                any |= attributes[i].set != 0;
+        return any && ledger_check_blocked(m->host.ledger, pf->address, &ignored) == VERDICT_NONE &&
+               check_hanging(m, pf, &ignored) == VERDICT_NONE &&
+               start_job(m, pf, (unsigned) pf->n_virtfns, attributes, ret_job, &ignored) == VERDICT_NONE;
+}
+
+Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        Verdict v = ledger_check_blocked(m->host.ledger, pf->address, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (pf->n_vfs > 0 && !pci_device_is_mlx4_pf(pf))
+                return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
+                              "%s has %zu VF%s, %u %s wanted; changing the number would destroy those that are there.",
+                              PCI_ADDRESS_STR(pf->address), pf->n_vfs, PLURAL(pf->n_vfs), count, ARE(count));
+        v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE)
+                v = check_ledger(m, pf, ret);
+        if (v == VERDICT_NONE)
+                v = check_hanging(m, pf, ret);
+        return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
+}
+
+/* Only hardware that the admin put into our hands. */
+static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
+        const Pool *external = policy_external_pool(m->host.policy, pf);
+
+        if (external)
+                return refuse(ret, VERDICT_EXCLUDED, &pf->address, "Ask whoever makes them, or take that line away.",
+                              "VirtualFunctions=external (%s:%u) leaves the VFs of %s to somebody else.",
+                              external->virtual_functions_place.file, external->virtual_functions_place.line,
+                              PCI_ADDRESS_STR(pf->address));
+        if (!policy_vf_pool(m->host.policy, pf))
+                return refuse(ret, VERDICT_NOT_IN_POOL, &pf->address,
+                              "Add VirtualFunctions= to a pool that matches its VFs.", "No pool wants VFs on %s.",
+                              PCI_ADDRESS_STR(pf->address));
+        return VERDICT_NONE;
+}
+
+/* On facts of now. */
+static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        const PciDevice *pf;
+        Verdict v;
+
+        if (read_again(m, address) < 0)
+                return refuse_no_memory(ret);
+        pf = inventory_find(m->host.inventory, address);
+        if (!pf)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
+                              PCI_ADDRESS_STR(address));
+        v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns != count)
+                v = check_users(m, pf, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns != count)
+                v = check_ledger(m, pf, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns != count)
+                v = check_hanging(m, pf, ret);
+        return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
+}
+
+Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
+        const PciDevice *pf = inventory_find(m->host.inventory, address);
+        Verdict v = manager_check_may_change(m, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (!pf)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
+                              PCI_ADDRESS_STR(address));
+        /* What can have none has none. */
+        if (count == 0 && pf->type != PCI_TYPE_PF)
+                return start_vfs(m, pf, count, ret_job, ret);
+        v = check_pf(m, pf, count, ret);
+        if (v == VERDICT_NONE && pf->n_virtfns == 0)
+                v = check_ledger(m, pf, ret);
+        if (v == VERDICT_NONE)
+                v = check_pool(m, pf, ret);
+        return v != VERDICT_NONE ? v : change_vfs(m, address, count, ret_job, ret);
+}
+
+static void record_done(Manager *m, const Job *job, PciAddress pf) {
+        const StepList *steps = job_steps(job);
+        const char *address = job_subject(job);
+        const char *from = NULL, *to = NULL;
+
+        for (size_t i = 0; i < steps->n; i++) {
+                if (steps->steps[i].kind == STEP_REMOVE_VFS)
+                        from = steps->steps[i].from;
+                if (steps->steps[i].kind == STEP_NUMVFS)
+                        to = steps->steps[i].to;
+        }
+        if (from && to)
+                manager_record(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.",
+                               address, from, to);
+        else if (from)
+                manager_record(m, HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
+        else if (to)
+                manager_record(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
+}
+
+/* Events may have told of them while the job was at work, when nothing could be done for them. */
+static void tell_arrived(Manager *m, PciAddress address) {
+        const PciDevice *pf = inventory_find(m->host.inventory, address);
+
+        for (size_t i = 0; m->announced && pf && i < pf->n_vfs; i++)
+                manager_arrived(m, pf->vfs[i]);
+}
+
+/* They are made all the same: who gets one gives it what was asked for, or is told that it cannot be had. */
+static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
+        const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
+
+        log_full(LOG_WARNING, 0, &fields, "VF %u of %s is left as it was made: %s", step->vf, fields.device, message);
+}
+
+static bool changes_number(const Job *job) {
+        const StepList *steps = job_steps(job);
+
+        for (size_t i = 0; i < steps->n; i++)
+                if (steps->steps[i].kind == STEP_NUMVFS || steps->steps[i].kind == STEP_REMOVE_VFS)
+                        return true;
+        return false;
+}
+
+static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        PciAddress address = mj->devices[0];
+
+        if (result == JOB_DONE)
+                record_done(m, mj->job, address);
+        if (result == JOB_DONE && ledger_find_contested(m->host.ledger, address))
+                manager_record(m, HISTORY_UNCONTESTED, address, NULL, "The number of VFs of %s is ours again.",
+                               PCI_ADDRESS_STR(address));
+        if (result == JOB_DONE)
+                (void) ledger_contest(m->host.ledger, address, 0, NULL);
+        if (!changes_number(mj->job))
+                return result;
+        if (!m->announced)
+                (void) pci_address_append(&m->unread, &m->n_unread, address);
+        else
+                (void) manager_scan(m);
+        if (job_steps_total(mj->job) > 0)
+                tell_arrived(m, address);
+        return result;
+}

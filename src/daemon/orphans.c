@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Processes of jobs outlive their daemon when the kernel does not let go of them: what they write may still come, after
+ * their devices were given to somebody else. So each holds a lock on a file (host/joblock.h), and where one is held at
+ * start by a process of the daemon before, its devices are stuck until it is gone.
+ */
+
+#include <errno.h>
+#include <time.h>
+
+#include "manager.h"
+#include "orphans.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* A process that was killed with its daemon needs a moment to end; those that do not are looked for so often. */
+#define FIND_TRIES 50
+#define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
+
+size_t manager_orphans(const Manager *m) {
+        return m->orphans->n;
+}
+
+bool manager_is_orphaned(const Manager *m, PciAddress address) {
+        for (size_t i = 0; i < m->orphans->n; i++)
+                for (size_t j = 0; j < m->orphans->locks[i].n_devices; j++)
+                        if (pci_address_equal(m->orphans->locks[i].devices[j], address))
+                                return true;
+        return false;
+}
+
+int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n) {
+        int r = 0;
+
+        for (size_t i = 0; i < m->orphans->n; i++) {
+                const JobLock *lock = &m->orphans->locks[i];
+
+                for (size_t j = 0; r >= 0 && lock->fd >= 0 && j < lock->n_devices; j++)
+                        r = pci_address_append(devices, n, lock->devices[j]);
+        }
+        return r;
+}
+
+bool orphan_changes_vfs(const JobLock *lock) {
+        return strncmp(lock->job, MANAGER_VERB_VFS " ", sizeof(MANAGER_VERB_VFS)) == 0;
+}
+
+const char *manager_find_orphan_at_vfs(const Manager *m) {
+        for (size_t i = 0; i < m->orphans->n; i++)
+                if (orphan_changes_vfs(&m->orphans->locks[i]))
+                        return m->orphans->locks[i].job;
+        return NULL;
+}
+
+static void block_devices(Manager *m, const JobLock *lock) {
+        const char *also = orphan_changes_vfs(lock) ? step_hang(&(Step){ .kind = STEP_NUMVFS }) : NULL;
+
+        for (size_t i = 0; i < lock->n_devices; i++) {
+                PciAddress device = lock->devices[i];
+                _cleanup_free_ char *message = NULL;
+
+                if (string_replace(
+                            &message,
+                            "%s is stuck: the kernel has not come back from a job of the daemon before, '%s'.%s%s",
+                            PCI_ADDRESS_STR(device), QUOTABLE(lock->job), also ? " " : "", also ?: "") < 0)
+                        continue;
+                manager_record(m, HISTORY_STUCK, device, ledger_holder(m->host.ledger, device), "%s", message);
+                (void) ledger_block(m->host.ledger, device, VERDICT_STUCK, message);
+        }
+}
+
+static int find(Orphans *o) {
+        int r = job_locks_find(o->dir_fd, &o->locks, &o->n);
+
+        for (int i = 0; r >= 0 && o->n > 0 && i < FIND_TRIES; i++) {
+                (void) nanosleep(&(struct timespec){ .tv_nsec = FIND_PAUSE }, NULL);
+                o->locks = job_locks_free(o->locks, o->n);
+                o->n = 0;
+                r = job_locks_find(o->dir_fd, &o->locks, &o->n);
+        }
+        return r;
+}
+
+int manager_find_orphans(Manager *m, const char *state_dir) {
+        Orphans *o = calloc(1, sizeof(*o));
+        int r;
+
+        if (!o)
+                return -ENOMEM;
+        m->orphans = o;
+        o->dir_fd = job_locks_open(state_dir);
+        r = o->dir_fd < 0 ? o->dir_fd : find(o);
+        if (r < 0) {
+                log_warning_errno(r, "Failed to look in %s/jobs for processes of the daemon before, ignoring: %m",
+                                  state_dir);
+                o->unwritten = o->dir_fd < 0;
+        }
+        for (size_t i = 0; i < o->n; i++) {
+                m->last_job = MAX(m->last_job, o->locks[i].id);
+                block_devices(m, &o->locks[i]);
+        }
+        return 0;
+}
+
+void manager_forget_orphans(Manager *m) {
+        if (!m->orphans)
+                return;
+        sd_event_source_disable_unref(m->orphans->timer);
+        (void) job_locks_free(m->orphans->locks, m->orphans->n);
+        cleanup_close(&m->orphans->dir_fd);
+        free(m->orphans);
+        m->orphans = NULL;
+}
+
+int manager_lock_job(Manager *m, const Job *job) {
+        Orphans *o = m->orphans;
+        _cleanup_free_ PciAddress *devices = NULL;
+        _cleanup_free_ char *text = NULL;
+        size_t n = 0;
+        int r;
+
+        if (o->dir_fd < 0)
+                return o->dir_fd;
+        r = step_list_devices(job_steps(job), &devices, &n);
+        if (r >= 0)
+                r = string_replace(&text, "%s %s", job_verb(job), job_subject(job));
+        if (r >= 0)
+                r = job_lock_make(o->dir_fd, job_id(job), text, devices, n);
+        if (r < 0 && !o->unwritten)
+                log_warning_errno(r, "Failed to write which jobs have a process: should one hang, a restart does not "
+                                     "know of it, ignoring: %m");
+        o->unwritten = r < 0;
+        return r;
+}
+
+void manager_unlock_job(Manager *m, const Job *job) {
+        if (m->orphans->dir_fd >= 0)
+                job_lock_remove(m->orphans->dir_fd, job_id(job));
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A child asks, for a driver may keep it waiting; one that is past its deadline is killed and given up. */
+
+#include "probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "util/cleanup.h"
+
+/* What the child tells; smaller than PIPE_BUF, and written as far as the answer goes. */
+typedef struct Told {
+        uint64_t asked; /* index */
+        uint8_t answer[PROBE_ANSWER_MAX];
+} Told;
+
+struct Probe {
+        const ProbeKind *kind;
+        void *userdata;
+        Probe **slot;        /* its owner's pointer */
+        ProbeCache *answers; /* of numbers, or NULL */
+        uint64_t each;       /* usec that each answer may take; 0: there is one deadline for all */
+        pid_t pid;
+        int fd;
+        sd_event_source *io, *child, *timer;
+        PciAddress *asked;
+        size_t n_asked, n_told; /* they are told in their order */
+};
+
+static size_t size_of_answer(const Probe *s) {
+        return s->answers ? sizeof(uint32_t) : s->kind->size;
+}
+
+void probe_tell(const Probe *s, size_t i, const void *answer) {
+        Told told = { .asked = i };
+
+        memcpy(told.answer, answer, size_of_answer(s));
+        /* The parent is gone when this fails; so are we. */
+        (void) !write(CHILD_REPORT_FD, &told, offsetof(Told, answer) + size_of_answer(s));
+}
+
+static void tell_number(size_t i, uint32_t answer, void *userdata) {
+        probe_tell(userdata, i, &answer);
+}
+
+_Noreturn static void run_child(Probe *s, const Sysfs *inherited, pid_t parent, int report) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        int r;
+
+        /* It waits for no word, so that descriptor is a double of the other. */
+        if (child_settle(parent, s->kind->process, report, report, -1) < 0 ||
+            sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
+                _exit(EXIT_FAILURE);
+        r = s->answers ? s->kind->ask(fs, s->asked, s->n_asked, tell_number, s)
+                       : s->kind->look(fs, s, s->asked, s->n_asked, s->userdata);
+        _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+bool probe_is_asking(const Probe *s) {
+        return s && s->n_told < s->n_asked;
+}
+
+/* Whose driver began anew since the question is still to be asked. */
+static void keep(ProbeCache *l, PciAddress device, uint32_t value) {
+        for (size_t i = 0; i < l->n; i++)
+                if (pci_address_equal(l->answers[i].address, device) && l->answers[i].asked)
+                        l->answers[i].value = value;
+}
+
+/* NULL: there is none. */
+static void take(Probe *s, const void *answer) {
+        PciAddress device = s->asked[s->n_told++];
+        uint32_t number = s->kind->unknown;
+
+        if (s->answers && answer)
+                memcpy(&number, answer, sizeof(number));
+        if (s->answers)
+                keep(s->answers, device, number);
+        else if (answer)
+                s->kind->told(device, answer, s->userdata);
+        if (s->n_told == s->n_asked && s->kind->done)
+                s->kind->done(s->userdata);
+}
+
+static void drain(Probe *s) {
+        const ssize_t size = (ssize_t) (offsetof(Told, answer) + size_of_answer(s));
+        Told told;
+
+        while (read(s->fd, &told, (size_t) size) == size)
+                if (told.asked == s->n_told && s->n_told < s->n_asked)
+                        take(s, told.answer);
+}
+
+static void give_up(Probe *s) {
+        while (s->n_told < s->n_asked)
+                take(s, NULL);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Probe *s = userdata;
+
+        drain(s);
+        if (s->each > 0)
+                (void) sd_event_source_set_time_relative(s->timer, s->each);
+        /* The end is told by the child's exit; a closed pipe would only wake us for ever. */
+        if (!(events & EPOLLIN))
+                s->io = sd_event_source_disable_unref(s->io);
+        return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Probe *s = userdata;
+        size_t told = s->n_told;
+
+        drain(s);
+        /* It was only the last moment. */
+        if (s->each > 0 && s->n_told > told && s->n_told < s->n_asked) {
+                (void) sd_event_source_set_time_relative(source, s->each);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        if (s->n_told < s->n_asked)
+                s->kind->late(s->asked + s->n_told, s->n_asked - s->n_told, s->userdata);
+        (void) kill(s->pid, SIGKILL);
+        give_up(s);
+        return 0;
+}
+
+static Probe *survey_free(Probe *s) {
+        sd_event_source_disable_unref(s->io);
+        sd_event_source_disable_unref(s->child);
+        sd_event_source_disable_unref(s->timer);
+        cleanup_close(&s->fd);
+        free(s->asked);
+        free(s);
+        return NULL;
+}
+DEFINE_CLEANUP(Probe *, survey_free)
+
+static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        Probe *s = userdata;
+        const ProbeKind *kind = s->kind;
+        void *owner = s->userdata;
+
+        drain(s);
+        give_up(s);
+        *s->slot = NULL;
+        survey_free(s);
+        kind->ended(owner);
+        return 0;
+}
+
+static int watch(Probe *s, sd_event *event, unsigned timeout_sec) {
+        int r = sd_event_add_child(event, &s->child, s->pid, WEXITED, on_child, s);
+
+        if (r >= 0)
+                r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_io, s);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &s->timer, CLOCK_MONOTONIC, timeout_sec * UINT64_C(1000000), 0,
+                                               on_timeout, s);
+        return r;
+}
+
+static int begin(Probe *s, sd_event *event, const Sysfs *fs, unsigned timeout_sec) {
+        _cleanup_close_ int report_read = -1, report_write = -1;
+        pid_t parent = getpid();
+        int fds[2], r;
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        report_read = fds[0];
+        report_write = fds[1];
+        s->pid = fork();
+        if (s->pid < 0)
+                return -errno;
+        if (s->pid == 0)
+                run_child(s, fs, parent, report_write);
+        (void) fcntl(report_read, F_SETFL, O_NONBLOCK);
+        s->fd = TAKE_FD(report_read);
+        r = watch(s, event, timeout_sec);
+        if (r < 0)
+                (void) kill(s->pid, SIGKILL);
+        return r;
+}
+
+static int gather(Probe *s, const Inventory *inv) {
+        for (size_t i = 0; i < inv->n_devices; i++) {
+                const PciDevice *dev = &inv->devices[i];
+                ProbeAnswer *a = probe_cache_find(s->answers, dev);
+
+                if ((a && a->asked) || !s->kind->wanted(s->userdata, dev))
+                        continue;
+                a = probe_cache_add(s->answers, dev, s->kind->unknown);
+                if (!a || pci_address_append(&s->asked, &s->n_asked, dev->address) < 0)
+                        return -ENOMEM;
+                a->asked = true;
+        }
+        return 0;
+}
+
+int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, const Inventory *inv, ProbeCache *answers,
+                unsigned timeout_sec, void *userdata, Probe **ret) {
+        _cleanup_(cleanup_survey_free) Probe *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        *s = (Probe){ .kind = kind, .userdata = userdata, .slot = ret, .answers = answers, .fd = -1 };
+        r = gather(s, inv);
+        if (r < 0 || s->n_asked == 0)
+                return r;
+        r = begin(s, event, fs, timeout_sec);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int probe_look(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
+               unsigned timeout_sec, void *userdata, Probe **ret) {
+        _cleanup_free_ PciAddress *asked = devices;
+        _cleanup_(cleanup_survey_free) Probe *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        *s = (Probe){ .kind = kind,
+                      .userdata = userdata,
+                      .slot = ret,
+                      .each = timeout_sec * UINT64_C(1000000),
+                      .fd = -1,
+                      .asked = TAKE_PTR(asked),
+                      .n_asked = n };
+        r = begin(s, event, fs, timeout_sec);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+Probe *probe_close(Probe *s) {
+        if (!s)
+                return NULL;
+        (void) kill(s->pid, SIGKILL);
+        return survey_free(s);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Promises that the node can no longer keep: found whenever facts changed, told once, withdrawn when they hold again.
+ */
+
+#include "plan/promise.h"
+#include "manager.h"
+#include "util/strings.h"
+
+void manager_check_promise(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal why = { 0 };
+        _cleanup_free_ char *reason = NULL;
+        HostView c = host_state_view(&m->host);
+
+        if (a->state != ALLOCATION_READY)
+                return;
+        manager_look_at_regions(m, a);
+        if (promise_check_kept(&c, a, &why) != VERDICT_NONE) {
+                reason = refusal_text(&why);
+                if (!reason)
+                        return;
+        }
+        if (streq_ptr(reason, a->reason))
+                return;
+        manager_record_promise(m, a, reason ? &why : NULL);
+        manager_set_state(m, a, ALLOCATION_READY, reason);
+}
+
+void manager_check_promises(Manager *m) {
+        if (!m->announced || !m->promises_in_doubt)
+                return;
+        m->promises_in_doubt = false;
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                Allocation *a = m->host.ledger->allocations[i];
+
+                if (manager_is_arriving(m, a))
+                        m->promises_in_doubt = true;
+                else
+                        manager_check_promise(m, a);
+        }
+}
+
+Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
+        const Allocation *a;
+        HostView c;
+
+        if (manager_refresh_nodes(m) < 0)
+                return refuse_no_memory(ret);
+        manager_want_reconcile(m);
+        a = ledger_find(m->host.ledger, name);
+        if (!a || a->state != ALLOCATION_READY || a->domain)
+                return VERDICT_NONE;
+        c = host_state_view(&m->host);
+        return promise_check_kept(&c, a, ret);
+}

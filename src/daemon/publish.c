@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the bus is told of devices: what differs from what it was told last. */
+
+#include <errno.h>
+
+#include "manager.h"
+#include "util/log.h"
+
+static void on_removed(PciAddress address, void *userdata) {
+        server_device_removed(userdata, address);
+}
+
+static void on_added(PciAddress address, void *userdata) {
+        server_device_added(userdata, address);
+}
+
+static void on_changed(PciAddress address, unsigned properties, void *userdata) {
+        server_device_changed(userdata, address, properties);
+}
+
+void manager_publish(Manager *m) {
+        static const ChangeHandler handler = { on_removed, on_added, on_changed };
+        HostView c = host_state_view(&m->host);
+        DeviceSnapshotList *now;
+
+        if (!m->shown)
+                return;
+        now = device_snapshot_list_new(&c);
+        if (!now) {
+                log_warning_errno(-ENOMEM, "Failed to signal what changed, ignoring: %m");
+                return;
+        }
+        device_snapshot_lists_compare(m->shown, now, &handler, m->server);
+        device_snapshot_list_free(m->shown);
+        m->shown = now;
+}
+
+/* -ESTALE: it came or went, or is another one, which is for manager_publish(). */
+static int publish_device(Manager *m, PciAddress address) {
+        HostView c = host_state_view(&m->host);
+        const PciDevice *dev = inventory_find(m->host.inventory, address);
+        DeviceSnapshot *shown = device_snapshot_list_find(m->shown, address), now;
+        unsigned properties;
+
+        if (!dev || !shown)
+                return dev || shown ? -ESTALE : 0;
+        now = device_snapshot(&c, dev);
+        if (now.identity != shown->identity)
+                return -ESTALE;
+        properties = device_snapshot_differences(shown, &now);
+        *shown = now;
+        if (properties != 0)
+                server_device_changed(m->server, address, properties);
+        return 0;
+}
+
+/* Each once. */
+static void publish_all_of(Manager *m, PciAddress *devices, size_t n, int r) {
+        pci_addresses_sort(devices, &n);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = publish_device(m, devices[i]);
+        if (r < 0)
+                manager_publish(m);
+}
+
+void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n) {
+        _cleanup_free_ PciAddress *concerned = NULL;
+        size_t n_concerned = 0;
+        int r = 0;
+
+        if (!m->shown)
+                return;
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = changes_append_relatives(m->host.inventory, devices[i], NULL, &concerned, &n_concerned);
+        publish_all_of(m, concerned, n_concerned, r);
+}
+
+void manager_publish_allocation(Manager *m, const Allocation *a) {
+        _cleanup_free_ PciAddress *concerned = NULL;
+        size_t n_concerned = 0;
+        int r = 0;
+
+        if (!m->shown)
+                return;
+        for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
+                const AllocationDevice *d = &a->devices[i];
+
+                r = changes_append_relatives(m->host.inventory, d->address, d->is_vf ? &d->physfn : NULL, &concerned,
+                                             &n_concerned);
+        }
+        publish_all_of(m, concerned, n_concerned, r);
+}

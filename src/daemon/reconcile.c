@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the configuration wants done with devices that are new, before the node is announced and when one is plugged in
+ * later: VFs, allocations brought in order, and devices bound from start.
+ */
+
+#include <systemd/sd-daemon.h>
+
+#include "manager.h"
+#include "plan/device-state.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret);
+static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind bind_kind = { .verb = "bind", .check = binding_check, .finished = binding_finished };
+
+static const PciDevice *queued_device(const Manager *m, const char *subject) {
+        PciAddress address;
+
+        return pci_address_parse(subject, &address) == 0 ? inventory_find(m->host.inventory, address) : NULL;
+}
+
+static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        PciAddress devices[REQUEST_DEVICES_MAX];
+        HostView c = host_state_view(&m->host);
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        Verdict v;
+
+        if (plan_single(&c, dev, &a) < 0)
+                return refuse_no_memory(ret);
+        v = manager_check_use(m, a, USE_ALLOCATE, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, &steps) < 0)
+                return refuse_no_memory(ret);
+        for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
+                devices[i] = a->devices[i].address;
+        return manager_start_job(m, &bind_kind, PCI_ADDRESS_STR(dev->address), TAKE_PTR(steps), devices,
+                                 MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
+}
+
+/* The steps look again at the devices whose services they stop, but not at companions and held members of the group. */
+static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
+        const PciDevice *dev;
+        HostView c;
+
+        if (manager_refresh(m, mj->devices, mj->n_devices, false) < 0)
+                return refuse_no_memory(ret);
+        dev = queued_device(m, job_subject(mj->job));
+        if (!dev)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, NULL, "%s is not on this node.", job_subject(mj->job));
+        c = host_state_view(&m->host);
+        if (plan_single(&c, dev, &a) < 0)
+                return refuse_no_memory(ret);
+        return manager_check_use(m, a, USE_ALLOCATE, ret);
+}
+
+static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        PciAddress address;
+
+        if (result != JOB_TIMEOUT)
+                (void) manager_refresh(m, mj->devices, mj->n_devices, false);
+        /* Nobody remembers the driver that it had; the next start binds it. */
+        if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
+                (void) ledger_block(m->host.ledger, address, VERDICT_STUCK, job_message(mj->job));
+        return result;
+}
+
+/* The queue of a phase: what it is about, found when the phase begins, for the inventory may be another one before it
+ * ends. */
+
+static void enqueue(Manager *m, const char *subject) {
+        if (ARRAY_RESERVE(m->queue, m->n_queue) < 0)
+                return;
+        m->queue[m->n_queue] = strdup(subject);
+        m->n_queue += m->queue[m->n_queue] != NULL;
+}
+
+static void find_pfs(Manager *m) {
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
+                if (manager_is_new(m, m->host.inventory->devices[i].address) &&
+                    policy_vf_pool(m->host.policy, &m->host.inventory->devices[i]))
+                        enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
+}
+
+/* Once announced, those that are not ready have a job at work, wait to be released, or waited for a device that was
+ * stuck since before. */
+static bool may_be_interrupted(const Manager *m, const Allocation *a) {
+        for (size_t i = 0; m->announced && !manager_has_job(m, a->name) && i < a->n_devices; i++)
+                if (manager_is_new(m, a->devices[i].address))
+                        return true;
+        return !m->announced;
+}
+
+static void find_interrupted(Manager *m) {
+        /* Now that VFs are there. While it runs, what is plugged in elsewhere is another device. */
+        if (!m->announced)
+                manager_find_moved(m);
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
+                if (may_be_interrupted(m, m->host.ledger->allocations[i]) &&
+                    manager_needs_resume(m, m->host.ledger->allocations[i]))
+                        enqueue(m, m->host.ledger->allocations[i]->name);
+        for (size_t i = 0; !m->announced && i < m->host.ledger->n_quarantined; i++)
+                if (m->host.ledger->quarantined[i]->state == ALLOCATION_RELEASING)
+                        enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
+}
+
+static void find_unbound(Manager *m) {
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
+                if (manager_is_new(m, m->host.inventory->devices[i].address) &&
+                    manager_wants_binding(m, &m->host.inventory->devices[i]))
+                        enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
+}
+
+/* Each begins with one of the queue: true when a job was started. */
+
+static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
+        const PciDevice *pf = queued_device(m, subject);
+        const Pool *pool = pf ? policy_vf_pool(m->host.policy, pf) : NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (!pool)
+                return false;
+        if (pf->n_vfs != pool->virtual_functions) {
+                if (manager_create_vfs(m, pf, pool->virtual_functions, ret_job, &refusal) == VERDICT_NONE)
+                        return true;
+                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                         "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
+                         refusal.remedy ? " " : "", refusal.remedy ?: "");
+        }
+        /* Those that are there are used. */
+        return pf->n_vfs > 0 && pf->n_linked == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
+}
+
+static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
+        Allocation *a = ledger_find(m->host.ledger, subject);
+        PciAddress device;
+
+        if (!a)
+                return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
+        return manager_resume(m, a, ret_job);
+}
+
+static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
+        const PciDevice *dev = queued_device(m, subject);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        /* Bound meanwhile with another member of its group. */
+        if (!dev || !manager_wants_binding(m, dev))
+                return false;
+        /* Each device is a job of its own, so that one that fails does not hold up the rest. */
+        if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
+                return true;
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
+                 "%s stays with its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
+                 refusal.remedy ?: "");
+        return false;
+}
+
+/* VFs first, for an allocation may have some that a boot took away. */
+static const struct {
+        void (*find)(Manager *m);
+        bool (*begin)(Manager *m, const char *subject, uint32_t *ret_job);
+} phases[] = {
+        [START_VFS] = { find_pfs, begin_vfs },
+        [START_RESUME] = { find_interrupted, begin_resume },
+        [START_BIND] = { find_unbound, begin_binding },
+};
+
+static size_t starting_jobs(const Manager *m) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < m->n_jobs; i++)
+                n += m->jobs[i].starting;
+        return n;
+}
+
+static void announce(Manager *m) {
+        HostView c = host_state_view(&m->host);
+
+        /* What clients find is what changes are told against. */
+        m->shown = device_snapshot_list_new(&c);
+        if (!m->shown || server_announce(m->server) < 0 || manager_follow_uevents(m) < 0) {
+                (void) sd_event_exit(m->event, EXIT_FAILURE);
+                return;
+        }
+        m->announced = true;
+        /* One may have ended while nobody looked. */
+        manager_look_for_guests(m);
+        manager_report_unknown_regions(m);
+        (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
+                          PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
+                          PLURAL(m->host.ledger->n_allocations), m->host.ledger->read_only ? ", read-only" : "");
+        log_info("Ready: %zu device%s, %zu allocation%s.", m->host.inventory->n_devices,
+                 PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
+                 PLURAL(m->host.ledger->n_allocations));
+        manager_probe_eswitches(m);
+        manager_make_attributes_due(m);
+        manager_check_health(m, HEALTH_DUE_RESCAN);
+}
+
+/* Begins with what is queued, a few at a time; true when nothing of the phase is left. */
+static bool work_off(Manager *m) {
+        while (m->n_queue > 0 && starting_jobs(m) < MANAGER_START_JOBS_MAX) {
+                _cleanup_free_ char *subject = m->queue[--m->n_queue];
+                uint32_t job;
+
+                if (phases[m->phase].begin(m, subject, &job))
+                        manager_find_job(m, job)->starting = true;
+        }
+        return m->n_queue == 0 && starting_jobs(m) == 0;
+}
+
+static void continue_startup(Manager *m) {
+        /* While the numbers of GPUs are unknown more may seem to be in use than is. */
+        if (m->stopping || (!m->announced && probe_is_asking(m->gpu_probe)))
+                return;
+        if (m->phase == START_DONE && !manager_begin_round(m))
+                return;
+        while (m->phase == START_CONNECTED || work_off(m)) {
+                if (m->n_unread > 0)
+                        (void) manager_read_vfs(m, m->unread, m->n_unread);
+                m->n_unread = 0;
+                m->phase++;
+                if (m->phase == START_DONE) {
+                        /* Now, for what was resumed would have stopped them again. */
+                        if (!m->announced) {
+                                announce(m);
+                                manager_start_services(m);
+                        }
+                        if (!manager_begin_round(m))
+                                return;
+                        continue;
+                }
+                /* A ledger that cannot be read may promise any device: none is touched. */
+                if (!m->host.ledger->read_only)
+                        phases[m->phase].find(m);
+        }
+}
+
+/* The caller asked for it until the end of its domain. */
+static void release_with_domain(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+
+        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
+                return;
+        /* The next start that may release it does. */
+        if (manager_check_may_change(m, NULL) != VERDICT_NONE)
+                return;
+        log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                 "The domain that ran with '%s' is gone, releasing it as was asked for.", a->name);
+        if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
+                log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
+                         refusal.message);
+}
+
+static void release_abandoned(Manager *m) {
+        m->guests_read = false;
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
+                release_with_domain(m, m->host.ledger->allocations[i]);
+}
+
+/* What waited for the devices of jobs, or of processes of the daemon before, that are gone. */
+static void look_at_released(Manager *m) {
+        if (!m->released)
+                return;
+        m->released = false;
+        manager_look_at_kept_uevents(m);
+        manager_attributes_job_gone(m);
+        manager_probe_gpus(m);
+}
+
+void manager_reconcile(Manager *m) {
+        look_at_released(m);
+        if (m->services_due)
+                manager_start_services(m);
+        m->services_due = false;
+        if (m->announced && m->guests_read)
+                release_abandoned(m);
+        continue_startup(m);
+        manager_check_promises(m);
+        /* A job that is stuck in the kernel does not keep the daemon from ending. */
+        if (m->stopping && manager_active_jobs(m) == 0)
+                (void) sd_event_exit(m->event, 0);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Promises after a stop, a crash, a boot or a hot-plug: what is left to do for them, and whether it can be done. */
+
+#include "manager.h"
+#include "plan/promise.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+bool manager_needs_resume(const Manager *m, const Allocation *a) {
+        return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
+               (a->state == ALLOCATION_READY && (!manager_is_bound(m, a) || !manager_has_regions(m, a)));
+}
+
+/* The host may stand by now on what was allocated before a boot. */
+static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+
+                if (streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                        continue;
+                if (dev->critical || m->host.inventory->critical_unknown || (pci_device_is_display(dev) && !a->forced))
+                        return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.",
+                                      "The host needs %s: %s", PCI_ADDRESS_STR(dev->address),
+                                      dev->critical                         ?: m->host.inventory->critical_unknown
+                                              ?: dev->console ?: "it is the boot VGA.");
+        }
+        return VERDICT_NONE;
+}
+
+Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
+        HostView c = host_state_view(&m->host);
+        Verdict v = promise_check_hardware(&c, a, ret);
+
+        if (v == VERDICT_NONE)
+                v = check_host_needs(m, a, ret);
+        return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
+}
+
+/* What a process of an earlier daemon may still write to is left as it is, until that is gone. */
+static bool has_to_wait(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (manager_check_blocked(m, a, true, &refusal) == VERDICT_NONE)
+                return false;
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+                 "'%s' cannot be brought in order yet: %s", a->name, refusal.message);
+        manager_set_state(m, a, a->state, refusal.message);
+        return true;
+}
+
+/* A device may come back, a group may lose a member again and a module may be loaded: the promise stands. */
+static bool can_pass(Verdict v) {
+        return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
+               v == VERDICT_NO_VFIO_DRIVER;
+}
+
+bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        AllocationState state = a->state;
+        Verdict v = VERDICT_NONE;
+        bool stands;
+
+        if (has_to_wait(m, a))
+                return false;
+        if (state != ALLOCATION_READY && a->reason)
+                manager_set_state(m, a, state, NULL);
+        /* What is gone is left out of a release, so that it can always be had. */
+        if (state == ALLOCATION_RELEASING)
+                v = manager_check_use(m, a, USE_RELEASE, &refusal);
+        else
+                v = manager_check_hardware(m, a, &refusal);
+        if (v == VERDICT_NONE && state == ALLOCATION_READY)
+                v = manager_check_drivers(m, a, &refusal);
+        if (v == VERDICT_NONE && state == ALLOCATION_READY) {
+                log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
+                         manager_is_bound(m, a)
+                                 ? "What '%s' shares is not there, making it again."
+                                 : "The devices of '%s' are not on their VFIO driver, binding them again.",
+                         a->name);
+                manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
+        }
+        if (v == VERDICT_NONE)
+                v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
+                                                  : manager_start_prepare(m, a, ret_job, &refusal);
+        if (v == VERDICT_NONE) {
+                manager_find_job(m, *ret_job)->resumed = true;
+                manager_record_allocation(m, HISTORY_RESUMED, a, NULL);
+                return true;
+        }
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+                 "'%s' cannot be brought in order: %s", a->name, refusal.message);
+        stands = state == ALLOCATION_READY && can_pass(v);
+        manager_record_disorder(m, a, &refusal, stands);
+        if (stands)
+                manager_check_promise(m, a);
+        else
+                manager_set_state(m, a, ALLOCATION_FAILED, refusal.message);
+        return false;
+}

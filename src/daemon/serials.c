@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which card is which: serial numbers where they matter, cards that have another address after a boot. */
+
+#include <errno.h>
+
+#include "host/serial.h"
+#include "ledger/rematch.h"
+#include "manager.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+static PciDevice *find_device(Manager *m, PciAddress address) {
+        const PciDevice *dev = inventory_find(m->host.inventory, address);
+
+        return dev ? &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)] : NULL;
+}
+
+/* A VF has that of its PF. Neither is one woken up for it, nor one that a job may have in a reset waited for. */
+static void read_serial(Manager *m, PciDevice *dev) {
+        PciDevice *card = dev->type == PCI_TYPE_VF ? find_device(m, dev->physfn) : dev;
+
+        if (dev->serial_known || !card)
+                return;
+        if (!card->serial_known && !streq_ptr(card->power_state, "D3cold") && !manager_is_busy(m, card->address))
+                card->serial_known = serial_read(m->fs, card->address, &card->serial) == 0;
+        dev->serial = card->serial;
+        dev->serial_known = card->serial_known;
+}
+
+static void read_serial_again(Manager *m, const Inventory *old, PciAddress address) {
+        PciDevice *now = find_device(m, address);
+        const PciDevice *before = now && old ? inventory_find(old, address) : NULL;
+
+        if (before && before->instance == now->instance && before->serial_known) {
+                now->serial = before->serial;
+                now->serial_known = true;
+        }
+        if (now)
+                read_serial(m, now);
+}
+
+void manager_read_serials(Manager *m, const Inventory *old) {
+        const Ledger *l = m->host.ledger;
+
+        for (size_t i = 0; i < l->n_claims; i++)
+                read_serial_again(m, old, l->claims[i].address);
+        for (size_t i = 0; i < l->n_quarantined; i++)
+                read_serial_again(m, old, l->quarantined[i]->devices[0].address);
+}
+
+void manager_note_serials(Manager *m, Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                PciDevice *dev = find_device(m, a->devices[i].address);
+
+                if (dev)
+                        read_serial(m, dev);
+                a->devices[i].serial = dev ? dev->serial : 0;
+        }
+}
+
+/* Of all that may be a card which is not where it was. */
+static void read_candidates(Manager *m, const AllocationDevice *d) {
+        if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
+                return;
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
+                if (rematch_may_be(d, &m->host.inventory->devices[i]))
+                        read_serial(m, &m->host.inventory->devices[i]);
+}
+
+static int find_relocations(Manager *m, const Ledger *l, Rematch **ret, size_t *ret_n) {
+        int r;
+
+        for (size_t i = 0; i < l->n_allocations; i++)
+                for (size_t j = 0; j < l->allocations[i]->n_devices; j++)
+                        read_candidates(m, &l->allocations[i]->devices[j]);
+        r = rematch_find(l, m->host.inventory, ret, ret_n);
+        return r < 0 ? log_error_errno(r, "Failed to look for devices that have other addresses: %m") : 0;
+}
+
+static void save(Manager *m, const Allocation *a) {
+        int r = store_save(m->store, a);
+
+        if (r < 0)
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to write to the ledger where the devices of '%s' are: %m", a->name);
+}
+
+/* From one allocation to the next in a list that has those of each side by side. */
+static size_t end_of(const Rematch *list, size_t n, size_t begin) {
+        size_t end = begin;
+
+        while (end < n && list[end].allocation == list[begin].allocation)
+                end++;
+        return end;
+}
+
+static void enter(Manager *m, Allocation *a, const Rematch *list, size_t n) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (ledger_adopt(m->host.ledger, a, &refusal) == VERDICT_NONE)
+                return;
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+                 "'%s' is where it cannot be: %s", a->name, refusal.message);
+        for (size_t i = 0; i < n; i++)
+                a->devices[list[i].index].lost = true;
+        (void) ledger_adopt(m->host.ledger, a, NULL);
+}
+
+static void leave_place(Manager *m, const Rematch *list, size_t n) {
+        Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
+
+        for (size_t i = 0; i < n; i++)
+                a->devices[list[i].index].lost = true;
+        enter(m, a, list, n);
+        save(m, a);
+}
+
+static void record(Manager *m, const Allocation *a, const AllocationDevice *d, PciAddress before) {
+        const char *was = PCI_ADDRESS_STR(before), *is = PCI_ADDRESS_STR(d->address);
+
+        if (d->lost)
+                manager_record(m, HISTORY_MISSING, before, a,
+                               "The card that was %s, which '%s' has, is not on this node any more; another card that "
+                               "is allocated has that address now.",
+                               was, a->name);
+        else if (!pci_address_equal(before, d->address))
+                manager_record(m, HISTORY_MOVED, d->address, a,
+                               "%s is the card that was %s, and '%s' has it as before; its domain must be defined "
+                               "anew, 'passthroughctl xml %s' prints it.",
+                               is, was, a->name, a->name);
+}
+
+static void take_place(Manager *m, const Rematch *list, size_t n) {
+        Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
+        _cleanup_free_ PciAddress *before = NULL;
+        size_t n_before = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                AllocationDevice *d = &a->devices[list[i].index];
+
+                (void) pci_address_append(&before, &n_before, d->address);
+                if (list[i].now)
+                        (void) allocation_device_identify(d, list[i].now);
+        }
+        enter(m, a, list, n);
+        save(m, a);
+        for (size_t i = 0; i < MIN(n, n_before); i++)
+                record(m, a, &a->devices[list[i].index], before[i]);
+}
+
+static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
+        PciAddress before = a->devices[0].address;
+        int r = allocation_device_identify(&a->devices[0], now);
+
+        if (r >= 0)
+                r = store_save_quarantined(m->store, a);
+        if (r < 0)
+                log_full(LOG_ERR, r,
+                         (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(now->address) }),
+                         "Failed to write that %s is in quarantine, a restart would forget it: %m",
+                         PCI_ADDRESS_STR(now->address));
+        if (ledger_quarantine(m->host.ledger, a) == 0)
+                manager_record(m, HISTORY_MOVED, now->address, NULL,
+                               "%s is the card that was %s, and is in quarantine as before.",
+                               PCI_ADDRESS_STR(now->address), PCI_ADDRESS_STR(before));
+        else
+                allocation_free(a);
+}
+
+/* Those in quarantine likewise; a file of each, by its address. */
+static void find_moved_quarantined(Manager *m) {
+        Ledger *l = m->host.ledger, quarantine = { .allocations = l->quarantined, .n_allocations = l->n_quarantined };
+        _cleanup_free_ Rematch *list = NULL;
+        _cleanup_free_ PciAddress *before = NULL;
+        size_t n = 0, n_before = 0;
+
+        if (l->n_quarantined == 0 || find_relocations(m, &quarantine, &list, &n) < 0)
+                return;
+        /* All leave before any arrives. One that is not found gives way to the one that is. */
+        for (size_t i = 0; i < n; i++) {
+                (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);
+                (void) ledger_unquarantine(l, list[i].allocation->devices[0].address);
+        }
+        for (size_t i = 0; i < n; i++)
+                if (list[i].now)
+                        requarantine(m, list[i].allocation, list[i].now);
+                else
+                        allocation_free(list[i].allocation);
+        for (size_t i = 0; i < n_before; i++)
+                if (!ledger_find_quarantined(l, before[i]))
+                        (void) store_remove_quarantined(m->store, before[i]);
+}
+
+/*
+ * Cards may have changed places, and each allocation is a file of its own: first all leave theirs, then all take the
+ * new ones, so that no two files ever promise one address, whenever this is cut short. The next start goes on with it.
+ */
+void manager_find_moved(Manager *m) {
+        _cleanup_free_ Rematch *list = NULL;
+        size_t n = 0;
+        Ledger *l = m->host.ledger;
+
+        if (l->read_only)
+                return;
+        find_moved_quarantined(m);
+        if (find_relocations(m, l, &list, &n) < 0)
+                return;
+        for (size_t i = 0, end; i < n; i = end) {
+                end = end_of(list, n, i);
+                leave_place(m, &list[i], end - i);
+        }
+        for (size_t i = 0, end; i < n; i = end) {
+                end = end_of(list, n, i);
+                take_place(m, &list[i], end - i);
+        }
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Attributes of VFs. What VFs had before they were prepared is kept with the allocation before anything is written, so
+ * that a release can go back to it whatever comes between. What they have afterwards is read by a child when the kernel
+ * notifies of an interface of their PF, and on a rescan: plan/promise.h compares it with what was promised.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "host/linkmonitor.h"
+#include "host/pcipath.h"
+#include "host/vfattr.h"
+#include "manager.h"
+#include "util/log.h"
+#include "util/messages.h"
+
+static AllocationDevice *find_vf(const Manager *m, Allocation *a, const Step *step) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
+
+                if (dev && a->devices[i].is_vf && pci_address_equal(a->devices[i].physfn, step->device) &&
+                    dev->vf_index == (int) step->vf)
+                        return &a->devices[i];
+        }
+        return NULL;
+}
+
+void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found) {
+        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+        AllocationDevice *d = a ? find_vf(m, a, step) : NULL;
+
+        /* What an earlier run wrote is no baseline. */
+        if (!d || d->has_baseline)
+                return;
+        d->baseline = *found;
+        d->has_baseline = true;
+        /* A PF that offers no way to set them leaves the VF as it is; what was asked for fails at its step. */
+        vf_attributes_keep(&d->attributes, found->set | ~d->generated);
+        d->generated &= found->set;
+}
+
+int manager_all_attributes_found(Manager *m, const ManagerJob *mj) {
+        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+        int r = store_save(m->store, a);
+
+        if (r < 0)
+                log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
+                         "Failed to write what the VFs of '%s' had before to the ledger: %m", a->name);
+        server_allocation_changed(m->server, a->name);
+        return r;
+}
+
+/* The report of one VF, as the child tells it. */
+typedef struct Told {
+        int result;
+        VfAttributes attributes;
+} Told;
+
+static void tell(size_t i, int result, const VfAttributes *attributes, void *userdata) {
+        probe_tell(userdata, i, &(Told){ result, *attributes });
+}
+
+/* Runs in the child, because the driver of a PF may take long to answer. */
+static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata) {
+        const Manager *m = userdata;
+        _cleanup_free_ VfPlace *vfs = calloc(n + 1, sizeof(*vfs));
+
+        if (!vfs)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *vf = inventory_find(m->host.inventory, devices[i]);
+
+                vfs[i] = (VfPlace){ vf->physfn, (unsigned) vf->vf_index };
+        }
+        vf_attributes_read_all(fs, vfs, n, tell, (void *) s);
+        return 0;
+}
+
+static void on_told(PciAddress vf, const void *answer, void *userdata) {
+        Manager *m = userdata;
+        Told told;
+
+        memcpy(&told, answer, sizeof(told));
+        /* Read before the last notification, or before a job wrote: it is read again. */
+        if (m->attributes_due || vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
+                return;
+        m->promises_in_doubt = true;
+        manager_publish_devices(m, &vf, 1);
+}
+
+static void on_late(const PciAddress *vfs, size_t n, void *userdata) {
+        log_warning("The PF of the VF %s does not answer, the attributes of %zu VFs stay unknown, ignoring.",
+                    PCI_ADDRESS_STR(vfs[0]), n);
+}
+
+static void on_done(void *userdata) {
+        manager_want_reconcile(userdata);
+}
+
+static void probe(Manager *m);
+
+static void on_ended(void *userdata) {
+        probe(userdata);
+}
+
+static const ProbeKind attributes_probe = {
+        .process = "passthroughd-vf",
+        .size = sizeof(Told),
+        .look = look,
+        .told = on_told,
+        .late = on_late,
+        .done = on_done,
+        .ended = on_ended,
+};
+_Static_assert(sizeof(Told) <= PROBE_ANSWER_MAX, "an answer of a probe");
+
+/* The VF was promised with attributes, to an allocation that is ready. */
+static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
+        const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
+        const PciDevice *vf = d->is_vf && d->attributes.set != 0 && claim->allocation->state == ALLOCATION_READY
+                                      ? inventory_find(m->host.inventory, claim->address)
+                                      : NULL;
+
+        return vf && vf->type == PCI_TYPE_VF && vf->vf_index >= 0 ? vf : NULL;
+}
+
+/* VFs of a PF that a job works on are left out, and read when it has ended. */
+static int gather(Manager *m, PciAddress **ret, size_t *ret_n) {
+        const Ledger *l = m->host.ledger;
+
+        for (size_t i = 0; i < l->n_claims; i++) {
+                const PciDevice *vf = find_promised(m, &l->claims[i]);
+                bool busy = vf && manager_is_busy(m, vf->physfn);
+
+                m->attributes_busy = m->attributes_busy || busy;
+                if (vf && !busy && pci_address_append(ret, ret_n, vf->address) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static void probe(Manager *m) {
+        PciAddress *vfs = NULL;
+        size_t n = 0;
+        int r;
+
+        if (!m->announced || m->stopping || m->attributes_probe || !m->attributes_due)
+                return;
+        m->attributes_due = false;
+        r = gather(m, &vfs, &n);
+        if (r >= 0 && n > 0)
+                r = probe_look(&attributes_probe, m->event, m->fs, TAKE_PTR(vfs), n, m->host.config->job_timeout, m,
+                               &m->attributes_probe);
+        free(vfs);
+        if (r < 0)
+                log_warning_errno(r, "Failed to read the attributes of VFs, ignoring: %m");
+}
+
+void manager_make_attributes_due(Manager *m) {
+        m->attributes_due = true;
+        probe(m);
+}
+
+void manager_attributes_job_gone(Manager *m) {
+        if (!m->attributes_busy)
+                return;
+        m->attributes_busy = false;
+        manager_make_attributes_due(m);
+}
+
+void manager_forget_attributes(Manager *m, const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                (void) vf_report_set(&m->host.vfs, a->devices[i].address, NULL);
+        m->attributes_due = m->attributes_due || m->attributes_probe;
+}
+
+/* The interface is one of a PF whose VFs are promised. */
+static bool concerns_promise(const Manager *m, const char *interface) {
+        const Ledger *l = m->host.ledger;
+        PciAddress last = { 0 };
+        bool first = true;
+
+        for (size_t i = 0; i < l->n_claims; i++) {
+                const PciDevice *vf = find_promised(m, &l->claims[i]);
+                char path[PCI_PATH_MAX + IF_NAMESIZE];
+                _cleanup_close_ int fd = -1;
+
+                if (!vf || (!first && pci_address_equal(vf->physfn, last)))
+                        continue;
+                first = false;
+                last = vf->physfn;
+                (void) snprintf(path, sizeof(path), "%s/%s", PCI_PATH(last, "net"), interface);
+                fd = sysfs_open(m->fs, path, O_PATH | O_DIRECTORY);
+                if (fd >= 0)
+                        return true;
+        }
+        return false;
+}
+
+static int on_link(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Manager *m = userdata;
+        char interface[IF_NAMESIZE];
+        int r = 1;
+
+        for (unsigned i = 0; i < MANAGER_EVENTS_MAX && r > 0; i++) {
+                r = link_monitor_read(fd, interface);
+                m->attributes_due = m->attributes_due || r == -ENOBUFS || (r > 0 && concerns_promise(m, interface));
+        }
+        if (r < 0 && r != -ENOBUFS) {
+                log_warning_errno(r, "Failed to read notifications of network interfaces, changes of VFs are seen on a "
+                                     "rescan only from now on, ignoring: %m");
+                (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        }
+        probe(m);
+        return 0;
+}
+
+void manager_follow_links(Manager *m) {
+        _cleanup_close_ int fd = link_monitor_open();
+        int r = fd < 0 ? fd : sd_event_add_io(m->event, &m->links, fd, EPOLLIN, on_link, m);
+
+        if (r >= 0)
+                r = sd_event_source_set_io_fd_own(m->links, true);
+        if (r >= 0)
+                fd = -1;
+        if (r < 0)
+                log_warning_errno(r, "Failed to listen to rtnetlink, changes of VFs are seen on a rescan only, "
+                                     "ignoring: %m");
+}

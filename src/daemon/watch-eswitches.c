@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The mode of each PF's eswitch, asked by a child: a driver may hold its devlink instance for minutes. There is one
+ * child at most, and one that is past its deadline is not followed by another before it is gone. Who does not answer
+ * stays unknown, and is not asked again until its driver begins anew, or on a rescan.
+ */
+
+#include "host/eswitch.h"
+#include "manager.h"
+#include "util/log.h"
+
+typedef struct Telling {
+        void (*tell)(size_t i, uint32_t answer, void *userdata);
+        void *userdata;
+} Telling;
+
+static void tell_mode(size_t i, EswitchMode mode, void *userdata) {
+        const Telling *t = userdata;
+
+        t->tell(i, mode, t->userdata);
+}
+
+static int ask(const Sysfs *fs _unused_, const PciAddress *pfs, size_t n,
+               void (*tell)(size_t i, uint32_t answer, void *userdata), void *userdata) {
+        return eswitch_ask(pfs, n, tell_mode, &(Telling){ tell, userdata });
+}
+
+static void on_late(const PciAddress *pfs, size_t n, void *userdata _unused_) {
+        log_warning("devlink does not answer for %s: the mode of its eswitch, and of %zu asked after it, stays "
+                    "unknown, ignoring.",
+                    PCI_ADDRESS_STR(pfs[0]), n - 1);
+}
+
+static void on_ended(void *userdata) {
+        manager_probe_eswitches(userdata);
+}
+
+static bool is_wanted(void *userdata, const PciDevice *dev) {
+        const Manager *m = userdata;
+
+        return dev->type == PCI_TYPE_PF && eswitch_may_be(m->fs, dev);
+}
+
+static const ProbeKind modes = {
+        .process = "passthroughd-es",
+        .unknown = ESWITCH_UNKNOWN,
+        .ask = ask,
+        .wanted = is_wanted,
+        .late = on_late,
+        .ended = on_ended,
+};
+
+void manager_probe_eswitches(Manager *m) {
+        int r;
+
+        if (!m->announced || m->stopping || m->eswitch_probe)
+                return;
+        r = probe_begin(&modes, m->event, m->fs, m->host.inventory, &m->host.eswitches, m->host.config->job_timeout, m,
+                        &m->eswitch_probe);
+        if (r < 0)
+                log_warning_errno(r, "Failed to ask for the modes of eswitches, ignoring: %m");
+}
+
+void manager_forget_eswitch(Manager *m, PciAddress pf) {
+        probe_cache_remove(&m->host.eswitches, pf);
+}
+
+void manager_probe_eswitches_again(Manager *m) {
+        probe_cache_ask_again(&m->host.eswitches);
+        manager_probe_eswitches(m);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The numbers of NVIDIA's GPUs, asked by a child: the driver may wait for a GPU that never answers. While that of one
+ * is unknown, whoever has any of the nodes open counts as its user. Who does not answer is not asked again until the
+ * driver begins anew with it, or on a rescan.
+ */
+
+#include "manager.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* The daemon's start waits for so long at most: what else is to be bound does not depend on one GPU. */
+#define PATIENCE_SEC 20U
+
+static void on_late(const PciAddress *gpus, size_t n, void *userdata _unused_) {
+        log_warning("The driver does not answer for %s: the number of its node, and of %zu asked after it, stays "
+                    "unknown, ignoring.",
+                    PCI_ADDRESS_STR(gpus[0]), n - 1);
+}
+
+static void on_done(void *userdata) {
+        manager_want_reconcile(userdata);
+}
+
+static void on_ended(void *userdata) {
+        manager_probe_gpus(userdata);
+}
+
+/* What a job works on is asked when it has ended. */
+static bool is_wanted(void *userdata, const PciDevice *dev) {
+        return streq_ptr(dev->driver, NVIDIA_DRIVER) && !manager_is_busy(userdata, dev->address);
+}
+
+static const ProbeKind minors = {
+        .process = "passthroughd-nv",
+        .unknown = NVIDIA_MINOR_UNKNOWN,
+        .ask = nvidia_ask,
+        .wanted = is_wanted,
+        .late = on_late,
+        .done = on_done,
+        .ended = on_ended,
+};
+
+/* Off the driver no number is true. */
+static void forget_others(Manager *m) {
+        for (size_t i = m->gpus.n; i-- > 0;) {
+                const PciDevice *dev = inventory_find(m->host.inventory, m->gpus.answers[i].address);
+
+                if (dev && !streq_ptr(dev->driver, NVIDIA_DRIVER))
+                        probe_cache_remove(&m->gpus, dev->address);
+        }
+}
+
+void manager_probe_gpus(Manager *m) {
+        int r;
+
+        if (m->stopping || m->gpu_probe)
+                return;
+        forget_others(m);
+        r = probe_begin(&minors, m->event, m->fs, m->host.inventory, &m->gpus,
+                        MIN(m->host.config->job_timeout, PATIENCE_SEC), m, &m->gpu_probe);
+        if (r < 0)
+                log_warning_errno(r, "Failed to ask for the numbers of GPUs, ignoring: %m");
+}
+
+void manager_doubt_gpu(Manager *m, PciAddress gpu) {
+        const PciDevice *dev = inventory_find(m->host.inventory, gpu);
+        ProbeAnswer *known = dev ? probe_cache_find(&m->gpus, dev) : NULL;
+
+        if (known)
+                known->asked = false;
+}
+
+void manager_forget_gpu(Manager *m, PciAddress gpu) {
+        probe_cache_remove(&m->gpus, gpu);
+}
+
+void manager_probe_gpus_again(Manager *m) {
+        probe_cache_ask_again(&m->gpus);
+        manager_probe_gpus(m);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Whether devices are well that no driver of the host looks after, and no guest has: looked at by a child, for one that
+ * is dead may keep whoever reads it. That one is told, and the others are looked at by another child. One that is not
+ * well is nobody's until a later look finds it well.
+ */
+
+#include <errno.h>
+
+#include "host/health.h"
+#include "host/holders.h"
+#include "manager.h"
+#include "model/pcilink.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+/* Devices in use that nobody told us of; each costs a look at all processes. With more all are taken to be. */
+#define USED_MAX 64U
+
+static bool may_be_looked_at(const Manager *m, const PciDevice *dev) {
+        const Ledger *l = m->host.ledger;
+        const Allocation *a = ledger_holder(l, dev->address);
+        bool unhealthy = ledger_find_unhealthy(l, dev->address);
+
+        /* A job is at it, or a guest has it; what is in quarantine an admin looks at. */
+        if (ledger_find_blocked(l, dev->address) || ledger_find_foreign(l, dev->address) ||
+            ledger_find_quarantined(l, dev->address))
+                return false;
+        if (a && (a->domain || (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)))
+                return false;
+        /* Whoever has one that was not well wants to know when it is again. */
+        return unhealthy || (policy_offers(m->host.policy, dev) && pci_device_driver_is_harmless(dev));
+}
+
+/* In the child. */
+
+static void find_used(const Manager *m, const Sysfs *fs, const PciAddress *devices, size_t n, bool *used) {
+        _cleanup_free_ HolderQuery *queries = calloc(n, sizeof(*queries));
+        _cleanup_free_ size_t *positions = calloc(n, sizeof(*positions));
+        size_t n_queries = 0;
+        Holder holder;
+        int r = 1;
+
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, devices[i]);
+
+                used[i] = ledger_holder(m->host.ledger, devices[i]);
+                if (!used[i] || !queries || !positions)
+                        continue;
+                queries[n_queries] = (HolderQuery){ .address = devices[i], .group = dev->iommu_group };
+                positions[n_queries++] = i;
+        }
+        for (size_t i = 0; i < USED_MAX && r > 0 && n_queries > 0; i++) {
+                r = holders_find(fs, queries, n_queries, &holder);
+                if (r <= 0)
+                        break;
+                queries[holder.device] = queries[--n_queries];
+                positions[holder.device] = positions[n_queries];
+        }
+        while (r == 0 && n_queries > 0)
+                used[positions[--n_queries]] = false;
+}
+
+static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata) {
+        const Checkup *c = userdata;
+        const Inventory *inv = c->manager->host.inventory;
+        _cleanup_free_ bool *used = calloc(n, sizeof(*used));
+
+        if (!used)
+                return -ENOMEM;
+        find_used(c->manager, fs, devices, n, used);
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = inventory_find(inv, devices[i]);
+                HealthReading reading = { .error = -EBUSY };
+
+                if (!used[i])
+                        health_read(fs, dev, dev->parent >= 0 ? &inv->devices[dev->parent] : NULL, &reading);
+                probe_tell(s, i, &reading);
+        }
+        return 0;
+}
+
+/* What it tells. */
+
+static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
+        const Finding *known = ledger_find_unhealthy(m->host.ledger, device);
+        const Allocation *a = ledger_holder(m->host.ledger, device);
+
+        if (streq_ptr(why, known ? known->message : NULL) || ledger_set_unhealthy(m->host.ledger, device, why) < 0)
+                return;
+        if (why)
+                manager_record(m, HISTORY_UNHEALTHY, device, a, "%s", why);
+        else
+                manager_record(m, HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
+        manager_publish_devices(m, &device, 1);
+}
+
+static void tell_link(Health *h) {
+        const HealthLink *l = &h->last.link;
+        bool below = health_link_is_below(l);
+
+        if (below && !h->link_told)
+                log_full(LOG_WARNING, 0,
+                         (&(LogFields){ .id = MESSAGE_LINK_BELOW, .device = PCI_ADDRESS_STR(h->address) }),
+                         "The link of %s has %u lane%s at %s, and could have %u at %s, ignoring.",
+                         PCI_ADDRESS_STR(h->address), l->width, PLURAL(l->width), PCI_LINK_SPEED_STR(l->speed),
+                         l->max_width, PCI_LINK_SPEED_STR(l->max_speed));
+        if (l->width > 0)
+                h->link_told = below;
+}
+
+static void on_told(PciAddress device, const void *answer, void *userdata) {
+        const Checkup *c = userdata;
+        Manager *m = c->manager;
+        const PciDevice *dev = inventory_find(m->host.inventory, device);
+        Health *h = dev ? health_list_find(&m->host.health, dev) : NULL;
+        _cleanup_free_ char *why = NULL;
+        HealthReading reading;
+
+        memcpy(&reading, answer, sizeof(reading));
+        /* Another card, or somebody began with it meanwhile. */
+        if (!h || !may_be_looked_at(m, dev) || health_judge(h, &reading, h->asked, &why) < 0)
+                return;
+        set_unhealthy(m, device, why);
+        tell_link(h);
+}
+
+static void begin(Manager *m);
+
+static void on_late(const PciAddress *devices, size_t n, void *userdata) {
+        Checkup *c = userdata;
+        Manager *m = c->manager;
+        _cleanup_free_ char *why = NULL;
+
+        c->late = devices[0];
+        c->is_late = true;
+        if (string_replace(&why, "%s is not well: the kernel does not come back from reading its config space.",
+                           PCI_ADDRESS_STR(devices[0])) >= 0)
+                set_unhealthy(m, devices[0], why);
+        for (size_t i = 1; i < n; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, devices[i]);
+                Health *h = dev ? health_list_find(&m->host.health, dev) : NULL;
+
+                if (h)
+                        h->due = MAX(h->due, h->asked);
+        }
+}
+
+static void on_done(void *userdata) {
+        const Checkup *c = userdata;
+
+        begin(c->manager);
+}
+
+/* What a child that ended too early did not tell stays as it was known. */
+static const ProbeKind health_survey = {
+        .process = "passthroughd-hc",
+        .size = sizeof(HealthReading),
+        .look = look,
+        .told = on_told,
+        .late = on_late,
+        .done = on_done,
+        .ended = on_done,
+};
+_Static_assert(sizeof(HealthReading) <= PROBE_ANSWER_MAX, "an answer is told in one piece");
+
+static bool is_waited_for(const Manager *m, PciAddress device) {
+        for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++) {
+                const Checkup *c = &m->checkups[i];
+
+                if (c->probe && c->is_late && pci_address_equal(c->late, device))
+                        return true;
+        }
+        return false;
+}
+
+static int gather(Manager *m, PciAddress **devices, size_t *n) {
+        for (size_t i = 0; i < m->host.health.n; i++) {
+                Health *h = &m->host.health.devices[i];
+                const PciDevice *dev;
+
+                if (h->due == HEALTH_NOT_DUE || is_waited_for(m, h->address))
+                        continue;
+                h->asked = h->due;
+                h->due = HEALTH_NOT_DUE;
+                dev = inventory_find(m->host.inventory, h->address);
+                if (dev && dev->instance == h->instance && may_be_looked_at(m, dev) &&
+                    pci_address_append(devices, n, h->address) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* NULL while one is at work, or all wait for ever. */
+static Checkup *find_free(Manager *m) {
+        Checkup *unused = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++) {
+                if (probe_is_asking(m->checkups[i].probe))
+                        return NULL;
+                if (!m->checkups[i].probe)
+                        unused = &m->checkups[i];
+        }
+        return unused;
+}
+
+static void begin(Manager *m) {
+        Checkup *c = m->announced && !m->stopping ? find_free(m) : NULL;
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+        int r;
+
+        if (!c)
+                return;
+        r = gather(m, &devices, &n);
+        if (r == 0 && n == 0)
+                return;
+        c->manager = m;
+        c->is_late = false;
+        if (r >= 0)
+                r = probe_look(&health_survey, m->event, m->fs, TAKE_PTR(devices), n, m->host.config->job_timeout, c,
+                               &c->probe);
+        if (r < 0)
+                log_warning_errno(r, "Failed to look whether devices are well, ignoring: %m");
+}
+
+static void make_due(Manager *m, const PciDevice *dev, HealthDue why) {
+        Health *h = may_be_looked_at(m, dev) ? health_list_add(&m->host.health, dev) : NULL;
+
+        if (h)
+                h->due = MAX(h->due, why);
+}
+
+void manager_check_health(Manager *m, HealthDue why) {
+        for (size_t i = 0; i < m->host.inventory->n_devices; i++)
+                make_due(m, &m->host.inventory->devices[i], why);
+        begin(m);
+}
+
+void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, devices[i]);
+
+                if (dev)
+                        make_due(m, dev, HEALTH_DUE_EVENT);
+        }
+        begin(m);
+}
+
+void manager_forget_health(Manager *m) {
+        for (size_t i = m->host.ledger->n_unhealthy; i-- > 0;) {
+                PciAddress address = m->host.ledger->unhealthy[i].address;
+                const PciDevice *dev = inventory_find(m->host.inventory, address);
+
+                if (!dev || !health_list_find(&m->host.health, dev))
+                        (void) ledger_set_unhealthy(m->host.ledger, address, NULL);
+        }
+}
+
+void manager_health_close(Manager *m) {
+        for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++)
+                m->checkups[i].probe = probe_close(m->checkups[i].probe);
+}

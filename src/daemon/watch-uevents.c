@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Follows the node as it changes. Events only say where to look; they are collected until they pause, so that a storm
+ * of them costs one look, and what is found is compared with what was known.
+ */
+
+#include <errno.h>
+
+#include "host/uevent.h"
+#include "manager.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* Events taken in before the rest of the loop gets its turn. */
+#define EVENTS_PER_TURN 256U
+#define TIMER_ACCURACY  (10U * 1000U)
+
+/* What was said of a device since it was looked at. */
+typedef struct Event {
+        PciAddress address;
+        bool removed; /* what is at the address now came later */
+        bool bound;   /* last: the driver is done with it */
+} Event;
+
+struct UeventQueue {
+        UeventMonitor *monitor;
+        sd_event_source *io, *timer;
+        Event events[MANAGER_EVENTS_MAX]; /* those of devices that a job is at work on stay until it is gone */
+        size_t n_events;
+        bool everything; /* events were lost, or too many */
+        bool drivers;    /* a driver came or went */
+        bool capacity;   /* CPUs or memory did */
+        uint64_t first;  /* when the first of them came, usec; 0: none waits to be looked at */
+};
+
+void manager_open_uevents(Manager *m) {
+        UeventQueue *uevents = calloc(1, sizeof(*uevents));
+        int r = uevents ? uevent_monitor_new(&uevents->monitor) : -ENOMEM;
+
+        if (r >= 0) {
+                m->uevents = uevents;
+                return;
+        }
+        free(uevents);
+        log_warning_errno(r, "Failed to listen to udev, changes of the node are seen on a rescan only, ignoring: %m");
+}
+
+void manager_close_uevents(Manager *m) {
+        if (!m->uevents)
+                return;
+        sd_event_source_disable_unref(m->uevents->io);
+        sd_event_source_disable_unref(m->uevents->timer);
+        uevent_monitor_free(m->uevents->monitor);
+        free(m->uevents);
+        m->uevents = NULL;
+}
+
+/* Looks when it has been quiet for a while, though not for ever. */
+static void arm(Manager *m) {
+        UeventQueue *uevents = m->uevents;
+        uint64_t now;
+
+        if (sd_event_now(m->event, CLOCK_MONOTONIC, &now) < 0)
+                return;
+        if (uevents->first == 0)
+                uevents->first = now;
+        (void) sd_event_source_set_time(uevents->timer,
+                                        MIN(now + MANAGER_QUIET_USEC, uevents->first + MANAGER_PATIENCE_USEC));
+        (void) sd_event_source_set_enabled(uevents->timer, SD_EVENT_ONESHOT);
+}
+
+static void note(UeventQueue *uevents, UeventAction action, PciAddress address) {
+        Event *e = uevents->events, *end = e + uevents->n_events;
+
+        while (e < end && !pci_address_equal(e->address, address))
+                e++;
+        if (e == end && uevents->n_events == MANAGER_EVENTS_MAX) {
+                uevents->everything = true;
+                return;
+        }
+        if (e == end) {
+                *e = (Event){ .address = address };
+                uevents->n_events++;
+        }
+        e->removed = e->removed || action == UEVENT_REMOVE;
+        e->bound = action == UEVENT_BIND || (e->bound && action == UEVENT_CHANGE);
+}
+
+static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Manager *m = userdata;
+
+        for (unsigned i = 0; i < EVENTS_PER_TURN; i++) {
+                UeventAction action;
+                PciAddress address;
+                int r = uevent_monitor_read(m->uevents->monitor, &action, &address);
+
+                if (r == 0)
+                        break;
+                if (r > 0 && action == UEVENT_DRIVERS)
+                        m->uevents->drivers = true;
+                else if (r > 0 && action == UEVENT_CAPACITY)
+                        m->uevents->capacity = true;
+                else if (r > 0)
+                        note(m->uevents, action, address);
+                else
+                        m->uevents->everything = true;
+                if (r < 0 && r != -ENOBUFS) {
+                        log_warning_errno(r, "Failed to read events of udev, changes of the node are seen on a rescan "
+                                             "only from now on, ignoring: %m");
+                        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                        break;
+                }
+        }
+        if (m->uevents->everything || m->uevents->drivers || m->uevents->capacity || m->uevents->n_events > 0)
+                arm(m);
+        return 0;
+}
+
+/* What a look is about. */
+typedef struct Look {
+        PciAddress *fresh; /* to be read from the beginning */
+        size_t n_fresh;
+        PciAddress *bound; /* whose driver is done, fresh ones among them */
+        size_t n_bound;
+        PciAddress *other; /* known ones whose driver may be another one, and at it */
+        size_t n_other;
+} Look;
+
+static void look_done(Look *l) {
+        free(l->fresh);
+        free(l->bound);
+        free(l->other);
+}
+
+static int sort_event(Manager *m, const Event *e, Look *l) {
+        bool fresh = e->removed || !inventory_find(m->host.inventory, e->address);
+        int r = 0;
+
+        if (!fresh && manager_is_busy(m, e->address)) {
+                m->uevents->events[m->uevents->n_events++] = *e;
+                return 0;
+        }
+        if (fresh)
+                r = pci_address_append(&l->fresh, &l->n_fresh, e->address);
+        if (r >= 0 && e->bound)
+                r = pci_address_append(&l->bound, &l->n_bound, e->address);
+        if (r >= 0 && !fresh && !e->bound)
+                r = pci_address_append(&l->other, &l->n_other, e->address);
+        return r;
+}
+
+static int look_again(Manager *m, const PciAddress *devices, size_t n, bool locked) {
+        int r = manager_refresh(m, devices, n, locked);
+
+        if (r > 0)
+                manager_publish_devices(m, devices, n);
+        return r;
+}
+
+static int look_at(Manager *m, const Event *events, size_t n) {
+        _cleanup_(look_done) Look l = { 0 };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sort_event(m, &events[i], &l);
+        log_debug("Events of %zu devices: reading %zu from the beginning, %zu again.", n, l.n_fresh,
+                  l.n_bound + l.n_other);
+        if (r >= 0 && l.n_fresh > 0)
+                r = manager_scan_devices(m, l.fresh, l.n_fresh, true);
+        if (r >= 0)
+                r = look_again(m, l.bound, l.n_bound, false);
+        if (r >= 0)
+                r = look_again(m, l.other, l.n_other, true);
+        return r;
+}
+
+/* Also when it is the same driver as before: the switch is set up anew, a GPU may get another number. */
+static void probe_bound(Manager *m, const Event *events, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (events[i].bound) {
+                        manager_forget_eswitch(m, events[i].address);
+                        manager_doubt_gpu(m, events[i].address);
+                }
+        manager_probe_eswitches(m);
+        manager_probe_gpus(m);
+}
+
+/* The kernel tells of a device also when it got it out of an error, or did not. */
+static void check_health(Manager *m, const Event *events, size_t n) {
+        PciAddress devices[MANAGER_EVENTS_MAX];
+
+        for (size_t i = 0; i < n; i++)
+                devices[i] = events[i].address;
+        manager_check_health_of(m, devices, n);
+}
+
+/* A PF whose driver comes late: now VFs can be made. */
+static void find_late_pfs(Manager *m, const Event *events, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);
+
+                if (dev && events[i].bound && dev->n_vfs == 0 && policy_vf_pool(m->host.policy, dev))
+                        manager_arrived(m, dev->address);
+        }
+}
+
+static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+        UeventQueue *uevents = m->uevents;
+        Event events[MANAGER_EVENTS_MAX];
+        size_t n = uevents->n_events;
+        bool everything = uevents->everything;
+        int r;
+
+        memcpy(events, uevents->events, n * sizeof(*events));
+        uevents->n_events = 0;
+        uevents->everything = false;
+        uevents->first = 0;
+        if (uevents->drivers && !everything)
+                (void) manager_refresh_drivers(m);
+        if (uevents->capacity && !everything)
+                (void) manager_refresh_nodes(m);
+        uevents->drivers = uevents->capacity = false;
+        r = everything ? -ENOBUFS : look_at(m, events, n);
+        if (r < 0) {
+                log_info("More changed than events can tell, reading the whole node.");
+                (void) manager_scan(m);
+        }
+        find_late_pfs(m, events, n);
+        probe_bound(m, events, n);
+        if (everything)
+                manager_check_health(m, HEALTH_DUE_EVENT);
+        else
+                check_health(m, events, n);
+        manager_want_reconcile(m);
+        return 0;
+}
+
+void manager_look_at_kept_uevents(Manager *m) {
+        if (m->uevents && m->uevents->n_events > 0)
+                arm(m);
+}
+
+int manager_follow_uevents(Manager *m) {
+        int r;
+
+        if (!m->uevents)
+                return 0;
+        r = sd_event_add_time(m->event, &m->uevents->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_quiet, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->uevents->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_io(m->event, &m->uevents->io, uevent_monitor_fd(m->uevents->monitor), EPOLLIN,
+                                    on_event, m);
+        return r < 0 ? log_error_errno(r, "Failed to listen to udev: %m") : 0;
+}
