@@ -38,13 +38,15 @@ xmlNode *domain_take(Domain *d, const char *name);
 /* domxml-template.c: text (NULL: the skeleton) to d->doc with everything that is ours removed, or the reason why it
  * cannot serve. */
 Verdict domain_load(Domain *d, const char *text, Refusal *ret);
-/* at: what the sentence is about, whose line is added to it; NULL: the template as a whole. device, remedy: or NULL. */
+/* domxml-refuse.c. at: what the sentence is about, whose line is added to it; NULL: the template as a whole. device,
+ * remedy: or NULL. */
 Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
                         const char *format, ...) _printf_(5, 6);
+/* Of the template. */
+long node_line(const xmlNode *node);
 
 /* domxml-schema.c: refuses what no schema of libvirt's permits. */
 Verdict domain_check_schema(const Domain *d, Refusal *ret);
-long node_line(const xmlNode *node);
 
 /* domxml-check.c: refuses devices that cannot stay, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);

@@ -15,20 +15,6 @@
 
 static const char space[] = " \t\r\n";
 
-/* libxml2 numbers a text by the line in which it ends. */
-static long text_line(const xmlNode *text) {
-        const char *s = (const char *) text->content;
-        long line = xmlGetLineNo(text);
-
-        for (s += strspn(s, space); *s; s++)
-                line -= *s == '\n';
-        return line;
-}
-
-long node_line(const xmlNode *node) {
-        return node->type == XML_TEXT_NODE ? text_line(node) : xmlGetLineNo(node);
-}
-
 static bool is_text(const xmlNode *node) {
         const char *s = (const char *) node->content;
 

@@ -37,23 +37,6 @@ static const char skeleton_aarch64[] =
         "<features><acpi/><gic version='3'/></features>"
         "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
 
-Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
-                        const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
-
-        if (!ret)
-                return VERDICT_INVALID_TEMPLATE;
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
-        if (!text)
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "Out of memory.");
-        if (!at)
-                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s", text);
-        return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s See line %ld.", text, node_line(at));
-}
-
 /* Entities are never expanded, nothing is ever loaded. */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
         const int options =

@@ -60,14 +60,14 @@ sub post     { my ($from, $text) = @_; return $from->post(Bus::NAME, Bus::PATH, 
 
 my $document = document($good)->{body}[0];
 like($document, qr/<input type="tablet"/, 'a document of a template');
-is_error(document($bad), 'InvalidTemplate', qr/<disk>.* line 4\b/, 'a disk without its target');
+is_error(document($bad), 'InvalidTemplate', ['invalid-template', 'disk', 'line 4'], 'a disk without its target');
 
 # ---- it takes its time
 
 mode('wait');
 my $other = Bus->new;
 my @calls = map { post($other, $good) } 1 .. WAITING_OF_ONE + 4;
-is_error($other->reply($calls[$_]), 'LimitExceeded', qr/documents/, 'one caller has one more than may wait') for WAITING_OF_ONE .. $#calls;
+is_error($other->reply($calls[$_]), 'LimitExceeded', ['limit', 'documents'], 'one caller has one more than may wait') for WAITING_OF_ONE .. $#calls;
 my $mine = post($bus, $bad);
 is($bus->ping()->{error}, undef, 'while libvirt validates, the daemon answers');
 ok(plan_ok($bus, 'ib-vf' => 1), 'and plans');
@@ -77,25 +77,25 @@ mode('real');
 open my $go, '+<', "$dir/go" or die "$dir/go: $!"; # without waiting for its reader
 syswrite $go, "go\n";
 is($other->reply($calls[$_])->{body}[0], $document, 'the documents come in the end') for 0 .. WAITING_OF_ONE - 1;
-is_error($bus->reply($mine), 'InvalidTemplate', qr/ line 4\b/, 'and the refusal of another caller');
+is_error($bus->reply($mine), 'InvalidTemplate', ['invalid-template', 'line 4'], 'and the refusal of another caller');
 ok(wait_until(sub { !daemon_children() }), 'no process is left');
 
 # ---- it does not validate
 
 for my $mode (qw(die fail nonsense)) {
         mode($mode);
-        is_error(document($good), 'NotValidated', qr/passthroughd-libvirt/, "$mode: no document");
+        is_error(document($good), 'NotValidated', ['not-validated', 'passthroughd-libvirt'], "$mode: no document");
         is($bus->call('GetDomainXML', 'sa{sv}', 'guest', [])->{error}, undef, "$mode: without a template there is one");
 }
 mode('real');
 rename $program, "$program.away" or die $!;
-is_error(document($good), 'NotValidated', qr/cannot be started: No such file/, 'not installed: no document');
+is_error(document($good), 'NotValidated', ['not-validated', 'passthroughd-libvirt', 'No such file'], 'not installed: no document');
 rename "$program.away", $program or die $!;
 is(document($good)->{body}[0], $document, 'installed again: the document');
 
 mode('hang');
 @calls = map { post($other, $good) } 1 .. 3;
-is_error($other->reply($_), 'NotValidated', qr/too long/, 'it hangs: no document, for none that waits') for @calls;
+is_error($other->reply($_), 'NotValidated', ['not-validated', 'passthroughd-libvirt'], 'it hangs: no document, for none that waits') for @calls;
 mode('real');
 is(document($good)->{body}[0], $document, 'it hangs no more: the document');
 ok(wait_until(sub { !daemon_children() }), 'no process is left');

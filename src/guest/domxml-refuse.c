@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Refusals of a template, with the line that they are about. */
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+/* libxml2 numbers a text by the line in which it ends. */
+static long text_line(const xmlNode *text) {
+        const char *s = (const char *) text->content;
+        long line = xmlGetLineNo(text);
+
+        for (s += strspn(s, " \t\r\n"); *s; s++)
+                line -= *s == '\n';
+        return line;
+}
+
+long node_line(const xmlNode *node) {
+        return node->type == XML_TEXT_NODE ? text_line(node) : xmlGetLineNo(node);
+}
+
+Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
+                        const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        if (!ret)
+                return VERDICT_INVALID_TEMPLATE;
+        va_start(ap, format);
+        text = string_vformat(format, ap);
+        va_end(ap);
+        if (!text)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "Out of memory.");
+        if (!at)
+                return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s", text);
+        return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "%s See line %ld.", text, node_line(at));
+}
