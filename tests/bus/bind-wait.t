@@ -47,7 +47,7 @@ start_and(["set sys/devices/LNXSYSTM:00/LNXSYBUS:00/pci0000:80/0000:80:01.0/$aud
         'set proc/4242/comm pulseaudio', 'link proc/4242/fd/7 /dev/snd/controlC0']);
 is(driver_of($first), 'vfio-pci', 'the device whose job waited for nothing is bound');
 is_deeply([map { driver_of($_) } $gpu, $audio], ['nvidia', 'snd_hda_intel'], 'a companion that is in use by now is left alone, with its GPU');
-like(log_since($offset), qr/\Q$audio\E is in use by process 4242 \(pulseaudio\)/, 'the journal says why');
+like(log_since($offset), names($audio, 4242, 'pulseaudio'), 'the journal says why');
 
 fault('remove proc/4242');
 daemon('stop');
