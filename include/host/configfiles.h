@@ -2,38 +2,41 @@
 #pragma once
 
 /*
- * Which files make the configuration, and reading them. As systemd does it: the first passthroughd/passthroughd.conf of
- * /etc, /run, /usr/local/lib and /usr/lib, then the drop-ins passthroughd/passthroughd.conf.d/ *.conf of all four, in
- * the order of their names; a drop-in hides those of the same name in the directories after its own, and masks them
- * when it is empty or a link to /dev/null.
+ * Finds and reads the configuration files, in the order of systemd. The main file is the first
+ * passthroughd/passthroughd.conf of /etc, /run, /usr/local/lib and /usr/lib. The drop-ins
+ * passthroughd/passthroughd.conf.d/ *.conf of all four directories follow, sorted by file name. A drop-in hides
+ * drop-ins of the same name in the later directories; it is masked when it is empty or a link to /dev/null.
  */
 
 #include "config/config.h"
 #include "util/sysfs.h"
 
-/* Drop-ins in one directory; all files together have at most CONFIG_TEXT_MAX bytes. */
+/* Limit on the drop-ins in one directory. CONFIG_TEXT_MAX limits the bytes of all files together. */
 #define CONFIG_DROPINS_MAX 256U
 
 #define CONFIG_MAIN_FILE   "passthroughd/passthroughd.conf"
 #define CONFIG_DIRECTORIES 4U
-/* "/etc" and so on. The first has the last word. */
+/* The search path, from the highest priority ("/etc") to the lowest ("/usr/lib"). */
 extern const char *const config_directories[CONFIG_DIRECTORIES];
 
 /*
- * root: "" or "/" for this machine, else the directory of a recorded one, out of which no link leads. file: NULL to
- * search as above; else that file, relative to the working directory and not to root, then FILE.d/ *.conf and nothing
- * else. A file that is there but cannot be read is a problem of *ret and sets its unreadable; no file at all gives the
- * defaults, no pools, and n_files 0. Fails for want of memory, or when root cannot be opened.
+ * root: "" or "/" for this machine, else the root directory of a recorded machine; links are resolved inside it. file:
+ * NULL to search as above. Otherwise only file and the drop-ins FILE.d/ *.conf are read, and file is relative to the
+ * working directory, not to root.
+ *
+ * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. If no file exists,
+ * *ret has the defaults, no pools, and n_files 0. Returns 0, -ENOMEM, or the error of opening root.
  */
 int config_files_load(const char *root, const char *file, Config **ret);
-/* A warning for each problem, an error when nothing is on offer for one. */
+/* Logs each problem as a warning, and Config.held_back as an error. */
 void config_log_problems(const Config *c);
 
 /*
- * One file of it below fs (NULL: where the process sees it), for those who record or explain it: 1 with its text, that
- * of a mask is empty; 0 when it is not there; negative errno when it is there but cannot be read, -ENOENT then is a
- * link to nothing. *ret is the caller's to free.
+ * Reads one configuration file below fs (NULL: below the root of the process). Returns 1 and the text, which is empty
+ * for a masked file; 0 when the file does not exist; or a negative errno when the file exists but cannot be read,
+ * -ENOENT for a dangling link. The caller frees *ret.
  */
 int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_size);
-/* Names of the drop-ins in a directory, sorted; none when it is not there. -E2BIG: too many. Free with free_names(). */
+/* Lists the names of the drop-ins in a directory, sorted. *ret_n is 0 when the directory does not exist. Returns -E2BIG
+ * when the directory has too many files. Free with free_names(). */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the kernel tells of the processors as such, all alike. */
+/* Facts about the processors that are the same for all of them: physical address bits and architecture. */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
 #define CPUINFO_ARCHITECTURE "proc/sys/kernel/arch"
-/* What the lines of proc/cpuinfo begin with that are read; NULL ends the list. */
+/* Prefixes of the lines of proc/cpuinfo that are read; NULL ends the list. */
 extern const char *const cpuinfo_keys[];
 
-/* Sets phys_bits and architecture: 0 and "" where the kernel does not say. */
+/* Sets phys_bits and architecture, to 0 and "" when the kernel does not report them. */
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv);

@@ -2,44 +2,51 @@
 #pragma once
 
 /*
- * Devices the host itself stands on, from what it uses at this moment and never from a class alone: mounted file
- * systems, swap, stacks of block devices, the default route, interfaces the configuration names, the console and the
- * BMC, each followed down to PCI functions. The boot display is PciDevice.boot_vga, not here.
+ * Finds the PCI devices that the host itself depends on, by their current use: mounted file systems, swap, stacked
+ * block devices, default routes, interfaces that KeepInterfaces= names, the console and the BMC. Each use is followed
+ * down to PCI functions. The boot display is in PciDevice.boot_vga instead.
  *
- * Only what the kernel answers from memory and without a lock that a driver may hold is read: this runs in the event
- * loop.
+ * The event loop calls this code, so it reads only files that the kernel answers from memory, without a lock that a
+ * driver may hold.
  */
 
 #include "config/config.h"
 #include "util/sysfs.h"
 
 /*
- * Sets critical of each such device to the chain, "0000:00:1f.2 <- sda1 <- / (mounted)", and that of its PF and of
- * what is above it, bridges and VMD; console of the one whose framebuffer the console is on. What was set before is
- * cleared. When something that is there cannot be read, or stacks are too deep to be followed, critical_unknown says
- * so. config: KeepInterfaces=; NULL: none. Fails only for want of memory.
+ * Sets PciDevice.critical of each such device to the chain of its use, "0000:00:1f.2 <- sda1 <- / (mounted)". The PF of
+ * such a device and the bridges and VMD controllers above it are marked as well. Sets PciDevice.console of the device
+ * that has the framebuffer of the console. Clears all earlier marks first.
+ *
+ * Sets Inventory.critical_unknown when an existing file cannot be read or when a stack of devices is too large to
+ * follow. config: for KeepInterfaces=, or NULL. Returns 0 or -ENOMEM.
  */
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);
 
 /*
- * With native multipath an NVMe disk hangs below its subsystem, whose links "nvme0", "nvme1" lead to the controllers.
- * The directory of the subsystem that path, a real one, is below (caller frees); NULL when it is not below one. 0 or
- * -ENOMEM.
+ * With native multipath the sysfs directory of an NVMe disk is below that of its subsystem. Links "nvme0", "nvme1" in
+ * the subsystem's directory lead to the controllers. path: a real path. Sets *ret to the directory of the subsystem
+ * (the caller frees it), or to NULL when path is not below a subsystem. Returns 0 or -ENOMEM.
  */
 int critical_nvme_subsystem(const char *path, char **ret);
 
-/* In mountinfo and swaps space, tab, newline and backslash are "\040" and so on. In place. */
+/*
+ * Decodes the octal escapes of mountinfo and swaps in place. They stand for space ("\040"), tab, newline and backslash.
+ */
 void critical_unescape(char *s);
 
-/* Directories with an entry for each block device that a file system of one kind is mounted from, in whatever mount
- * namespace; NULL at the end. btrfs has CRITICAL_BTRFS/UUID/devices/. */
+/* Directories with one entry for each block device that has a mounted file system of a certain type, in any mount
+ * namespace. NULL ends the list. btrfs has CRITICAL_BTRFS/UUID/devices/ instead. */
 extern const char *const critical_mounted_dirs[];
 #define CRITICAL_BTRFS "sys/fs/btrfs"
 
-/* Whether a file system of this type is on block devices although its number is made up, and names them as its source:
- * bcachefs all of them, with colons between. The source of any other may be what a user chose who mounts by FUSE. */
+/*
+ * Whether the source field of mountinfo names the block devices of this type of file system, although the device number
+ * of the mount is anonymous (major 0). bcachefs names all its devices, separated by colons. With other types the source
+ * is not reliable: a user who mounts by FUSE chooses it.
+ */
 bool critical_has_true_source(const char *type);
 
-/* Of the options of a file system, "rw,logdev=/dev/sdb1", the next value that is a device node, in place; NULL: none.
- * *rest goes on after it. */
+/* Returns the next value below /dev/ in the mount options "rw,logdev=/dev/sdb1", or NULL. Modifies the options; *rest
+ * is where the next call continues. */
 char *critical_next_option_node(char **rest);

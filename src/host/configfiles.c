@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The files of the configuration: which there are, which count, and their text. */
+/* Finds the configuration files, applies the precedence of drop-ins, and reads the files. */
 
 #include "host/configfiles.h"
 
@@ -16,17 +16,17 @@
 #include "util/sysfs.h"
 
 #define NULL_FILE   "/dev/null"
-#define ENTRIES_MAX 65536U /* of any name in one drop-in directory */
+#define ENTRIES_MAX 65536U /* directory entries of any name */
 
 const char *const config_directories[CONFIG_DIRECTORIES] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
 
 typedef struct Dropin {
-        const char *name; /* in path */
+        const char *name; /* the last component of path */
         char *path;
 } Dropin;
 
 typedef struct Loader {
-        const Sysfs *fs; /* the root; NULL: paths are those of the process */
+        const Sysfs *fs; /* the root directory; NULL: paths are below the root of the process */
         Config *config;
         Dropin *dropins;
         size_t n_dropins;
@@ -47,7 +47,7 @@ static int open_path(const Sysfs *fs, const char *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A recorded machine has no device nodes, so the link tells, not what it leads to. */
+/* The target of the link decides, because a recorded machine has no device nodes to open. */
 static bool is_masked(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
         char target[sizeof(NULL_FILE) + 1];
@@ -56,7 +56,7 @@ static bool is_masked(const Sysfs *fs, const char *path) {
         return n == (ssize_t) strlen(NULL_FILE) && memcmp(target, NULL_FILE, (size_t) n) == 0;
 }
 
-/* A link that leads nowhere was meant to lead somewhere. */
+/* A dangling link is not absent: its author meant it to lead to a file. */
 static bool is_absent(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
 
@@ -72,11 +72,11 @@ static bool is_null_device(int fd) {
 static const char *why_unreadable(int error) {
         switch (error) {
         case -EINVAL:
-                return "it is no regular file";
+                return "it is not a regular file";
         case -E2BIG:
-                return "it is too large, 1 MiB is the limit";
+                return "it is too large, the limit is 1 MiB";
         case -ENOENT:
-                return "it is a link to nothing";
+                return "it is a dangling link";
         default:
                 return strerror(-error);
         }
@@ -104,7 +104,7 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
         return *ret ? 1 : -ENOMEM;
 }
 
-/* Returns whether the file is there, whatever is in it, or -ENOMEM. */
+/* Returns 1 when the file exists, readable or not, 0 when it does not exist, or -ENOMEM. */
 static int read_text(Loader *l, const char *path) {
         _cleanup_free_ char *text = NULL;
         size_t size;
@@ -117,14 +117,14 @@ static int read_text(Loader *l, const char *path) {
         return r < 0 ? r : 1;
 }
 
-/* As systemd: hidden files and those of other endings are somebody's backups. */
+/* As in systemd, hidden files and files with other suffixes are ignored. */
 static bool is_dropin(const char *name) {
         size_t len = strlen(name);
 
         return name[0] != '.' && len > strlen(".conf") && streq(name + len - strlen(".conf"), ".conf");
 }
 
-/* Those of other names do not count, but somebody may have put very many there. */
+/* Other files do not count towards CONFIG_DROPINS_MAX, but ENTRIES_MAX limits them too. */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = open_path(fs, directory, O_RDONLY | O_DIRECTORY);
         char **names = NULL;
@@ -159,9 +159,10 @@ static bool has_dropin(const Loader *l, const char *name) {
 static int add_dropin(Loader *l, const char *directory, const char *name) {
         Dropin d = { 0 };
 
-        /* Sentences name it, and they go over the bus. */
+        /* The name appears in messages, which are sent over D-Bus. */
         if (!text_is_clean(name))
-                return config_read_failed(l->config, directory, "the name of a file in it is no clean UTF-8 text");
+                return config_read_failed(l->config, directory,
+                                          "it has a file name that is not UTF-8 or has control characters");
         if (ARRAY_RESERVE(l->dropins, l->n_dropins) < 0 || string_replace(&d.path, "%s/%s", directory, name) < 0)
                 return -ENOMEM;
         d.name = d.path + strlen(directory) + 1;
@@ -169,7 +170,7 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
         return 0;
 }
 
-/* Directories come in the order of their rank: a name that is there already hides this one. */
+/* Directories are read from the highest priority to the lowest, so the first drop-in of a name hides later ones. */
 static int find_dropins(Loader *l, const char *directory) {
         char **names;
         size_t n;
@@ -179,7 +180,7 @@ static int find_dropins(Loader *l, const char *directory) {
                 return r;
         if (r < 0)
                 return config_read_failed(l->config, directory,
-                                          r == -E2BIG ? "there are too many files in it, 256 named *.conf are the limit"
+                                          r == -E2BIG ? "it has too many files, the limit is 256 named *.conf"
                                                       : why_unreadable(r));
         for (size_t i = 0; r == 0 && i < n; i++)
                 if (!has_dropin(l, names[i]))

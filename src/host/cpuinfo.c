@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The architecture, and proc/cpuinfo: of the first processor, which comes first. */
+/* Reads the architecture, and the first processor in proc/cpuinfo. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,13 +9,13 @@
 #include "host/cpuinfo.h"
 #include "util/strings.h"
 
-#define CPUINFO_PART    8192U /* more than one processor takes; hundreds of them make a long file */
+#define CPUINFO_PART    8192U /* larger than the entry of one processor; the whole file can be long */
 #define PHYS_BITS_LEAST 32U
 #define PHYS_BITS_MOST  64U
 
 const char *const cpuinfo_keys[] = { "address sizes", "CPU implementer", "cpu\t", NULL };
 
-/* The value of the first line with that key, up to the end of the text; NULL when there is none. */
+/* Returns the value of the first line that starts with key, up to the end of the text, or NULL. */
 static const char *find_value(const char *text, const char *key) {
         const char *line = text;
 
@@ -35,7 +35,7 @@ static unsigned find_phys_bits(const char *text) {
         return bits < PHYS_BITS_LEAST || bits > PHYS_BITS_MOST ? 0 : (unsigned) bits;
 }
 
-/* By what only one architecture has in the file: before Linux 6.1 there is no proc/sys/kernel/arch. */
+/* Linux before 6.1 has no proc/sys/kernel/arch; lines that only one architecture has identify it then. */
 static const char *guess_architecture(const char *text) {
         const char *cpu = find_value(text, "cpu\t");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a person in front of the host, or far away from it, uses: the console's framebuffer and the BMC. */
+/* Marks the devices of the console: its framebuffer, and the BMC with its remote console. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@
 #define CLASS_IPMI    0x0c07U
 #define CLASS_DISPLAY 0x03U
 
-/* Displays that exist only as the remote console of a BMC. */
+/* Display controllers that are part of a BMC. */
 static const struct {
         uint16_t vendor;
-        uint16_t devices[8]; /* 0 at the end; none: all of the vendor */
+        uint16_t devices[8]; /* 0 ends the list; an empty list means all devices of the vendor */
 } bmc_displays[] = {
         { 0x1a03, { 0 } },                                                         /* ASPEED */
-        { 0x102b, { 0x0522, 0x0530, 0x0532, 0x0533, 0x0534, 0x0536, 0x0538, 0 } }, /* Matrox G200e and its like */
+        { 0x102b, { 0x0522, 0x0530, 0x0532, 0x0533, 0x0534, 0x0536, 0x0538, 0 } }, /* Matrox G200e family */
         { 0x19e5, { 0x1711, 0 } },                                                 /* Huawei iBMC */
 };
 
@@ -53,10 +53,8 @@ static int mark_bmc(const Critical *c) {
         return r;
 }
 
-/*
- * Some console driver of the kernel draws on framebuffers. Whether it does at this moment ("bind") is not read: that
- * waits for the lock of the console, which a driver in trouble may hold.
- */
+/* Whether a console driver of the kernel can draw on framebuffers. The attribute "bind", which tells whether it does so
+ * now, is not read: reading waits for the console lock, which a failing driver may hold. */
 static int has_framebuffer_console(const Critical *c, bool *ret) {
         char **names = NULL;
         size_t n;
@@ -82,7 +80,8 @@ static int has_framebuffer_console(const Critical *c, bool *ret) {
         return MIN(r, 0);
 }
 
-/* The first framebuffer, which is the console's unless fbcon=map: says otherwise. -1: none. */
+/* Sets *ret to the number of the first framebuffer, or to -1. It is the console's unless the kernel option fbcon=map:
+ * says otherwise. */
 static int first_framebuffer(const Critical *c, int *ret) {
         char **names = NULL;
         size_t n;
@@ -112,7 +111,7 @@ static int mark_framebuffer(const Critical *c, int number) {
         r = critical_realpath(c, link, &real);
         if (!real)
                 return r;
-        /* One of the firmware's that names no function: it is on the boot VGA. */
+        /* A firmware framebuffer names no PCI function; it is on the boot VGA device. */
         found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
         if (!found)
                 return 0;

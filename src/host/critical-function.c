@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* PCI functions in a path of sysfs, and marking them as used by the host. */
+/* Finds PCI functions in sysfs paths and marks them as used by the host. */
 
 #include <errno.h>
 
@@ -36,7 +36,8 @@ bool critical_next_function(const char **path, PciAddress *ret) {
         return false;
 }
 
-/* A VMD controller is an endpoint like any other, and has a domain of disks below it that no inventory lists. */
+/* Marks the functions in path above address. One of them can be a VMD controller: the disks below it are in a PCI
+ * domain of their own and not in the inventory. */
 static int mark_above(const Critical *c, const char *path, PciAddress address, const char *chain) {
         _cleanup_free_ char *longer = NULL;
         PciAddress above;

@@ -1,52 +1,56 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Between the files that find what the host uses. All return 0 or -ENOMEM: what is not there or makes no sense is left
- * out, for devices come and go. What is there and cannot be read makes critical_unknown. */
+/*
+ * Interface between the files that find the devices the host uses. All functions return 0 or -ENOMEM unless noted.
+ * Devices come and go, so a missing file or an invalid value is skipped. A file that exists but cannot be read sets
+ * Inventory.critical_unknown.
+ */
 
 #include "host/critical.h"
 
-#define CRITICAL_ENTRIES_MAX 65536U /* of one directory */
+#define CRITICAL_ENTRIES_MAX 65536U /* limit for one directory */
 
 typedef struct Critical {
         const Sysfs *fs;
-        const Config *config; /* or NULL */
+        const Config *config; /* may be NULL */
         Inventory *inv;
 } Critical;
 
 /* critical-function.c */
 
-/* Marks the last function of path, address, what path has above that, and its PF. chain: from what is on the function
- * up to what the host uses. The first chain stays. */
+/*
+ * Marks the function address, which is the last one in path, the functions above it in path, and its PF. chain: from
+ * the device that uses the function up to the use, "sda1 <- / (mounted)". A function that is marked keeps its first
+ * chain.
+ */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
-/* The next component of *path that is the address of a PCI function; *path goes on after it. */
+/* Finds the next component of *path that is the address of a PCI function, and moves *path behind it. */
 bool critical_next_function(const char **path, PciAddress *ret);
-/* The last one: the function itself, not the bridges above it. */
+/* Finds the last PCI function in path: the function itself, not the bridges above it. */
 bool critical_last_function(const char *path, PciAddress *ret);
 
 /* critical-read.c */
 
-/* Calls take() for each line of the file. optional: not there is no news. */
+/* Calls take() for each line of the file. optional: a missing file is not an error. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
-/* path could not be read: no news where that means that there is no such thing, else critical_unknown says so. The
- * first reason stays. */
+/* Handles an error of reading path. Errors that mean that the file does not exist are ignored. Any other error sets
+ * Inventory.critical_unknown, which keeps the first reason. */
 int critical_unreadable(const Critical *c, const char *path, int error);
-/* Names in a directory below the root; none when it is not there or critical_unreadable(). */
+/* Lists the names in a directory below the root; none on an error, which goes to critical_unreadable(). */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
-/* The real path of a link: NULL as above. */
+/* Sets *ret to the real path of a link, or to NULL on an error, which goes to critical_unreadable(). */
 int critical_realpath(const Critical *c, const char *path, char **ret);
 
 /* critical-stack.c */
 
-/*
- * link: sys/dev/block/M:m, sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route".
- * Marks what it stands on, through whatever is stacked.
- */
+/* Marks the PCI functions below a device, through all devices stacked in between. link: sys/dev/block/M:m,
+ * sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
-/* "dm-0" of "/dev/dm-0". */
+/* Returns "dm-0" for "/dev/dm-0". */
 const char *critical_last_component(const char *path);
 
-/* What the host uses. */
+/* Mark the devices that the host uses for storage, network and display. */
 int critical_mark_storage(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What the host uses of the network: default routes, and the interfaces that KeepInterfaces= names. */
+/* Marks the devices of default routes and of the interfaces that KeepInterfaces= names. */
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -11,12 +11,12 @@
 #include "util/strings.h"
 
 #define INTERFACES   "sys/class/net"
-/* The kernel's side of Open vSwitch: its ports are stacked on it, but not on the bridges that userspace makes of it. */
-#define SWITCH       "ovs-system"
+/* The kernel datapath of Open vSwitch. The ports are stacked on it, but the bridges that userspace creates are not. */
+#define OVS_DATAPATH "ovs-system"
 #define ROUTE_REJECT 0x0200U /* RTF_REJECT */
 
-/* name has something to stand on, or is known not to: one that is neither may be a bridge of Open vSwitch. */
-static int stands_on_switch(const Critical *c, const char *link, bool *ret) {
+/* Whether an interface may be a bridge of Open vSwitch: it is not a PCI device and has no lower interface. */
+static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
         _cleanup_free_ char *real = NULL;
         char **names = NULL;
         PciAddress address;
@@ -37,7 +37,7 @@ static int stands_on_switch(const Critical *c, const char *link, bool *ret) {
 
 static int mark_interface(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = NULL, *through = NULL;
-        bool on_switch = false;
+        bool ovs_bridge = false;
         int r;
 
         if (strchr(name, '/'))
@@ -48,14 +48,14 @@ static int mark_interface(const Critical *c, const char *name, const char *use) 
         }
         r = critical_mark_user(c, link, use);
         if (r >= 0)
-                r = stands_on_switch(c, link, &on_switch);
-        if (r < 0 || !on_switch)
+                r = may_be_ovs_bridge(c, link, &ovs_bridge);
+        if (r < 0 || !ovs_bridge)
                 return r;
         r = string_replace(&through, "%s <- %s", name, use);
-        return r < 0 ? r : critical_mark_user(c, INTERFACES "/" SWITCH, through);
+        return r < 0 ? r : critical_mark_user(c, INTERFACES "/" OVS_DATAPATH, through);
 }
 
-/* "unreachable", which leads nowhere: IPv6 has one on lo when there is no other. */
+/* An "unreachable" route. IPv6 has such a default route on lo when there is no other. */
 static bool is_reject(const char *flags) {
         uint64_t n;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files, directories and links that tell what the host uses. */
+/* Reads the files, directories and links that show what the host uses. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,17 +21,17 @@ static int take_line(char *line, void *userdata) {
 
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
         Taker taker = { c, take };
-        /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+        /* O_NONBLOCK: opening a FIFO would otherwise wait for a writer. */
         int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         int r = fd < 0 ? fd : read_lines_fd(fd, take_line, &taker);
 
         if (r >= 0 || r == -ENOMEM || (r == -ENOENT && optional))
                 return r == -ENOENT ? 0 : r;
-        /* Even when it is not there. */
+        /* A missing file that is not optional is an error too. */
         return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).", path, strerror(-r));
 }
 
-/* Not there, not any more, or under a name that nothing can have. */
+/* The file does not exist, its device was removed, or the name is too long to exist. */
 static bool is_absent(int error) {
         return error == -ENOENT || error == -ENOTDIR || error == -ENODEV || error == -ENXIO || error == -ENAMETOOLONG;
 }

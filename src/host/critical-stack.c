@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Down through what is stacked: partitions, device mapper, md, bcache, loop devices, NVMe multipath, bonds, bridges. */
+/* Follows stacked devices down to PCI functions: partitions, device mapper, md, bcache, loop devices, NVMe multipath,
+ * bonds, bridges. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include "util/strings.h"
 
 #define DEPTH_MAX  16U   /* levels of stacking */
-#define VISITS_MAX 4096U /* of one file system or interface: a stack that forks at every level stays bounded */
+#define VISITS_MAX 4096U /* for one file system or interface; bounds a stack that forks at every level */
 
 typedef struct Walk {
         const Critical *c;
@@ -23,8 +24,9 @@ const char *critical_last_component(const char *path) {
         return slash ? slash + 1 : path;
 }
 
-/* "vg0-root" says more than "dm-0". path: a real one. */
-static int chain_link(const Walk *w, const char *path, const char *chain, char **ret) {
+/* Prepends the device at path (a real path) to chain. A device mapper device appears by its name, "vg0-root" instead of
+ * "dm-0". */
+static int extend_chain(const Walk *w, const char *path, const char *chain, char **ret) {
         _cleanup_free_ char *attribute = NULL;
         char name[SYSFS_ATTRIBUTE_MAX];
 
@@ -39,15 +41,15 @@ static int chain_link(const Walk *w, const char *path, const char *chain, char *
 
 static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth);
 
-/* real: a device's real directory that the chain leads to. */
-static int walk_on(Walk *w, const char *real, const char *chain, unsigned depth) {
+/* Prepends the device at the real path real to chain, and follows it. */
+static int walk_device(Walk *w, const char *real, const char *chain, unsigned depth) {
         _cleanup_free_ char *longer = NULL;
-        int r = chain_link(w, real, chain, &longer);
+        int r = extend_chain(w, real, chain, &longer);
 
         return r < 0 ? r : walk_down(w, real, longer, depth + 1);
 }
 
-/* Goes down every link in dir, a real path, whose name begins with prefix. */
+/* Follows every link in dir (a real path) whose name begins with prefix. */
 static int walk_entries(Walk *w, const char *dir, const char *prefix, const char *chain, unsigned depth) {
         char **names = NULL;
         size_t n = 0, length = strlen(dir);
@@ -68,8 +70,8 @@ static int walk_entries(Walk *w, const char *dir, const char *prefix, const char
                 if (!real)
                         continue;
                 if (strncmp(real, dir, length) == 0 && real[length] == '/')
-                        continue; /* not a link to something lower, but a part of this */
-                r = walk_on(w, real, chain, depth);
+                        continue; /* a child of dir, not a lower device */
+                r = walk_device(w, real, chain, depth);
         }
         (void) free_names(names, n);
         return MIN(r, 0);
@@ -86,7 +88,7 @@ int critical_nvme_subsystem(const char *path, char **ret) {
         n = (size_t) (at - path) + strlen(marker);
         n += strcspn(path + n, "/");
         if (!path[n])
-                return 0; /* the subsystem itself */
+                return 0; /* path is the subsystem itself */
         *ret = strndup(path, n);
         return *ret ? 0 : -ENOMEM;
 }
@@ -98,7 +100,7 @@ static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, uns
         return subsystem ? walk_entries(w, subsystem, "nvme", chain, depth) : r;
 }
 
-/* slaves/ of device mapper, md and bcache; a partition of such a device has them one directory up. */
+/* Follows slaves/ of device mapper, md and bcache devices. A partition has slaves/ in the directory of its disk. */
 static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
         _cleanup_free_ char *slaves = NULL, *above = NULL;
         int r;
@@ -117,8 +119,8 @@ static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned de
         return walk_entries(w, above, "", chain, depth);
 }
 
-/* The node behind a loop device. A file behind it is on a file system that is mounted, which is reason enough. dir: of
- * the device, or of its partition's. */
+/* Follows a loop device to the block device behind it. A regular file behind it needs no walk: its file system is
+ * mounted and therefore marked. dir: the first length characters are the directory of the loop device. */
 static int walk_backing(Walk *w, const char *dir, size_t length, const char *chain, unsigned depth) {
         _cleanup_free_ char *attribute = NULL, *link = NULL, *real = NULL;
         char file[SYSFS_ATTRIBUTE_MAX];
@@ -138,7 +140,7 @@ static int walk_backing(Walk *w, const char *dir, size_t length, const char *cha
                 return -ENOMEM;
         }
         r = critical_realpath(w->c, link, &real);
-        return real ? walk_on(w, real, chain, depth) : r;
+        return real ? walk_device(w, real, chain, depth) : r;
 }
 
 static int walk_loop(Walk *w, const char *path, const char *chain, unsigned depth) {
@@ -151,18 +153,21 @@ static int walk_loop(Walk *w, const char *path, const char *chain, unsigned dept
         return r < 0 || name == path ? r : walk_backing(w, path, (size_t) (name - path) - 1, chain, depth);
 }
 
-/* chain: "... <- dm-0 <- / (mounted)"; what is at its end says enough. */
-static int too_deep(const Walk *w, const char *chain) {
+/*
+ * Sets Inventory.critical_unknown to a sentence that names the use at the end of chain ("... <- dm-0 <- / (mounted)").
+ */
+static int note_large_stack(const Walk *w, const char *chain) {
         const char *use = chain;
 
         for (const char *at = chain; (at = strstr(at, " <- "));)
                 use = at += strlen(" <- ");
         if (w->c->inv->critical_unknown)
                 return 0;
-        return string_replace(&w->c->inv->critical_unknown, "Too much is stacked below %s to be followed.", use);
+        return string_replace(&w->c->inv->critical_unknown, "The stack of devices below %s is too large to follow.",
+                              use);
 }
 
-/* path: a device's real directory below sys/devices; chain: from it up to what the host uses. */
+/* path: the real directory of a device below sys/devices. chain: from this device up to the use. */
 static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth) {
         int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
                                                                               walk_loop };
@@ -170,7 +175,7 @@ static int walk_down(Walk *w, const char *path, const char *chain, unsigned dept
         int r = 0;
 
         if (depth > DEPTH_MAX || w->visits++ > VISITS_MAX)
-                return too_deep(w, chain);
+                return note_large_stack(w, chain);
         if (critical_last_function(path, &address))
                 return critical_mark_function(w->c, path, address, chain);
         for (size_t i = 0; i < ELEMENTSOF(ways) && r >= 0; i++)
@@ -185,7 +190,7 @@ int critical_mark_user(const Critical *c, const char *link, const char *use) {
 
         r = critical_realpath(c, link, &real);
         if (!real)
-                return r; /* no such device: tmpfs, network file systems */
-        r = chain_link(&w, real, use, &chain);
+                return r; /* tmpfs and network file systems have no device */
+        r = extend_chain(&w, real, use, &chain);
         return r < 0 ? r : walk_down(&w, real, chain, 0);
 }

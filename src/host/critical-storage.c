@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What the host uses of disks: mounts, swap, file systems of other mount namespaces, assembled stacks. */
+/* Marks the devices of mounts, swap, file systems in other mount namespaces, and assembled volumes. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define USE_ELSEWHERE "a file system (mounted)"
+#define USE_OTHER_NAMESPACE "a file system (mounted)"
 
 const char *const critical_mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2", NULL };
 
-/* A block device by the kernel's name for it. */
+/* Marks a block device. name: the kernel's name of it. */
 static int mark_block(const Critical *c, const char *name, const char *use) {
         _cleanup_free_ char *link = NULL;
 
@@ -24,7 +24,9 @@ static int mark_block(const Critical *c, const char *name, const char *use) {
         return critical_mark_user(c, link, use);
 }
 
-/* All devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices"; name: only when that is one of them. */
+/*
+ * Marks all devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices"; with a name, only if the btrfs has that device.
+ */
 static int mark_btrfs_devices(const Critical *c, const char *dir, const char *name, const char *use) {
         char **names = NULL;
         size_t n;
@@ -39,7 +41,8 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
         return MIN(r, 0);
 }
 
-/* It is there as long as it is mounted anywhere, and may be on more devices than the one that mountinfo names. */
+/* Marks the devices of each mounted btrfs; with a name, of the btrfs that has that device. A btrfs has its directory in
+ * sysfs while it is mounted anywhere, and may have more devices than the one in mountinfo. */
 static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         char **uuids = NULL;
         size_t n;
@@ -59,7 +62,9 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         return MIN(r, 0);
 }
 
-/* A block device by its node, "/dev/sda1", "/dev/mapper/vg-root" (a link to ../dm-0). */
+/*
+ * Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0). Other paths are ignored.
+ */
 static int mark_node(const Critical *c, char *node, const char *use) {
         _cleanup_free_ char *real = NULL;
         int r;
@@ -72,7 +77,7 @@ static int mark_node(const Critical *c, char *node, const char *use) {
                 r = critical_unreadable(c, node, r);
         if (r == -ENOMEM)
                 return r;
-        /* A recorded machine has no device nodes: then the name has to do. */
+        /* A recorded machine has no device nodes, so the last component of the path must do. */
         if (!real && !(real = strdup(node)))
                 return -ENOMEM;
         r = mark_block(c, critical_last_component(real), use);
@@ -95,9 +100,9 @@ bool critical_has_true_source(const char *type) {
         return streq(type, "btrfs") || streq(type, "bcachefs");
 }
 
-/* "- btrfs /dev/sda1 rw" or "- xfs /dev/sda1 rw,logdev=/dev/sdb1": the devices that the number of the mount does not
- * name. The options of other file systems with a made-up number do not count either. */
-static int mark_source(const Critical *c, char *rest, bool made_up, const char *use) {
+/* Marks the devices that the device number of the mount does not name: "- btrfs /dev/sda1 rw", "- xfs /dev/sda1
+ * rw,logdev=/dev/sdb1". Of file systems with an anonymous number, only those with a true source count. */
+static int mark_source(const Critical *c, char *rest, bool anonymous, const char *use) {
         const char *type;
         char *word, *source, *options, *node;
         int r = 0;
@@ -107,9 +112,9 @@ static int mark_source(const Critical *c, char *rest, bool made_up, const char *
         type = string_next_word(&rest);
         source = string_next_word(&rest);
         options = string_next_word(&rest);
-        if (!source || (made_up && !critical_has_true_source(type)))
+        if (!source || (anonymous && !critical_has_true_source(type)))
                 return 0;
-        while (made_up && r >= 0 && (node = strsep(&source, ":")))
+        while (anonymous && r >= 0 && (node = strsep(&source, ":")))
                 r = mark_node(c, node, use);
         while (options && r >= 0 && (node = critical_next_option_node(&options)))
                 r = mark_node(c, node, use);
@@ -120,7 +125,7 @@ static int mark_source(const Critical *c, char *rest, bool made_up, const char *
 static int mark_mount(const Critical *c, char *line) {
         _cleanup_free_ char *use = NULL, *link = NULL;
         char *number = NULL, *mount = NULL, *word, *rest = line;
-        bool made_up;
+        bool anonymous;
         int r = 0;
 
         for (unsigned i = 0; i < 5; i++) {
@@ -139,14 +144,14 @@ static int mark_mount(const Critical *c, char *line) {
         }
         if (strchr(number, '/'))
                 return 0;
-        made_up = strncmp(number, "0:", 2) == 0;
-        if (!made_up && asprintf(&link, "sys/dev/block/%s", number) < 0) {
+        anonymous = strncmp(number, "0:", 2) == 0;
+        if (!anonymous && asprintf(&link, "sys/dev/block/%s", number) < 0) {
                 link = NULL;
                 return -ENOMEM;
         }
         if (link)
                 r = critical_mark_user(c, link, use);
-        return r < 0 ? r : mark_source(c, rest, made_up, use);
+        return r < 0 ? r : mark_source(c, rest, anonymous, use);
 }
 
 static int mark_swap(const Critical *c, char *line) {
@@ -155,14 +160,15 @@ static int mark_swap(const Critical *c, char *line) {
         return node ? mark_node(c, node, "swap") : 0;
 }
 
-/* Mounted in some other mount namespace, a container's: mountinfo of process 1 does not have it. */
-static int mark_elsewhere(const Critical *c, const char *dir) {
+/* Marks file systems in dir, which are mounted in any mount namespace: mountinfo of process 1 lacks those of
+ * containers. */
+static int mark_mounted_dir(const Critical *c, const char *dir) {
         char **names = NULL;
         size_t n;
         int r = critical_list(c, dir, &names, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++)
-                r = mark_block(c, names[i], USE_ELSEWHERE);
+                r = mark_block(c, names[i], USE_OTHER_NAMESPACE);
         (void) free_names(names, n);
         return MIN(r, 0);
 }
@@ -182,7 +188,7 @@ static int mark_stacked(const Critical *c, const char *name) {
         return r < 0 || n == 0 ? MIN(r, 0) : mark_block(c, name, "assembled volume");
 }
 
-/* dm, md and bcache devices that nobody mounts may be exported, or disks of a guest. */
+/* A dm, md or bcache device that is not mounted may be exported or be the disk of a guest. */
 static int mark_assembled(const Critical *c) {
         char **names = NULL;
         size_t n;
@@ -200,8 +206,8 @@ int critical_mark_storage(const Critical *c) {
         if (r >= 0)
                 r = critical_lines(c, "proc/swaps", true, mark_swap);
         for (size_t i = 0; critical_mounted_dirs[i] && r >= 0; i++)
-                r = mark_elsewhere(c, critical_mounted_dirs[i]);
+                r = mark_mounted_dir(c, critical_mounted_dirs[i]);
         if (r >= 0)
-                r = mark_btrfs(c, NULL, USE_ELSEWHERE);
+                r = mark_btrfs(c, NULL, USE_OTHER_NAMESPACE);
         return r < 0 ? r : mark_assembled(c);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the host uses, by storage, network and display: the PCI functions that carry it are marked. */
+/* Marks the PCI functions that the host uses for storage, network and display. */
 
 #include "critical-internal.h"
 #include "util/strings.h"

@@ -263,7 +263,7 @@ for my $command ('snapshot', "snapshot --node $root", "snapshot --node $tmp/r.tr
 
 spew("$tmp/gpu.conf", $GPU);
 like(said("passthroughctl list --node $root --config /dev/fd/4 4<$tmp/gpu.conf"), qr/ gpu /, 'a configuration by its descriptor');
-is(said("cat $tmp/gpu.conf | passthroughctl list --node $root --config /dev/stdin"), "passthroughctl: /dev/stdin cannot be read: it is no regular file.\n", 'not a pipe');
+is(said("cat $tmp/gpu.conf | passthroughctl list --node $root --config /dev/stdin"), "passthroughctl: /dev/stdin cannot be read: it is not a regular file.\n", 'not a pipe');
 like(said("cat $tmp/r.tree | passthroughctl snapshot --node /dev/stdin"), names('/dev/stdin'), 'nor as a recorded node');
 
 system("$build/tests/tree-tool", 'remove', $root);
