@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The PCI drivers that the kernel has, and the VFIO variant drivers among them: a module that is not loaded has none.
- */
+/* Lists the PCI drivers that are loaded or built in, and which of them are VFIO variant drivers. */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* Fills drivers and variants. A recording of sysfs without drivers_probe may lack drivers: there they stay unknown.
- * Fails only for want of memory. */
+/* Fills drivers and variants of inv. drivers_known is false for a recording of sysfs without drivers_probe, which may
+ * lack drivers. Returns 0 or -ENOMEM. */
 int driver_list_scan(const Sysfs *fs, Inventory *inv);
 
-/* Reads the names again, and the variants only where the names changed: 1 if they did. On failure nothing changed. */
+/* Reads the driver names again, and the variants only when the names changed. Returns 1 when they changed, else 0. On
+ * failure inv is unchanged. */
 int driver_list_refresh(const Sysfs *fs, Inventory *inv);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The switch of a PF as the kernel has it: its mode by devlink, and what stands for a VF on it. Nothing is changed. */
+/*
+ * Reads the embedded switch (eswitch) of a PF: its mode by devlink, and the representors of its VFs. Changes nothing.
+ */
 
 #include <net/if.h>
 
 #include "model/eswitch.h"
 #include "util/sysfs.h"
 
-/* A PF whose driver is one of networks; asks nobody who may keep us waiting. */
+/* Whether the PF may have an eswitch: its driver is a network or RDMA driver of the host. Reads sysfs only and does not
+ * block. */
 bool eswitch_may_be(const Sysfs *fs, const PciDevice *pf);
 
 /*
- * Asks for the mode of each PF in turn and tells it at once: ESWITCH_UNKNOWN where there is none. For a child only:
- * it waits for whoever holds the devlink instance of a PF. -ENOENT: the kernel has no devlink. -EPROTO: it could not be
- * understood, for any PF. Else the kernel's errno.
+ * Queries the mode of each PF and calls tell() with each result, ESWITCH_UNKNOWN for a PF without an eswitch. Blocks
+ * while another process holds the devlink instance of a PF, so only a child process may call it. Returns 0; -ENOENT
+ * when the kernel has no devlink; -EPROTO when an answer is malformed; or another errno of the kernel.
  */
 int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchMode mode, void *userdata),
                 void *userdata);
 
-/*
- * The interface that stands for a VF on the switch of its PF, which has one only in switchdev mode: found by what its
- * driver calls the port, pf0vf3. For the child of a job.
- */
+/* Finds the representor of a VF by its phys_port_name, pf0vf3, and copies its interface name to ret. A PF has
+ * representors only in switchdev mode. May block, so only the child of a job may call it. */
 bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char ret[static IF_NAMESIZE]);

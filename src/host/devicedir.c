@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reading the attributes of one PCI function, each on its own: what is damaged is named in the device's fault. */
+/* Reads single attributes of one PCI function. Damaged attributes are named in the fault of the device. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "util/stringtable.h"
 
 #define VIRTFN_PREFIX "virtfn"
-#define LISTING_SIZE  8192U /* most functions in one call; opendir() would make four calls and a buffer first */
+#define LISTING_SIZE  8192U /* enough for most functions in one call; opendir() would need four calls and a buffer */
 #define QUOTE_MAX     40U
 #define VFIO_DEVS_MAX 16U
 
@@ -61,7 +61,7 @@ static int unsigned_compare(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-static int note_virtfn(DeviceDir *d, const char *number) {
+static int add_virtfn(DeviceDir *d, const char *number) {
         uint64_t n;
         int r;
 
@@ -74,11 +74,11 @@ static int note_virtfn(DeviceDir *d, const char *number) {
         return 0;
 }
 
-static int note_entry(DeviceDir *d, const char *name) {
+static int add_entry(DeviceDir *d, const char *name) {
         const char *const *found;
 
         if (strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
-                return note_virtfn(d, name + strlen(VIRTFN_PREFIX));
+                return add_virtfn(d, name + strlen(VIRTFN_PREFIX));
         found = bsearch(name, attribute_table, _ATTRIBUTE_MAX, sizeof(*attribute_table), name_compare);
         if (found)
                 d->present |= UINT32_C(1) << (found - attribute_table);
@@ -92,7 +92,7 @@ static int list_entries(DeviceDir *d) {
         while ((n = getdents64(d->fd, buf, sizeof(buf))) > 0)
                 for (ssize_t at = 0; at < n;) {
                         const struct dirent64 *entry = (const void *) (buf + at);
-                        int r = note_entry(d, entry->d_name);
+                        int r = add_entry(d, entry->d_name);
 
                         if (r < 0)
                                 return r;
@@ -217,7 +217,7 @@ static int read_link(const DeviceDir *d, const char *name, PciDevice *dev, char 
         int r = sysfs_link_name_at(d->fd, name, ret, SYSFS_ATTRIBUTE_MAX);
 
         if (r == -ENOENT)
-                return 0; /* unbound meanwhile */
+                return 0; /* removed since the listing, as by an unbind */
         if (r == -EINVAL)
                 return pci_device_add_fault(dev, "%s is not a link", name);
         if (r < 0)

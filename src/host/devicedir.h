@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * One PCI function's sysfs directory while it is being scanned. A single readdir() tells which attributes exist, so
- * that absent ones cost no system call. What is there but cannot be used becomes a sentence in PciDevice.fault.
+ * Reads the sysfs directory of one PCI function during a scan. One directory listing tells which attributes exist, so
+ * an absent attribute costs no system call. An attribute that is unreadable or invalid is described in PciDevice.fault.
  */
 
 #include "model/inventory.h"
@@ -25,7 +25,7 @@ typedef enum Attribute {
         ATTRIBUTE_POWER_STATE,
         ATTRIBUTE_RESET_METHOD,
         ATTRIBUTE_RESOURCE,
-        ATTRIBUTE_SECONDARY_BUS_NUMBER, /* only bridges have it */
+        ATTRIBUTE_SECONDARY_BUS_NUMBER, /* exists for bridges only */
         ATTRIBUTE_SRIOV_TOTALVFS,
         ATTRIBUTE_SRIOV_VF_DEVICE,
         ATTRIBUTE_SUBSYSTEM_DEVICE,
@@ -38,34 +38,34 @@ const char *attribute_to_string(Attribute a);
 
 typedef struct DeviceDir DeviceDir;
 
-/* name: the entry in sys/bus/pci/devices. */
+/* name: the entry in sys/bus/pci/devices. Returns 0 or a negative errno. */
 int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret);
 DeviceDir *device_dir_free(DeviceDir *d);
 DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
-/* The kernel may hold the device's lock for ever: what waits for that lock, driver_override, is then not read. */
+/*
+ * The kernel may hold the device lock for ever, so attributes that take this lock (driver_override) will not be read.
+ */
 void device_dir_set_locked(DeviceDir *d);
 
-/* PciDevice.instance. */
+/* The value for PciDevice.instance, 0 when unknown. */
 uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
-/* Its vfio-dev/vfioN has a number: the kernel made /dev/vfio/devices/vfioN. */
+/* Whether vfio-dev/vfioN has a device number, so that the kernel has created /dev/vfio/devices/vfioN. */
 bool device_dir_has_vfio_cdev(const DeviceDir *d);
-/* The directory listed its ids but they can no longer be read: the device went away since. */
+/* Whether the device was removed since device_dir_open(): its IDs are listed but can no longer be read. */
 bool device_dir_is_gone(const DeviceDir *d);
-/* The N of its virtfnN entries, ascending. */
+/* The numbers N of the entries virtfnN, ascending. d owns the array. */
 const unsigned *device_dir_virtfns(const DeviceDir *d, size_t *ret_n);
 
-/*
- * Readers: 1 when *ret was set, 0 when the attribute is absent or not usable (then dev has a fault), -ENOMEM. Text and
- * link names go to a buffer of SYSFS_ATTRIBUTE_MAX bytes.
- */
+/* Return 1 when *ret was set; 0 when the attribute is absent, or unusable and noted in dev->fault; or -ENOMEM. Text and
+ * link names need a buffer of SYSFS_ATTRIBUTE_MAX bytes. */
 int device_dir_read_text(const DeviceDir *d, Attribute a, PciDevice *dev, char *ret);
 int device_dir_read_hex(const DeviceDir *d, Attribute a, PciDevice *dev, uint64_t max, uint64_t *ret);
 int device_dir_read_unsigned(const DeviceDir *d, Attribute a, PciDevice *dev, uint64_t max, uint64_t *ret);
 int device_dir_read_link(const DeviceDir *d, Attribute a, PciDevice *dev, char *ret);
 int device_dir_read_address(const DeviceDir *d, const char *link, PciDevice *dev, PciAddress *ret);
 
-/* "NAME makes no sense: 'VALUE'", quoting only what is clean and short. */
+/* Adds the fault "NAME makes no sense: 'VALUE'" to dev. Leaves VALUE out when it is long or has control characters. */
 int device_fault_value(PciDevice *dev, const char *name, const char *value);

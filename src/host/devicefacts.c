@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What the attributes of one PCI function mean. */
+/* Interprets the attributes of one PCI function. */
 
 #include <errno.h>
 #include <limits.h>
@@ -22,7 +22,7 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev) {
         return r;
 }
 
-static int note_missing(const DeviceDir *d, PciDevice *dev) {
+static int add_missing_faults(const DeviceDir *d, PciDevice *dev) {
         static const Attribute needed[] = { ATTRIBUTE_VENDOR, ATTRIBUTE_DEVICE, ATTRIBUTE_CLASS };
         int r = 0;
 
@@ -50,7 +50,7 @@ static int read_class(const DeviceDir *d, PciDevice *dev) {
         return r;
 }
 
-/* Lines of "start end flags"; all zero when the BAR is not there. */
+/* The file has one line "start end flags" for each BAR; all are 0 for a BAR that does not exist. */
 static int read_bars(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX], *line, *rest = buf;
         int r;
@@ -91,7 +91,7 @@ static void copy_identity(const PciDevice *sibling, PciDevice *dev) {
 }
 
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev) {
-        int r = note_missing(d, dev);
+        int r = add_missing_faults(d, dev);
 
         if (r >= 0)
                 r = read_id(d, ATTRIBUTE_DEVICE, dev, &dev->device);
@@ -164,7 +164,7 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         r = device_dir_read_text(d, ATTRIBUTE_DRIVER_OVERRIDE, dev, buf);
         if (r < 0)
                 return r;
-        /* The kernel's ways of saying that it is not set. */
+        /* The kernel shows an unset override as an empty text or "(null)". */
         return string_copy(&dev->driver_override, r > 0 && *buf && !streq(buf, "(null)") ? buf : NULL);
 }
 
@@ -232,7 +232,7 @@ static int read_power_and_reset(const DeviceDir *d, PciDevice *dev) {
         return MIN(r, 0);
 }
 
-/* Of what may be on the way from one GPU or NIC to another. */
+/* Reads the link of bridges, GPUs and NICs: only these matter for paths between GPUs and NICs. */
 static int read_link(const DeviceDir *d, PciDevice *dev) {
         bool matters = dev->class >> 8 == CLASS_PCI_BRIDGE || pci_device_is_gpu(dev) || pci_device_is_nic(dev);
         char buf[SYSFS_ATTRIBUTE_MAX];

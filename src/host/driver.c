@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Binding by driver_override. */
+/* Binds and unbinds devices by driver_override. */
 
 #include "driver.h"
 
@@ -11,7 +11,7 @@
 
 #define DRIVER_NAME_MAX 256
 
-/* The driver it is bound to; empty when none. -ENOENT: the device is gone, and not only the link. */
+/* Sets name to the driver of the device, "" for none. -ENOENT: the device itself was removed, not only the link. */
 static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
         _cleanup_close_ int dir = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
         int r;
@@ -24,7 +24,7 @@ static int current_driver(const Sysfs *fs, PciAddress address, char name[static 
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* The override; empty when not set, which the kernel shows as "(null)" (domain.md B7). */
+/* Sets value to the override, "" when it is not set, which the kernel shows as "(null)" (domain.md B7). */
 static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
         int r;
 
@@ -42,7 +42,7 @@ int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver)
                 return r;
         if (streq(now, driver ?: ""))
                 return 0;
-        /* An empty write does nothing; a newline clears it. */
+        /* The kernel ignores an empty write; a newline clears the override. */
         r = sysfs_write(fs, PCI_PATH(address, "driver_override"), driver ?: "\n");
         if (r >= 0)
                 r = current_override(fs, address, now);
@@ -61,8 +61,8 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;
-        /* They would go with the driver, and the write would wait for the guest that has one open (domain.md C9, C10).
-         */
+        /* Unbinding the PF would remove its VFs, and the write would block while a guest has a VF open (domain.md C9,
+         * C10). */
         if (sriov_has_vf(fs, address, 0))
                 return -ENOTEMPTY;
         r = sysfs_write(fs, PCI_PATH(address, "driver/unbind"), PCI_ADDRESS_STR(address));
@@ -73,7 +73,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         return now[0] == '\0' ? 1 : -EIO;
 }
 
-/* The override allows exactly driver already. */
+/* Probes the device. Its override must already be driver. */
 static int probe(const Sysfs *fs, PciAddress address, const char *driver) {
         char now[DRIVER_NAME_MAX];
         int r = sysfs_write(fs, "sys/bus/pci/drivers_probe", PCI_ADDRESS_STR(address));
@@ -82,7 +82,7 @@ static int probe(const Sysfs *fs, PciAddress address, const char *driver) {
                 r = current_driver(fs, address, now);
         if (r < 0)
                 return r;
-        /* The write succeeds also when nothing was bound (B2). */
+        /* The write succeeds even if no driver was bound (domain.md B2). */
         return streq(now, driver) ? 1 : -ENODEV;
 }
 

@@ -2,24 +2,24 @@
 #pragma once
 
 /*
- * Binding by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci; domain.md B1 to B10), each write read
- * back. Any of these can sleep for ever in the kernel, so only the child of a job calls them. All return 0 when the
- * fact already was so, 1 when they made it so, or negative errno.
+ * Binds devices to drivers by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci; domain.md B1 to B10).
+ * Each write is verified by reading back. Any call can sleep in the kernel for ever, so only the child of a job may
+ * call these functions. All return 1 when they changed something, 0 when nothing had to change, or a negative errno.
  */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* driver NULL clears it. -EIO when the kernel took the write but shows something else. */
+/* Sets the override, or clears it when driver is NULL. -EIO: the kernel accepted the write but shows another value. */
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
 
-/* Leaves driver. Being on no driver, or on instead (may be NULL), is as good. -EBUSY when bound to yet another one,
- * -ENOTEMPTY when it is a PF with VFs; then nothing is written. */
+/* Unbinds the device from driver. Returns 0 when the device has no driver or is bound to instead (may be NULL). Writes
+ * nothing and returns -EBUSY when the device is bound to any other driver, -ENOTEMPTY when it is a PF with VFs. */
 int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead);
 
 /*
- * Binds to exactly this driver, whatever ids would say; the override is afterwards what it was before. -EBUSY when
- * bound to another one, -ENODEV when the kernel probed and the device is still not on the driver (its module is not
- * loaded, or the driver refused).
+ * Binds the device to exactly this driver, whatever IDs the driver lists, and restores the former override. -EBUSY: the
+ * device is bound to another driver. -ENODEV: the kernel probed but the device is not bound to driver (the module is
+ * not loaded, or the driver refused).
  */
 int driver_bind(const Sysfs *fs, PciAddress address, const char *driver);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lists the PCI drivers in sysfs, and the VFIO variant drivers among them. */
 
 #include "host/driverlist.h"
 
@@ -13,7 +14,7 @@
 #define DRIVERS_PROBE "sys/bus/pci/drivers_probe"
 #define DRIVERS_MAX   4096U
 
-/* Names only. */
+/* Reads the driver names, not the variants. */
 static int read_names(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int probe_fd = sysfs_open(fs, DRIVERS_PROBE, O_PATH), fd = -1;
         int r = probe_fd < 0 ? probe_fd : (fd = sysfs_open(fs, DRIVERS, O_RDONLY | O_DIRECTORY));

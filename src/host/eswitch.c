@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Queries the eswitch mode of PFs by devlink, and finds the representors of VFs. */
 
 #include "host/eswitch.h"
 
@@ -14,7 +15,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Interfaces of a PF: representors of its VFs and subfunctions besides its own. */
+/* Limit on the interfaces of a PF: its own, and the representors of VFs and subfunctions. */
 #define ENTRIES_MAX     4096U
 #define NETDEV_PATH_MAX 320
 #define FAMILY          "devlink"
@@ -22,7 +23,7 @@
 static const EswitchMode modes[] = {
         [DEVLINK_ESWITCH_MODE_LEGACY] = ESWITCH_LEGACY,
         [DEVLINK_ESWITCH_MODE_SWITCHDEV] = ESWITCH_SWITCHDEV,
-        [DEVLINK_ESWITCH_MODE_SWITCHDEV + 1] = ESWITCH_SWITCHDEV_INACTIVE, /* younger than the header */
+        [DEVLINK_ESWITCH_MODE_SWITCHDEV + 1] = ESWITCH_SWITCHDEV_INACTIVE, /* not in all versions of the header */
 };
 
 static struct nla_policy family_policy[CTRL_ATTR_MAX + 1] = {
@@ -46,7 +47,7 @@ bool eswitch_may_be(const Sysfs *fs, const PciDevice *pf) {
                (has_dir(fs, pf, "net") || has_dir(fs, pf, "infiniband"));
 }
 
-/* genlmsghdr is what comes after the header of each message. */
+/* Creates a generic netlink request; struct genlmsghdr follows the netlink header. */
 static struct nl_msg *new_request(uint16_t family, uint8_t command, uint8_t version) {
         struct genlmsghdr header = { .cmd = command, .version = version };
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *msg = nlmsg_alloc_simple(family, 0);
@@ -68,7 +69,7 @@ static int on_family(struct nlmsghdr *header, void *userdata) {
         return *ret >= NLMSG_MIN_TYPE ? 0 : -EPROTO;
 }
 
-/* The kernel numbers its families as they come. */
+/* The kernel assigns the numbers of generic netlink families at run time. */
 static int find_family(struct nl_sock *sk, uint16_t *ret) {
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1);
 
@@ -92,7 +93,7 @@ static int on_eswitch(struct nlmsghdr *header, void *userdata) {
             nlmsg_parse(header, GENL_HDRLEN, tb, DEVLINK_ATTR_ESWITCH_MODE, eswitch_policy) < 0 ||
             !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(q->pf)) != 0)
                 return -EPROTO;
-        /* Not there when the driver can only tell other things of its switch. */
+        /* The attribute is absent when the driver reports other properties of the eswitch only. */
         if (!tb[DEVLINK_ATTR_ESWITCH_MODE])
                 return 0;
         mode = nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]);
@@ -123,7 +124,7 @@ int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchM
 
                 r = ask(sk, &q);
                 if (r != -EPROTO && r != -ENOMEM)
-                        r = 0; /* it has no devlink or no such switch, or its driver does not tell */
+                        r = 0; /* the PF has no devlink instance or eswitch, or the driver reports no mode */
                 if (r == 0)
                         tell(i, q.mode, userdata);
         }
@@ -136,7 +137,7 @@ static bool is_representor(const Sysfs *fs, PciAddress pf, const char *netdev, u
         uint64_t number;
 
         (void) snprintf(path, sizeof(path), "%s/%s/phys_port_name", PCI_PATH(pf, "net"), netdev);
-        /* c1pf0vf3 where the VF is of another host's PF on the same card. */
+        /* Skips names such as c1pf0vf3, the VF of a PF of another host on the same card. */
         if (sysfs_read(fs, path, text, sizeof(text)) < 0 || strncmp(text, "pf", 2) != 0)
                 return false;
         of_vf = strstr(text, "vf");

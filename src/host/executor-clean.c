@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Commands that clean devices between two owners. */
+/* Runs the commands that clean devices between two allocations. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 #include "units.h"
 #include "util/strings.h"
 
-bool clean_together(const StepList *steps, size_t i, size_t j) {
+bool clean_is_shared(const StepList *steps, size_t i, size_t j) {
         return steps->steps[j].kind == STEP_CLEAN && streq(steps->steps[i].from, steps->steps[j].from);
 }
 
-/* Of which pool no step comes before. */
+/* Whether step i is the first STEP_CLEAN of its pool. */
 static bool is_first(const StepList *steps, size_t i) {
         for (size_t j = 0; j < i; j++)
-                if (clean_together(steps, i, j))
+                if (clean_is_shared(steps, i, j))
                         return false;
         return true;
 }
@@ -43,12 +43,11 @@ int devices_clean(const StepList *steps, size_t first, const bool *left_out, int
         for (size_t i = first; i < steps->n; i++) {
                 char *address = addresses + i * PCI_ADDRESS_STRING_MAX;
 
-                if (!clean_together(steps, first, i) || left_out[i])
+                if (!clean_is_shared(steps, first, i) || left_out[i])
                         continue;
                 (void) snprintf(address, PCI_ADDRESS_STRING_MAX, "%s", PCI_ADDRESS_STR(steps->steps[i].device));
                 words[n++] = address;
         }
         (void) snprintf(name, sizeof(name), "passthroughd-clean-%d-%zu.service", (int) getpid(), first);
-        /* The addresses come after the words of the configuration. */
         return unit_run(name, description, words, services_after(steps, 2 * count_commands(steps)), ret_status);
 }

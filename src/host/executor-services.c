@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Services that are stopped while a device is taken from the host. */
+/* Stops and starts the services that may hold a device, and checks whether devices are idle. */
 
 #include "executor-services.h"
 
@@ -17,7 +17,7 @@ uint64_t services_after(const StepList *steps, unsigned part) {
         return (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U + steps->timeout_sec * 1000000ULL / part;
 }
 
-static unsigned services_started(const StepList *steps) {
+static unsigned count_service_starts(const StepList *steps) {
         unsigned n = 0;
 
         for (size_t i = 0; i < steps->n; i++)
@@ -25,27 +25,28 @@ static unsigned services_started(const StepList *steps) {
         return n;
 }
 
-int service_tell(const StepList *steps, size_t i, ServiceDone *done, ReportFunction report, void *userdata) {
+int service_report_active(const StepList *steps, size_t i, ServiceState *state, ReportFunction report, void *userdata) {
         int r;
 
-        /* All of them are told of at once, so half of the time is for all. */
-        done->stop_by = services_after(steps, 2);
-        r = unit_is_active(steps->steps[i].to, done->stop_by);
+        /* All services stop during the same half of the timeout of the job. */
+        state->stop_by = services_after(steps, 2);
+        r = unit_is_active(steps->steps[i].to, state->stop_by);
         if (r <= 0)
                 return r;
-        done->active = true;
+        state->active = true;
         (void) report(&(Report){ .kind = REPORT_ACTIVE, .step = (uint32_t) i }, userdata);
         return 1;
 }
 
-int service_stop(const Step *s, const ServiceDone *done) {
-        return done->active ? unit_stop(s->to, done->stop_by) : 0;
+int service_stop(const Step *s, const ServiceState *state) {
+        return state->active ? unit_stop(s->to, state->stop_by) : 0;
 }
 
-/* A quarter of the time is for all of them; then the job goes on, and systemd is still at it. */
+/* All starts together get a quarter of the timeout of the job. After that the job goes on while systemd continues to
+ * start the service. */
 void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
         bool asked;
-        int r = unit_start(steps->steps[i].to, services_after(steps, 4 * MAX(services_started(steps), 1U)), &asked);
+        int r = unit_start(steps->steps[i].to, services_after(steps, 4 * MAX(count_service_starts(steps), 1U)), &asked);
 
         (void) report(&(Report){ .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
                                  .step = (uint32_t) i,
@@ -53,14 +54,14 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
                       userdata);
 }
 
-static void note_minor(size_t i _unused_, uint32_t minor, void *userdata) {
+static void set_minor(size_t i _unused_, uint32_t minor, void *userdata) {
         HolderQuery *q = userdata;
 
         q->nvidia_minor = minor;
 }
 
-/* 1, and the sentence that says so, when somebody uses one of them. */
-static int find_user(const Sysfs *fs, const StepList *steps, size_t i, char *buf, size_t size) {
+/* Returns 1 and a sentence in buf when a device is in use, 0 when none is, or a negative errno. */
+static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *buf, size_t size) {
         _cleanup_free_ HolderQuery *queries = calloc(steps->n, sizeof(*queries));
         const Step *s = steps->steps;
         Holder holder;
@@ -76,7 +77,7 @@ static int find_user(const Sysfs *fs, const StepList *steps, size_t i, char *buf
                                             .is_vf = s[j].vf > 0,
                                             .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
                 if (s[j].from && streq(s[j].from, NVIDIA_DRIVER))
-                        (void) nvidia_ask(fs, &s[j].device, 1, note_minor, &queries[n]);
+                        (void) nvidia_ask(fs, &s[j].device, 1, set_minor, &queries[n]);
                 n++;
         }
         r = holders_find(fs, queries, n, &holder);
@@ -85,14 +86,14 @@ static int find_user(const Sysfs *fs, const StepList *steps, size_t i, char *buf
         return r;
 }
 
-int device_is_unused(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
         int r;
 
-        /* Looked at with the one before. */
+        /* The check of the preceding step covered this device. */
         if (i > 0 && steps->steps[i - 1].kind == STEP_CHECK_IDLE)
                 return 0;
-        r = find_user(fs, steps, i, failed.holder, sizeof(failed.holder));
+        r = find_holder(fs, steps, i, failed.holder, sizeof(failed.holder));
         if (r == 0)
                 return 0;
         failed.error = r > 0 ? -EBUSY : r;

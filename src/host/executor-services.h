@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Steps about services, for executor.c alone. */
+/* Steps of the executor that need the system bus or concern several devices: services, cleaning, idle checks. For
+ * executor.c only. */
 
 #include "host/executor.h"
 
-/* What becomes of one. */
-typedef struct ServiceDone {
-        bool active;      /* before: it is stopped and started, and the reporter knows it */
-        uint64_t stop_by; /* until then it may take to stop; CLOCK_MONOTONIC, microseconds */
-} ServiceDone;
+/* The state of a service that the run stops. */
+typedef struct ServiceState {
+        bool active;      /* active before the run and reported; the run stops the service and starts it again */
+        uint64_t stop_by; /* deadline for stopping; CLOCK_MONOTONIC, microseconds */
+} ServiceState;
 
-/* CLOCK_MONOTONIC after a part of the job's time. */
+/* Returns the time (CLOCK_MONOTONIC, microseconds) when 1/part of the timeout of the job has passed from now. */
 uint64_t services_after(const StepList *steps, unsigned part);
-/* Of STEP_STOP_SERVICE: 1 when its service is active, which is reported. */
-int service_tell(const StepList *steps, size_t i, ServiceDone *done, ReportFunction report, void *userdata);
-int service_stop(const Step *s, const ServiceDone *done);
-/* Never fails: what is to be known of it is reported. */
+/* For STEP_STOP_SERVICE: returns 1 and reports REPORT_ACTIVE when the service is active, 0 when it is not, or a
+ * negative errno. */
+int service_report_active(const StepList *steps, size_t i, ServiceState *state, ReportFunction report, void *userdata);
+int service_stop(const Step *s, const ServiceState *state);
+/* Starts the service of step i. The result is only reported: a failure does not end the run. */
 void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata);
-/* Of STEP_CLEAN: step j is of the same pool, so one command is for both. */
-bool clean_together(const StepList *steps, size_t i, size_t j);
-/* Cleans the device of first and those of the same pool that follow and are not left out. As unit_run(). */
+/* Whether step j is a STEP_CLEAN of the same pool as step i, which is one: one command cleans the devices of both. */
+bool clean_is_shared(const StepList *steps, size_t i, size_t j);
+/* Cleans the device of step first and those of later steps for the same pool, except where left_out is true for the
+ * step. Returns the result of unit_run(). */
 int devices_clean(const StepList *steps, size_t first, const bool *left_out, int *ret_status);
-/* Of STEP_CHECK_IDLE: its device, and at once with it those of the same steps that follow. Reports its failure. */
-int device_is_unused(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);
+/* For STEP_CHECK_IDLE: checks the device of step i together with those of the STEP_CHECK_IDLE steps that follow
+ * directly. Returns 0 when no device is in use; else reports REPORT_FAILED and returns a negative errno. */
+int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What each kind of step does, and how it is undone. */
+/* Defines how each kind of step is run and undone. */
 
 #include "executor-steps.h"
 
@@ -36,7 +36,7 @@ static int run_unbind(const Sysfs *fs, const Step *s, VfAttributes *found _unuse
 static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         int r = driver_bind(fs, s->device, s->from);
 
-        /* On another driver: somebody else gave it one, and it is not driverless. */
+        /* -EBUSY: the device is bound to another driver by now, which is left alone. */
         return r == -EBUSY ? 0 : r;
 }
 
@@ -47,7 +47,7 @@ static int run_bind(const Sysfs *fs, const Step *s, VfAttributes *found _unused_
 static int undo_bind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         int r = driver_unbind(fs, s->device, s->to, NULL);
 
-        /* On another driver: then it was never bound by this step. */
+        /* -EBUSY: the device is bound to another driver, so this step did not bind it. */
         return r == -EBUSY ? 0 : r;
 }
 
@@ -83,12 +83,13 @@ static int run_check(const Sysfs *fs, const Step *s, VfAttributes *found _unused
         return reset_check(fs, s->device);
 }
 
-/* How long the interface of a PF may take to come after its driver: IPoIB is a module of its own. */
-#define OFFER_WAIT_MSEC     5000
-#define OFFER_INTERVAL_MSEC 50
+/* How long to wait for the interface of a PF after its driver was bound: IPoIB is a separate module. */
+#define INTERFACE_WAIT_MSEC 5000
+#define INTERFACE_POLL_MSEC 50
 
-/* Whether something of the PF is to be waited for: sysfs tells nobody when it comes. */
-static bool may_come(const Sysfs *fs, const Step *s) {
+/* Whether the PF is a network or InfiniBand device whose interface may still appear. It is polled, because sysfs does
+ * not notify of new entries. */
+static bool may_appear(const Sysfs *fs, const Step *s) {
         char class[SYSFS_ATTRIBUTE_MAX];
 
         return (s->kind == STEP_ATTRIBUTES || s->kind == STEP_RESTORE) &&
@@ -96,33 +97,32 @@ static bool may_come(const Sysfs *fs, const Step *s) {
                (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
 }
 
-/* After so many looks that found nothing: whether one more is worth it, a while later. */
-static bool wait_for_offer(const Sysfs *fs, const Step *s, unsigned looks) {
-        const struct timespec interval = { .tv_nsec = OFFER_INTERVAL_MSEC * 1000000 };
+/* Waits for one interval. Returns false when the time is up or no interface can appear. */
+static bool wait_for_interface(const Sysfs *fs, const Step *s, unsigned attempts) {
+        const struct timespec interval = { .tv_nsec = INTERFACE_POLL_MSEC * 1000000 };
 
-        if (looks > OFFER_WAIT_MSEC / OFFER_INTERVAL_MSEC || !may_come(fs, s))
+        if (attempts > INTERFACE_WAIT_MSEC / INTERFACE_POLL_MSEC || !may_appear(fs, s))
                 return false;
         (void) nanosleep(&interval, NULL);
         return true;
 }
 
-/* What the VF has that the step is about; found.set is empty where its PF offers nothing. */
 int step_read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
-        unsigned looks = 0;
+        unsigned attempts = 0;
         int r;
 
         do
                 r = vf_attributes_read(fs, s->device, s->vf, found);
-        while (r == -EOPNOTSUPP && wait_for_offer(fs, s, ++looks));
+        while (r == -EOPNOTSUPP && wait_for_interface(fs, s, ++attempts));
         if (r != -EOPNOTSUPP)
                 return r;
         *found = (VfAttributes){ 0 };
         return 0;
 }
 
-static int give_attributes(const Sysfs *fs, const Step *s, bool only_offered, VfAttributes *found) {
+static int write_attributes(const Sysfs *fs, const Step *s, bool only_offered, VfAttributes *found) {
         _cleanup_free_ char *problem = NULL;
-        unsigned looks = 0;
+        unsigned attempts = 0;
         VfAttributes to;
         VfChange c;
         int r = vf_attributes_parse(s->to, &to, &problem);
@@ -132,20 +132,20 @@ static int give_attributes(const Sysfs *fs, const Step *s, bool only_offered, Vf
         do {
                 c = (VfChange){ .vf = s->vf, .wanted = to, .only_offered = only_offered };
                 vf_attributes_write(fs, s->device, &c, 1, NULL, NULL);
-        } while ((c.result == 0 || c.result == -EOPNOTSUPP) && c.had.set == 0 && wait_for_offer(fs, s, ++looks));
+        } while ((c.result == 0 || c.result == -EOPNOTSUPP) && c.had.set == 0 && wait_for_interface(fs, s, ++attempts));
         *found = c.had;
         return c.result;
 }
 
 static int run_attributes(const Sysfs *fs, const Step *s, VfAttributes *found) {
-        return give_attributes(fs, s, false, found);
+        return write_attributes(fs, s, false, found);
 }
 
 static int run_offered(const Sysfs *fs, const Step *s, VfAttributes *found) {
-        return give_attributes(fs, s, true, found);
+        return write_attributes(fs, s, true, found);
 }
 
-static int give_back(const Sysfs *fs, const Step *s, const VfAttributes *had) {
+static int restore_attributes(const Sysfs *fs, const Step *s, const VfAttributes *had) {
         VfChange c = { .vf = s->vf, .wanted = *had };
 
         vf_attributes_write(fs, s->device, &c, 1, NULL, NULL);
@@ -160,13 +160,13 @@ static int undo_attributes(const Sysfs *fs, const Step *s, const VfAttributes *f
         if (r < 0)
                 return r;
         vf_attributes_keep(&back, vf_attributes_touched(to.set));
-        return back.set != 0 ? give_back(fs, s, &back) : 0;
+        return back.set != 0 ? restore_attributes(fs, s, &back) : 0;
 }
 
-static int run_note(const Sysfs *fs, const Step *s, VfAttributes *found) {
+static int run_save_vf_state(const Sysfs *fs, const Step *s, VfAttributes *found) {
         int r = step_read_attributes(fs, s, found);
 
-        /* A link that leads nowhere is no VF to be given anything. */
+        /* A dangling virtfn link is not a VF that can be given attributes. */
         if (r == -ENODEV)
                 return 0;
         return r < 0 ? r : found->set != 0;
@@ -176,7 +176,7 @@ static int run_make_region(const Sysfs *fs, const Step *s, VfAttributes *found _
         return region_make(fs, &s->region, s->to);
 }
 
-/* Of those that were made just now: nobody else has it yet. */
+/* The run has just created the region, so no guest uses it yet. */
 static int undo_make_region(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         return region_remove(fs, &s->region);
 }
@@ -190,7 +190,7 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_UNBIND] = { run_unbind, undo_unbind, false },
         [STEP_BIND] = { run_bind, undo_bind, false },
         [STEP_AUTOPROBE] = { run_autoprobe, undo_autoprobe, false },
-        [STEP_SAVE_VF_STATE] = { run_note, give_back, true },
+        [STEP_SAVE_VF_STATE] = { run_save_vf_state, restore_attributes, true },
         [STEP_REMOVE_VFS] = { run_remove_vfs, undo_remove_vfs, false },
         [STEP_NUMVFS] = { run_numvfs, undo_numvfs, true },
         [STEP_RESET] = { run_reset, NULL, true, true },
@@ -200,7 +200,7 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_RESTORE] = { run_attributes, undo_attributes, false, true },
         [STEP_MAKE_REGION] = { run_make_region, undo_make_region, true },
         [STEP_REMOVE_REGION] = { run_remove_region, NULL, true },
-        /* See executor.c. */
+        /* executor.c runs these steps. */
         [STEP_IDENTITY] = { NULL, undo_attributes, false, true },
         [STEP_STOP_SERVICE] = { NULL, NULL, true },
         [STEP_START_SERVICE] = { NULL, NULL, true },

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The single steps of the executor that need no more than their own line of the list. */
+/* Actions of the steps that need nothing but their own entry of the list. */
 
 #include "steps/step.h"
 #include "util/sysfs.h"
 
-/* 1: it changed something, 0: it was so already, or a negative errno. found: what the VF of the step had. */
+/* Both functions return 1 when they changed something, 0 when nothing had to change, or a negative errno. found: the
+ * attributes of the VF of the step before the run. */
 typedef struct StepAction {
-        int (*run)(const Sysfs *fs, const Step *s, VfAttributes *found);        /* NULL: the executor knows how */
-        int (*undo)(const Sysfs *fs, const Step *s, const VfAttributes *found); /* NULL: there is none */
-        /* A write that fails may have had its effect all the same, so the failed step is undone too, unless it sees to
-         * that itself. */
+        int (*run)(const Sysfs *fs, const Step *s, VfAttributes *found);        /* NULL: executor.c runs the step */
+        int (*undo)(const Sysfs *fs, const Step *s, const VfAttributes *found); /* NULL: the step has no undo */
+        /* A failed write can have taken effect all the same, so the failed step is undone too. true: the step cleans up
+         * after its own failure. */
         bool undoes_itself;
-        bool fails_device; /* a failure is the device's, not the run's, and is left as it is */
+        bool fails_device; /* a failure condemns the device but does not end the run, and the step is not undone */
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
 
-/* What the VF has that the step is about; found->set is empty where its PF offers nothing. */
+/* Reads the attributes of the VF of the step. found->set is empty when the PF offers none. */
 int step_read_attributes(const Sysfs *fs, const Step *s, VfAttributes *found);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lists of steps: one after the other, and back when one fails. */
+/* Runs a list of steps in order, and undoes the run when a step fails. */
 
 #include "host/executor.h"
 
@@ -14,7 +14,7 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-/* Its device, or the VF of it that the step is about. */
+/* Whether the device of the step was removed, or the VF whose attributes the step sets. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(s->device, ""), O_PATH | O_DIRECTORY) : -EINVAL;
@@ -23,19 +23,21 @@ static bool is_gone(const Sysfs *fs, const Step *s) {
                (step_gives_attributes(s) && s->vf != STEP_VF_UNKNOWN && !sriov_has_vf(fs, s->device, s->vf));
 }
 
-/* What became of a step, to be undone by. */
-typedef struct Done {
+/* The result of a step, which its undo needs. */
+typedef struct StepResult {
         bool changed;
         bool device_failed;
         VfAttributes found;
-        ServiceDone service;
-        bool cleaned; /* with one before it, with this result and exit status */
+        ServiceState service;
+        bool cleaned; /* by the command of an earlier step, with this result and exit status */
         int result, status;
-        bool told; /* with one before it, and what came of it */
-} Done;
+        bool reported; /* done and reported together with an earlier step */
+} StepResult;
 
-/* What was so before this run is left alone: it is not this run's to undo. */
-static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Done *done, ReportFunction report,
+/*
+ * Undoes the changes of this run, from the failed step backwards. Facts that were true before the run are left alone.
+ */
+static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const StepResult *done, ReportFunction report,
                 void *userdata) {
         int result = 1;
 
@@ -49,7 +51,7 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Don
                     (!done[i].changed && (i != failed || step_actions[s->kind].undoes_itself)))
                         continue;
                 r = step_actions[s->kind].undo(fs, s, &done[i].found);
-                /* A device that is gone has taken along what there was to undo. */
+                /* Nothing is left to undo for a device that was removed. */
                 if (r >= 0 || is_gone(fs, s))
                         continue;
                 (void) report(&(Report){ .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
@@ -58,13 +60,14 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Don
         return result;
 }
 
-/* Those that are active. 1: there are some. 0, or 2 when that cannot be told. */
-static int tell_services(const StepList *steps, Done *done, ReportFunction report, void *userdata) {
+/* Reports the services that are active. Returns 1 when there are any, 0 when there are none, or 2 after a failure that
+ * was reported. */
+static int report_active_services(const StepList *steps, StepResult *done, ReportFunction report, void *userdata) {
         bool any = false;
 
         for (size_t i = 0; i < steps->n; i++) {
                 int r = steps->steps[i].kind == STEP_STOP_SERVICE
-                                ? service_tell(steps, i, &done[i].service, report, userdata)
+                                ? service_report_active(steps, i, &done[i].service, report, userdata)
                                 : 0;
 
                 any = any || r > 0;
@@ -76,9 +79,11 @@ static int tell_services(const StepList *steps, Done *done, ReportFunction repor
         return any;
 }
 
-/* Before the first write, so that it is known for ever what has to be gone back to. 1: a step cannot be done. */
-static int tell_found(const Sysfs *fs, const StepList *steps, Done *done, ReportFunction report, void *userdata) {
-        int services = tell_services(steps, done, report, userdata);
+/* Reports the present state before the first write, so that an undo after a crash knows it. Returns 1 when the run
+ * cannot start. */
+static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done, ReportFunction report,
+                        void *userdata) {
+        int services = report_active_services(steps, done, report, userdata);
         bool any = services == 1;
 
         if (services > 1)
@@ -101,28 +106,29 @@ static int tell_found(const Sysfs *fs, const StepList *steps, Done *done, Report
         return any && report(&(Report){ .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
 }
 
-/* Its service was stopped: by this list, or by an earlier one, where this one stops none. */
-static bool was_stopped(const StepList *steps, size_t i, const Done *done) {
+/* Whether the service of step i was stopped by this list. A list without STEP_STOP_SERVICE for the service starts it
+ * for an earlier list that stopped it. */
+static bool was_stopped(const StepList *steps, size_t i, const StepResult *done) {
         for (size_t j = 0; j < i; j++)
                 if (steps->steps[j].kind == STEP_STOP_SERVICE && streq(steps->steps[j].to, steps->steps[i].to))
                         return done[j].service.active;
         return true;
 }
 
-static int run_service(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
+static int run_service(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
                        void *userdata) {
         const Step *s = &steps->steps[i];
 
         if (s->kind == STEP_STOP_SERVICE)
                 return service_stop(s, &done[i].service);
         if (s->kind == STEP_CHECK_IDLE)
-                return device_is_unused(fs, steps, i, report, userdata);
+                return devices_check_idle(fs, steps, i, report, userdata);
         if (was_stopped(steps, i, done))
                 service_start(steps, i, report, userdata);
         return 0;
 }
 
-static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done) {
+static int run_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done) {
         const Step *s = &steps->steps[i];
         int r = step_actions[s->kind].run(fs, s, &done->found);
 
@@ -133,7 +139,7 @@ static int run_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done
         return r;
 }
 
-static bool device_has_failed(const StepList *steps, const Done *done, size_t at) {
+static bool device_has_failed(const StepList *steps, const StepResult *done, size_t at) {
         for (size_t i = 0; i < at; i++)
                 if (done[i].device_failed && steps->steps[i].kind != STEP_IDENTITY &&
                     pci_address_equal(step_failed_device(&steps->steps[i]), steps->steps[at].device))
@@ -141,7 +147,7 @@ static bool device_has_failed(const StepList *steps, const Done *done, size_t at
         return false;
 }
 
-static int run_clean(const StepList *steps, size_t i, Done *done) {
+static int run_clean(const StepList *steps, size_t i, StepResult *done) {
         _cleanup_free_ bool *left_out = calloc(steps->n, sizeof(*left_out));
         int status = 0, r;
 
@@ -153,7 +159,7 @@ static int run_clean(const StepList *steps, size_t i, Done *done) {
                 left_out[j] = device_has_failed(steps, done, j);
         r = devices_clean(steps, i, left_out, &status);
         for (size_t j = i; j < steps->n; j++)
-                if (clean_together(steps, i, j)) {
+                if (clean_is_shared(steps, i, j)) {
                         done[j].cleaned = true;
                         done[j].result = r > 0 ? -EREMOTEIO : r;
                         done[j].status = status;
@@ -161,7 +167,7 @@ static int run_clean(const StepList *steps, size_t i, Done *done) {
         return done[i].result;
 }
 
-static void tell_device_failed(uint32_t i, int error, const Done *done, ReportFunction report, void *userdata) {
+static void report_device_failed(uint32_t i, int error, const StepResult *done, ReportFunction report, void *userdata) {
         (void) report(&(Report){ .kind = REPORT_CONDEMNED,
                                  .step = i,
                                  .error = error,
@@ -170,19 +176,19 @@ static void tell_device_failed(uint32_t i, int error, const Done *done, ReportFu
                       userdata);
 }
 
-/* VFs of one PF, one step each. */
+/* The VFs of one PF; one step each. */
 typedef struct Identities {
         const VfChange *first;
-        size_t step; /* of first */
-        Done *done;
+        size_t step; /* the step of first */
+        StepResult *done;
         ReportFunction report;
         void *userdata;
 } Identities;
 
-static void tell_identity(const VfChange *c, VfMoment moment, void *userdata) {
+static void report_identity(const VfChange *c, VfMoment moment, void *userdata) {
         const Identities *p = userdata;
         uint32_t i = (uint32_t) (p->step + (size_t) (c - p->first));
-        Done *done = &p->done[i];
+        StepResult *done = &p->done[i];
 
         switch (moment) {
         case VF_LOOKING:
@@ -192,18 +198,18 @@ static void tell_identity(const VfChange *c, VfMoment moment, void *userdata) {
                 (void) p->report(&(Report){ .kind = REPORT_STEP, .step = i }, p->userdata);
                 break;
         case VF_DONE:
-                done->told = true;
+                done->reported = true;
                 done->found = c->had;
                 done->changed = c->result > 0;
                 done->device_failed = c->result < 0;
                 if (done->device_failed)
-                        tell_device_failed(i, c->result, done, p->report, p->userdata);
+                        report_device_failed(i, c->result, done, p->report, p->userdata);
                 break;
         }
 }
 
-/* Those of the VFs of its PF that follow it are given theirs with it. */
-static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
+/* Sets the attributes of the VF of step i together with those of the steps that follow for VFs of the same PF. */
+static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
                         void *userdata) {
         const Step *s = &steps->steps[i];
         _cleanup_free_ VfChange *changes = calloc(steps->n - i, sizeof(*changes));
@@ -219,14 +225,14 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, Done *
         }
         if (n == 0)
                 return r;
-        vf_attributes_write(fs, s->device, changes, n, tell_identity,
+        vf_attributes_write(fs, s->device, changes, n, report_identity,
                             &(Identities){ changes, i, done, report, userdata });
         return 0;
 }
 
-/* All kinds. */
-static int do_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done, ReportFunction report,
-                   void *userdata) {
+/* Runs a step of any kind. */
+static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
+                         void *userdata) {
         int r;
 
         if (step_actions[steps->steps[i].kind].run)
@@ -241,9 +247,10 @@ static int do_step(const Sysfs *fs, const StepList *steps, size_t i, Done *done,
         return r;
 }
 
-/* Before the undo, in which a representor may go. Who uses a device was told when it was found. */
-static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const Done *done, ReportFunction report,
-                        void *userdata) {
+/* Reports before the undo, because the undo may remove the representor. devices_check_idle() has reported its own
+ * failure. */
+static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const StepResult *done,
+                          ReportFunction report, void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
 
         if (s->kind == STEP_CHECK_IDLE)
@@ -253,33 +260,33 @@ static void tell_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, c
         (void) report(&failed, userdata);
 }
 
-/* 0: it is the device's alone, and the run goes on. */
-static int fail(const Sysfs *fs, const StepList *steps, size_t i, int error, const Done *done, ReportFunction report,
-                void *userdata) {
+/* Returns 0 when the failure concerns one device only and the run continues; else undoes the run. */
+static int handle_failure(const Sysfs *fs, const StepList *steps, size_t i, int error, const StepResult *done,
+                          ReportFunction report, void *userdata) {
         if (done[i].device_failed) {
-                tell_device_failed((uint32_t) i, error, &done[i], report, userdata);
+                report_device_failed((uint32_t) i, error, &done[i], report, userdata);
                 return 0;
         }
-        tell_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
+        report_failed(fs, &steps->steps[i], (uint32_t) i, error, &done[i], report, userdata);
         return undo(fs, steps, i, done, report, userdata);
 }
 
 int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, void *userdata) {
-        _cleanup_free_ Done *done = calloc(steps->n + 1, sizeof(*done));
+        _cleanup_free_ StepResult *done = calloc(steps->n + 1, sizeof(*done));
         int r = done ? 0 : -ENOMEM;
 
         if (r == 0 && steps->tells_found)
-                r = tell_found(fs, steps, done, report, userdata);
+                r = report_found(fs, steps, done, report, userdata);
         if (r != 0)
                 return r;
         for (size_t i = 0; i < steps->n; i++) {
-                if (steps->steps[i].left_out || done[i].told)
+                if (steps->steps[i].left_out || done[i].reported)
                         continue;
                 (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (device_has_failed(steps, done, i))
                         continue;
-                r = do_step(fs, steps, i, done, report, userdata);
-                r = r < 0 ? fail(fs, steps, i, r, done, report, userdata) : 0;
+                r = dispatch_step(fs, steps, i, done, report, userdata);
+                r = r < 0 ? handle_failure(fs, steps, i, r, done, report, userdata) : 0;
                 if (r != 0)
                         return r;
         }
