@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What happened to devices, one JSON object a line, the same in the history on disk (host/history.h) and in the answer
- * of GetHistory; org.passthroughd1(5) documents the keys. Pure.
+ * The history of devices: one JSON object a line. The file on disk (host/history.h) and the answer of GetHistory have
+ * the same format; org.passthroughd1(5) documents the keys. Pure.
  */
 
 #include <json-c/json.h>
@@ -41,21 +41,21 @@ const char *history_event_to_string(HistoryEvent e);
 HistoryEvent history_event_from_string(const char *s);
 
 typedef struct HistoryEntry {
-        uint64_t time; /* usec since the epoch */
+        uint64_t time; /* microseconds since the epoch */
         HistoryEvent event;
         PciAddress device;
-        const Allocation *allocation; /* that has the device, or NULL */
-        const char *message;          /* a sentence, cut where it is longer than HISTORY_MESSAGE_MAX */
+        const Allocation *allocation; /* the allocation that has the device, or NULL */
+        const char *message;          /* a sentence, cut at HISTORY_MESSAGE_MAX bytes */
 } HistoryEntry;
 
 #define HISTORY_MESSAGE_MAX 1024U
-/* No line is longer; a longer one is not ours. */
+/* The longest line that history_format() makes; a longer line in the file is ignored. */
 #define HISTORY_LINE_MAX    4096U
 
-/* Its line with the newline. Caller frees; NULL when out of memory. */
+/* Formats the entry as a line with a newline. The caller frees; NULL when out of memory. */
 char *history_format(const HistoryEntry *e);
 
-/* Entries about one device, the newest first. */
+/* Entries about one device, newest first. */
 typedef struct HistoryList {
         json_object **entries;
         size_t n, max;
@@ -65,9 +65,9 @@ void history_list_done(HistoryList *l);
 #define _cleanup_history_list_ _cleanup_(history_list_done)
 
 /*
- * Adds what the lines of text say of the device, from the last line on and up to l->max; lines that are torn or broken
- * are passed over. Newer texts before older ones. 0 or -ENOMEM.
+ * Adds the entries about device in text, last line first, until the list has l->max entries. Torn or invalid lines are
+ * skipped. When there are several texts, add the newer one first. 0 or -ENOMEM.
  */
 int history_list_add(HistoryList *l, const char *text, size_t size, PciAddress device);
-/* A JSON array, the newest last. Caller frees; NULL when out of memory. */
+/* Formats the entries as a JSON array, newest last. The caller frees; NULL when out of memory. */
 char *history_list_format(const HistoryList *l);

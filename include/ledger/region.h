@@ -2,37 +2,40 @@
 #pragma once
 
 /*
- * Memory that guests of one owner share (libvirt's <shmem>, QEMU's ivshmem). Every allocation that names it has a copy
- * of these facts; who they all are the ledger knows.
+ * A region: memory that guests of one owner share (libvirt's <shmem>, QEMU's ivshmem). Each allocation that uses a
+ * region has a copy of its properties; the ledger knows all users of a region.
  */
 
 #include "model/refusal.h"
 
 #define REGION_NAME_MAX        63U
-#define REGION_SIZE_MIN        (1ULL << 20) /* libvirt's */
+#define REGION_SIZE_MIN        (1ULL << 20) /* libvirt's minimum */
 #define REGION_SIZE_MAX        (64ULL << 30)
 #define ALLOCATION_REGIONS_MAX 4U
 
-/* Below /dev/shm it is called so, with its name behind it; also to libvirt. */
+/* Prefix of the region's file in /dev/shm and of its name in libvirt. */
 #define REGION_FILE_PREFIX "passthroughd-"
 #define REGION_FILE_MAX    (sizeof(REGION_FILE_PREFIX) + REGION_NAME_MAX)
 
 typedef struct Region {
         char name[REGION_NAME_MAX + 1];
         uint64_t size;      /* bytes */
-        uint64_t page_size; /* of its hugepages; 0: ordinary pages */
-        int node;           /* NUMA node its memory is on; -1: to be chosen */
+        uint64_t page_size; /* bytes of a hugepage; 0: ordinary pages */
+        int node;           /* NUMA node of its memory; -1: not chosen yet */
 } Region;
 
 const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]);
 
-/* Where its server listens; pattern as SharedMemoryServer= has it. NULL when out of memory. */
+/*
+ * Socket path of the region's ivshmem server. pattern is the value of SharedMemoryServer=, which contains %n. The
+ * caller frees; NULL when out of memory.
+ */
 char *region_server(const Region *r, const char *pattern);
 
-/* With name, or refuses what cannot be one: it becomes the name of a file. */
+/* Sets the region's name, or refuses it: the name must be a valid file name. */
 Verdict region_name(Region *r, const char *name, Refusal *ret);
-/* Whether a guest can have it: its size and its pages. */
+/* Checks the region's size and page size. */
 Verdict region_check(const Region *r, Refusal *ret);
 
-/* Another part of the same list has that name. */
+/* One of the n regions has the name. */
 bool region_is_among(const Region *regions, size_t n, const char *name);

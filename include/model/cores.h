@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* CPUs are handed out as whole cores: all SMT siblings or none. Pure. */
+/* CPUs are allocated as whole cores: all SMT siblings of a core, or none. Pure. */
 
 #include "model/inventory.h"
 
@@ -10,20 +10,21 @@ typedef struct Pin {
         unsigned cpu;
 } Pin;
 
-/* The most online SMT siblings any core has, at least 1. */
+/* The largest number of online SMT siblings in any core, at least 1. */
 unsigned cores_threads(const Inventory *inv);
 
 /*
- * Splits vCPUs over k guest cells as evenly as whole cores allow, the remainder to the first ones. No cell goes without
- * as long as there are as many vCPUs as cells.
+ * Splits vCPUs over k guest cells as evenly as whole cores allow. The first cells get the remainder. Every cell gets a
+ * vCPU unless there are fewer vCPUs than cells.
  */
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
 
-/* The threads of the whole cores in free_cpus. */
+/* Returns the number of threads of the cores in free_cpus, which contains whole cores only. */
 unsigned cores_count(const Inventory *inv, const CpuSet *free_cpus);
 
 /*
- * Takes the lowest cores of free_cpus (whole cores only) until share threads are found: those go to pins (room for
- * share), their cores whole to *claimed. Returns how many threads were found, at most share.
+ * Picks the lowest-numbered cores of free_cpus (whole cores only) until share threads are found. Writes the threads to
+ * pins (room for share) and adds the cores with all their threads to *claimed. Returns the number of threads found, at
+ * most share.
  */
 unsigned cores_pick(const Inventory *inv, const CpuSet *free_cpus, unsigned share, CpuSet *claimed, Pin *pins);

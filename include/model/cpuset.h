@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A set of CPU numbers (also used for NUMA node ids). A value; zero-initialised is empty. */
+/* A set of CPU numbers or NUMA node ids, below CPUSET_MAX. Copied by value; a zero-initialised set is empty. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,12 +23,14 @@ bool cpuset_equal(const CpuSet *a, const CpuSet *b);
 void cpuset_merge(CpuSet *set, const CpuSet *other);
 void cpuset_subtract(CpuSet *set, const CpuSet *other);
 
-/* The smallest member >= from, or -1. for (int c = cpuset_next(s, 0); c >= 0; c = cpuset_next(s, c + 1)) */
+/* Returns the smallest member >= from, or -1: for (int c = cpuset_next(s, 0); c >= 0; c = cpuset_next(s, c + 1)) */
 int cpuset_next(const CpuSet *set, unsigned from);
 
-/* The kernel's list format, "0-3,8,10-11", also with surrounding space; empty text is the empty set. -EINVAL, -ERANGE.
+/*
+ * Parses the kernel's list format, "0-3,8,10-11". Surrounding space is allowed; empty text is the empty set. 0,
+ * -EINVAL, or -ERANGE for a number of CPUSET_MAX or more.
  */
 int cpuset_parse(const char *s, CpuSet *ret);
 
-/* The shortest list of ranges. The caller frees; NULL when out of memory. */
+/* Formats the set as the shortest list of ranges. The caller frees; NULL when out of memory. */
 char *cpuset_format(const CpuSet *set);

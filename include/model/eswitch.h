@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is known of the switch that a PF has for its VFs: its mode, which only devlink tells (model/probecache.h). */
+/* The mode of a PF's embedded switch (eswitch), as devlink reported it to the probe cache (model/probecache.h). */
 
 #include "model/probecache.h"
 
-/* The kernel's modes, and before them: not told, or there is no such switch. */
+/* The kernel's modes in devlink's order, preceded by "unknown": not reported, or the PF has no eswitch. */
 typedef enum EswitchMode {
         ESWITCH_UNKNOWN,
         ESWITCH_LEGACY,
@@ -13,8 +13,11 @@ typedef enum EswitchMode {
         ESWITCH_SWITCHDEV_INACTIVE,
         _ESWITCH_MODE_MAX,
 } EswitchMode;
-/* In devlink's words; NULL for ESWITCH_UNKNOWN. */
+/* devlink's name of the mode; NULL for ESWITCH_UNKNOWN. */
 const char *eswitch_mode_to_string(EswitchMode mode);
 
-/* ESWITCH_UNKNOWN also while no driver of the host has the PF: the switch is set up by its driver. l may be NULL. */
+/*
+ * Returns the cached mode. ESWITCH_UNKNOWN also while no host driver is bound to the PF, because the driver sets up the
+ * eswitch. l may be NULL.
+ */
 EswitchMode eswitch_mode_of(const ProbeCache *l, const PciDevice *pf);

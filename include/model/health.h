@@ -2,33 +2,34 @@
 #pragma once
 
 /*
- * How well devices are that no driver of the host looks after, as far as PCI tells: whether they answer, what errors
- * their ports counted, and how fast the link is. Reading that wakes a device and may take for ever, so it is kept
- * beside the inventory. Pure; host/health.h reads it.
+ * Health of devices that no host driver monitors, as far as PCI shows it: whether the device responds, the errors that
+ * its port counted, and its link speed. Reading health wakes the device and may block forever, so the results are kept
+ * beside the inventory. Pure; host/health.h reads the hardware.
  */
 
 #include "model/inventory.h"
 
 typedef struct HealthErrors {
-        bool known; /* it has such counters (AER) */
+        bool known; /* the device has AER counters */
         uint64_t fatal, nonfatal, correctable;
 } HealthErrors;
 
-/* max_: what both ends can do. All 0 where that is unknown. */
+/* max_: what both ends of the link support. 0 is unknown. */
 typedef struct HealthLink {
         unsigned speed, max_speed; /* MT/s, see model/pcilink.h */
         unsigned width, max_width; /* lanes */
 } HealthLink;
 
 typedef struct HealthReading {
-        int error;        /* of its config space: 0; -EIO all ones; -ENXIO another device answers; else nobody knows */
-        bool cold;        /* in D3cold even after that */
-        bool power_error; /* the kernel does not get it out of the power state it is in */
+        int error;        /* of reading config space: 0; -EIO: it reads all ones; -ENXIO: another device answers; other:
+                             unknown */
+        bool cold;        /* still in D3cold after the read */
+        bool power_error; /* the kernel cannot change the device's power state */
         HealthErrors errors;
         HealthLink link;
 } HealthReading;
 
-/* Why a device is to be looked at; the later the more is forgiven. */
+/* Why a device is due for a health check. A later reason overrides an earlier one. */
 typedef enum HealthDue {
         HEALTH_NOT_DUE,
         HEALTH_DUE_EVENT,
@@ -37,12 +38,12 @@ typedef enum HealthDue {
 
 typedef struct Health {
         PciAddress address;
-        uint64_t instance; /* PciDevice.instance: a card that was plugged in later is another one */
+        uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
         HealthDue due, asked;
-        bool known; /* it was looked at */
+        bool known; /* last is valid */
         HealthReading last;
-        uint64_t fatal_before; /* fatal errors that nobody holds against it */
-        bool link_told;        /* that it is below what it can do */
+        uint64_t fatal_before; /* fatal errors counted before the baseline: they do not make the device unhealthy */
+        bool link_told;        /* an admin was told that the link is below its maximum */
 } Health;
 
 typedef struct HealthList {
@@ -51,18 +52,18 @@ typedef struct HealthList {
 } HealthList;
 
 void health_list_done(HealthList *l);
-/* The one of this very device, or NULL. Good until the list grows. l may be NULL. */
+/* Returns the entry of this device with the same instance, or NULL. Valid until the list grows. l may be NULL. */
 Health *health_list_find(const HealthList *l, const PciDevice *dev);
-/* Takes it in when it is new. NULL: out of memory. */
+/* Returns the entry of the device, and adds an empty one if there is none. NULL: out of memory. */
 Health *health_list_add(HealthList *l, const PciDevice *dev);
 
 /*
- * Takes note of what was read on a look that was due for that reason. 1: it is not well, and *ret (caller frees) says
- * why, a sentence. 0: it is well. -ENODATA: it cannot be told, nothing was noted. Fatal errors since the look before
- * are held against it until a rescan finds no more of them.
+ * Evaluates a reading and stores it in h. Returns 1 when the device is unhealthy: *ret is a sentence with the cause,
+ * which the caller frees. Returns 0 when it is healthy, and -ENODATA when the reading is inconclusive; then h is
+ * unchanged. New fatal errors make the device unhealthy until a rescan finds that the count has not grown.
  */
 int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret);
 
 bool health_link_is_below(const HealthLink *l);
-/* The total of an aer_dev_* file. -EINVAL. */
+/* Parses the total of an aer_dev_* attribute. 0 or -EINVAL. */
 int health_parse_errors(const char *text, uint64_t *ret);

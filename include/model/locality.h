@@ -2,25 +2,25 @@
 #pragma once
 
 /*
- * How far two PCI functions are apart, in the words of nvidia-smi topo (domain.md G1, G2). The distance is an
- * ultrametric: it is the level at which their two places meet in one tree, node > host bridge > root port > nearest
- * switch. The planner lives on that.
+ * The distance between two PCI functions, in the terms of nvidia-smi topo (domain.md G1, G2). The distance is an
+ * ultrametric: it is the level at which the two devices meet in the tree node > host bridge > root port > nearest
+ * switch. The planner relies on this.
  */
 
 #include "model/inventory.h"
 
 typedef enum Distance {
-        DISTANCE_PIX,  /* at most one switch, or the same card */
-        DISTANCE_PXB,  /* several switches, one root port */
-        DISTANCE_PHB,  /* one host bridge */
-        DISTANCE_NODE, /* one NUMA node, different host bridges */
-        DISTANCE_SYS,  /* different or unknown nodes */
+        DISTANCE_PIX,  /* at most one switch between them, or functions of one card */
+        DISTANCE_PXB,  /* several switches below one root port */
+        DISTANCE_PHB,  /* below one host bridge */
+        DISTANCE_NODE, /* on one NUMA node, below different host bridges */
+        DISTANCE_SYS,  /* on different or unknown NUMA nodes */
         _DISTANCE_MAX,
         _DISTANCE_INVALID = -22,
 } Distance;
 const char *distance_to_string(Distance d);
 
-/* Limit between a GPU and its NIC that a request may set. */
+/* The largest distance between a GPU and its NIC that a request accepts. */
 typedef enum Proximity {
         PROXIMITY_SWITCH,       /* PIX, PXB */
         PROXIMITY_ROOT_COMPLEX, /* PHB */
@@ -34,9 +34,9 @@ Proximity proximity_from_string(const char *s);
 bool proximity_allows(Proximity limit, Distance d);
 
 /*
- * The place of a device: one number per level, equal numbers mean the same place. level[DISTANCE_PIX] is the nearest
- * switch, ... level[DISTANCE_NODE] the NUMA node. Two devices are at distance d when d is the lowest level at which
- * their numbers agree.
+ * The place of a device: one number per level; equal numbers mean the same place. level[DISTANCE_PIX] is the nearest
+ * switch, level[DISTANCE_NODE] the NUMA node. The distance of two devices is the lowest level at which their numbers
+ * are equal.
  */
 typedef struct Place {
         uint32_t level[_DISTANCE_MAX - 1];

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* How near to the guest's NUMA nodes a device has to be: what a request and a pool say of it. Pure. */
+/* NUMA policy of a request or pool: how close to the guest's NUMA nodes a device must be. Pure. */
 
 #include <stdbool.h>
 
-/* Nova's words and meaning (scenarios A1 to A9). */
+/* Names and meaning as in OpenStack Nova (scenarios A1 to A9). */
 typedef enum NumaPolicy {
-        NUMA_POLICY_LEGACY,    /* a device with a known node must be on the guest's nodes; unknown is accepted (the
-                                  default of a request) */
-        NUMA_POLICY_PREFERRED, /* as close as possible, anywhere (the default of a pool, which adds nothing) */
-        NUMA_POLICY_SOCKET,    /* on a socket of the guest's nodes; unknown is refused */
-        NUMA_POLICY_REQUIRED,  /* on the guest's nodes; unknown is refused */
+        NUMA_POLICY_LEGACY, /* a device with a known node must be on the guest's nodes; a device with an unknown node is
+                               accepted (the default of a request) */
+        NUMA_POLICY_PREFERRED, /* as close as possible, on any node (the default of a pool: no restriction) */
+        NUMA_POLICY_SOCKET,    /* on a socket of the guest's nodes; an unknown node is refused */
+        NUMA_POLICY_REQUIRED,  /* on the guest's nodes; an unknown node is refused */
         _NUMA_POLICY_MAX,
         _NUMA_POLICY_INVALID = -22,
 } NumaPolicy;
 const char *numa_policy_to_string(NumaPolicy p);
 NumaPolicy numa_policy_from_string(const char *s);
 
-/* Devices whose node is not known; devices off the nodes but on their sockets; and devices elsewhere. */
+/* Whether the policy accepts devices on an unknown node, on another node of the same socket, and on any other node. */
 bool numa_policy_allows_unknown(NumaPolicy p);
 bool numa_policy_allows_socket(NumaPolicy p);
 bool numa_policy_allows_remote(NumaPolicy p);
 
-/* The policy that allows what both allow: the stricter one, and required for legacy and socket, of which neither is. */
+/*
+ * The policy that accepts only what both accept: the stricter one; for legacy and socket, of which neither is stricter,
+ * required.
+ */
 NumaPolicy numa_policy_stricter(NumaPolicy a, NumaPolicy b);

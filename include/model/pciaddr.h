@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The address of a PCI function, a value. Inside the program addresses are values, text only at the edges. */
+/*
+ * The address of a PCI function. The program passes addresses by value and converts to text only for input and output.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /*
- * The kernel's PCI domains have 32 bits: those of Intel VMD start at 10000. QEMU reads 16 bits of the domain of a host
- * device (-device vfio-pci,host=), so no guest can be given a function of a higher one.
+ * PCI domain numbers have 32 bits in the kernel: those of Intel VMD start at 0x10000. QEMU parses a 16-bit domain in
+ * -device vfio-pci,host=, so a function in a higher domain cannot be assigned to a guest.
  */
 #define PCI_DOMAIN_ASSIGNABLE_MAX 0xffffU
 
@@ -20,15 +22,15 @@ typedef struct PciAddress {
         uint8_t function; /* 0..7 */
 } PciAddress;
 
-/* Canonical text only, DDDD:BB:SS.F with four to eight domain digits, as the kernel prints it. -EINVAL otherwise. */
+/* Parses canonical text, DDDD:BB:SS.F with four to eight domain digits, as the kernel prints it. 0 or -EINVAL. */
 int pci_address_parse(const char *s, PciAddress *ret);
 
 #define PCI_ADDRESS_STRING_MAX 20
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);
-/* Lives until the end of the enclosing block. */
+/* The text lives until the end of the enclosing block. */
 #define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]){ 0 })
 
-/* Ascending as the addresses are. */
+/* A number that orders addresses by domain, bus, slot and function. */
 static inline uint64_t pci_address_key(PciAddress a) {
         return (uint64_t) a.domain << 24 | (uint64_t) a.bus << 16 | (uint64_t) a.slot << 8 | a.function;
 }
@@ -40,11 +42,11 @@ static inline int pci_address_compare(PciAddress a, PciAddress b) {
 static inline bool pci_address_equal(PciAddress a, PciAddress b) {
         return pci_address_compare(a, b) == 0;
 }
-/* Appends to an array that began as NULL and 0. -ENOMEM leaves it as it was. */
+/* Appends to an array that starts as NULL with *n 0; the caller frees it. -ENOMEM leaves the array unchanged. */
 int pci_address_append(PciAddress **array, size_t *n, PciAddress a);
-/* Ascending, each once; *n becomes how many are left. */
+/* Sorts ascending and removes duplicates; *n becomes the number of addresses left. */
 void pci_addresses_sort(PciAddress *array, size_t *n);
-/* array: sorted. */
+/* Whether a is in the sorted array. */
 bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a);
 
 /* Same domain, bus and slot: functions of one card. */

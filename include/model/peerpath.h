@@ -2,22 +2,24 @@
 #pragma once
 
 /*
- * What the way between two functions allows: how far they are apart is one thing (model/locality.h), where the fabric
- * sends what one writes to the other another. ACS of each port between them says that, and ATS of who asks. Facts and
- * words only: nothing here, or anywhere else in this program, changes either.
+ * The path of peer-to-peer requests between two functions. model/locality.h tells how far apart the functions are; this
+ * file tells where the PCIe fabric routes the requests of one to the other. ACS of the ports between them and ATS of
+ * the requester decide that. This program only reads these settings and never changes them.
  */
 
 #include "model/inventory.h"
 
-/* Ports on a way that are looked at; a longer one makes no sense. */
+/* Ports of a path that are examined. No real topology has a longer path. */
 #define PEER_PORTS_MAX 32U
 
 typedef enum PeerAccess {
         PEER_ACCESS_UNKNOWN,      /* ACS of a port could not be read */
-        PEER_ACCESS_CARD,         /* functions of one card: no port is between them */
-        PEER_ACCESS_DIRECT,       /* by way of the switch, whatever the address */
-        PEER_ACCESS_TRANSLATED,   /* so for addresses that ATS translated; ATS of who asks is on */
-        PEER_ACCESS_REDIRECTED,   /* there is a shorter way, but ACS sends it through the root complex */
+        PEER_ACCESS_CARD,         /* functions of one card: there is no port between them */
+        PEER_ACCESS_DIRECT,       /* through the switch, whatever the address */
+        PEER_ACCESS_TRANSLATED,   /* through the switch for addresses translated by ATS, which the requester has enabled
+                                   */
+        PEER_ACCESS_REDIRECTED,   /* a switch or root port is above both, but ACS redirects requests to the root complex
+                                   */
         PEER_ACCESS_ROOT_COMPLEX, /* no switch or root port is above both */
         _PEER_ACCESS_MAX,
 } PeerAccess;
@@ -25,21 +27,24 @@ const char *peer_access_to_string(PeerAccess a);
 
 typedef struct PeerPath {
         PeerAccess access;
-        /* Root and downstream ports from one device up to where the ways meet, then from the other: indices. */
+        /*
+         * Inventory indices of the root and downstream ports: from one device up to the common bridge, then from the
+         * other.
+         */
         uint32_t ports[PEER_PORTS_MAX];
         size_t n_ports;
 } PeerPath;
 
-/* asks: who reads and writes the memory of the other, as a NIC does that of a GPU. */
+/* asks: the requester, which reads and writes the memory of the other (as a NIC does with a GPU). */
 void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice *other, PeerPath *ret);
 
-/* The port sends requests or completions between those below it up. */
+/* ACS of the port redirects requests or completions between the devices below it upstream. */
 bool peer_port_redirects(const PciDevice *port);
-/* Whose ATS is told for a device: itself, or the PF of a VF. */
+/* The function whose ATS setting applies to dev: dev itself, or the PF of a VF. */
 const PciDevice *peer_ats_function(const Inventory *inv, const PciDevice *dev);
 
 /*
- * What an administrator would set for direct peer-to-peer, a sentence that the caller frees; *ret is NULL where there
- * is nothing to set, because it is direct or no setting makes it so. 0 or -ENOMEM.
+ * *ret: a sentence about what an administrator would set for direct peer-to-peer, which the caller frees. NULL when the
+ * path is direct already or no setting can make it so. 0 or -ENOMEM.
  */
 int peer_path_setting(const Inventory *inv, const PeerPath *path, const PciDevice *asks, char **ret);

@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * What only a driver can tell of a device, one number each. That can take minutes, so it is asked by a child and kept
- * beside the inventory, whose facts are read at one moment.
+ * Facts that only a device's driver can report, one number for each device. Asking can take minutes, so a child process
+ * asks and the answers are kept beside the inventory, whose facts are all read at one moment.
  */
 
 #include "model/inventory.h"
 
 typedef struct ProbeAnswer {
         PciAddress address;
-        uint64_t instance; /* PciDevice.instance: a card that was plugged in later is another one */
-        uint32_t value;    /* what stands for "unknown" is for who asks to say */
-        bool asked;        /* no more is to be asked */
+        uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
+        uint32_t value;    /* the caller of probe_cache_add() chooses the number for "unknown" */
+        bool asked;        /* asked already: not to be asked again */
 } ProbeAnswer;
 
 typedef struct ProbeCache {
@@ -21,11 +21,13 @@ typedef struct ProbeCache {
 } ProbeCache;
 
 void probe_cache_done(ProbeCache *l);
-/* The one of this very card, or NULL. Good until the list grows. */
+/* Returns the answer about this device with the same instance, or NULL. Valid until the cache grows. */
 ProbeAnswer *probe_cache_find(const ProbeCache *l, const PciDevice *dev);
-/* Takes it in when it is new: unknown, not asked. NULL: out of memory. */
+/*
+ * Returns the answer about the device; adds one with value unknown, not asked, if there is none. NULL: out of memory.
+ */
 ProbeAnswer *probe_cache_add(ProbeCache *l, const PciDevice *dev, uint32_t unknown);
-/* Forgets what is known of whatever is at that address. */
+/* Removes the answer about the device at the address. */
 void probe_cache_remove(ProbeCache *l, PciAddress address);
-/* All are to be asked once more; what is known of them stands until then. */
+/* Marks all devices as not asked. Their values stay until the new answers arrive. */
 void probe_cache_ask_again(ProbeCache *l);

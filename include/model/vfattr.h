@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What a PF says of one of its VFs, whatever the VF's own driver does: address, VLAN, rates, GUIDs (domain.md C30 to
- * C37; rtnetlink's IFLA_VF_*). Values and their text only; host/vfattr.h reads and writes them.
+ * Attributes that a PF sets for each of its VFs, independent of the VF's driver: MAC address, VLAN, rates, GUIDs
+ * (domain.md C30 to C37; rtnetlink's IFLA_VF_*). This file has the values and their text; host/vfattr.h reads and
+ * writes them.
  */
 
 #include <stdbool.h>
@@ -13,20 +14,20 @@
 #include "util/cleanup.h"
 
 typedef enum VfAttribute {
-        VF_MAC,              /* 48 bits, first octet highest; 0: none is given by the PF */
+        VF_MAC,              /* 48 bits, first octet highest; 0: the PF sets none */
         VF_VLAN,             /* 0 to 4094; 0: none, the guest may tag */
-        VF_QOS,              /* 0 to 7, priority of that VLAN */
-        VF_PROTOCOL,         /* VfProtocol of that VLAN */
+        VF_QOS,              /* 0 to 7, priority within the VLAN */
+        VF_PROTOCOL,         /* VfProtocol of the VLAN */
         VF_TRUST,            /* 0, 1 */
         VF_SPOOF_CHECK,      /* 0, 1 */
         VF_MIN_RATE,         /* Mbit/s, 0: none */
         VF_MAX_RATE,         /* Mbit/s, 0: none */
         VF_LINK,             /* VfLink; InfiniBand: the link policy */
-        VF_NODE_GUID,        /* 64 bits, as written: first octet highest; 0: none */
-        VF_PORT_GUID,        /* of its first port that is InfiniBand */
-        VF_SECOND_PORT_GUID, /* mlx4: of the second one */
-        VF_PKEY,             /* mlx4: partition key that the guest sees first at the port of VF_PORT_GUID, 16 bits */
-        VF_SECOND_PORT_PKEY, /* mlx4: at that of VF_SECOND_PORT_GUID */
+        VF_NODE_GUID,        /* 64 bits, first octet highest; 0: none */
+        VF_PORT_GUID,        /* of the VF's first InfiniBand port */
+        VF_SECOND_PORT_GUID, /* mlx4: of the VF's second InfiniBand port */
+        VF_PKEY,             /* mlx4: first partition key that the guest sees at the port of VF_PORT_GUID, 16 bits */
+        VF_SECOND_PORT_PKEY, /* mlx4: the same at the port of VF_SECOND_PORT_GUID */
         _VF_ATTRIBUTE_MAX,
 } VfAttribute;
 const char *vf_attribute_to_string(VfAttribute a);
@@ -38,19 +39,19 @@ typedef enum VfProtocol {
 } VfProtocol;
 
 typedef enum VfLink {
-        VF_LINK_AUTO, /* as the PF's; InfiniBand: Follow */
+        VF_LINK_AUTO, /* follows the PF's link; InfiniBand: Follow */
         VF_LINK_UP,
         VF_LINK_DOWN,
         _VF_LINK_MAX,
 } VfLink;
 
 typedef struct VfAttributes {
-        unsigned set; /* bit 1 << a for each value that is there */
+        unsigned set; /* VF_ATTRIBUTE_BIT(a) for each valid value */
         uint64_t value[_VF_ATTRIBUTE_MAX];
 } VfAttributes;
 
 #define VF_ATTRIBUTE_BIT(a) (1U << (a))
-/* Who it is: two VFs never have the same. */
+/* The attributes that identify a VF; they are unique for each VF. */
 #define VF_GUID_BITS                                                                                                   \
         (VF_ATTRIBUTE_BIT(VF_NODE_GUID) | VF_ATTRIBUTE_BIT(VF_PORT_GUID) | VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID))
 #define VF_IDENTITY_BITS (VF_ATTRIBUTE_BIT(VF_MAC) | VF_GUID_BITS)
@@ -59,34 +60,36 @@ static inline bool vf_attributes_have(const VfAttributes *v, VfAttribute a) {
         return v->set & VF_ATTRIBUTE_BIT(a);
 }
 void vf_attributes_put(VfAttributes *v, VfAttribute a, uint64_t value);
-/* Those of over replace those of v. */
+/* Copies the attributes set in over to v. */
 void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
-/* mask, and those that a write of one of them may change as well: priority and protocol go with their VLAN. */
+/* Returns mask and the attributes that writing them may change too: qos and protocol change with the VLAN. */
 unsigned vf_attributes_touched(unsigned mask);
-/* Leaves only those of mask. */
+/* Removes the attributes that are not in mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
-/* The bits of a that b has not, or with another value. */
+/* Returns the bits of attributes that a has and b lacks or has with another value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 
 /*
- * "mac=02:00:00:00:00:01 vlan=100 qos=3 protocol=802.1ad trust=on spoof-check=off min-rate=100 max-rate=1000 link=auto
- * node-guid=02:00:00:00:00:00:00:01 port-guid=... second-port-guid=... pkey=0x8001 second-port-pkey=...", terms in any
- * order, spaces or commas between. On -EINVAL *ret_problem, NULL before, is a sentence that the caller frees, *ret
- * untouched. -ENOMEM.
+ * Parses "mac=02:00:00:00:00:01 vlan=100 qos=3 protocol=802.1ad trust=on spoof-check=off min-rate=100 max-rate=1000
+ * link=auto node-guid=02:00:00:00:00:00:00:01 port-guid=... second-port-guid=... pkey=0x8001 second-port-pkey=...",
+ * terms in any order, separated by spaces or commas. 0, -EINVAL or -ENOMEM. On -EINVAL *ret_problem, which must be NULL
+ * before, is a sentence that the caller frees; *ret is unchanged.
  */
 int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem);
 /*
- * The same for what somebody asks for: what no VF can be given (a group address, qos without a VLAN, more at least than
- * at most) is a problem too.
+ * As vf_attributes_parse(), for attributes that a request or a pool asks for. Also refuses values that no VF can have:
+ * a group MAC address, qos without vlan, min-rate above max-rate.
  */
 int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_problem);
-/* In the order of VfAttribute. "" when there is none. Caller frees; NULL when out of memory. */
+/*
+ * Formats the attributes in the order of VfAttribute; "" when none is set. The caller frees; NULL when out of memory.
+ */
 char *vf_attributes_format(const VfAttributes *v);
-/* One value as that text has it. VF_VALUE_MAX bytes are enough. */
+/* Formats one value as in that text. buf: VF_VALUE_MAX bytes. */
 #define VF_VALUE_MAX 32
 const char *vf_value_format(VfAttribute a, uint64_t value, char buf[static VF_VALUE_MAX]);
 
-/* What PFs reported of their VFs when they were asked last. */
+/* The latest report of a PF about one of its VFs. */
 typedef struct VfReport {
         PciAddress vf;
         VfAttributes attributes;
@@ -98,8 +101,10 @@ typedef struct VfReportList {
 } VfReportList;
 
 void vf_report_list_done(VfReportList *l);
-/* NULL when the VF has none. */
+/* NULL when there is no report about the VF. */
 const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf);
-/* Replaces the report of the VF; attributes NULL: removes it. Returns 1 when it differs from the one before, 0 when
- * not, or -ENOMEM. */
+/*
+ * Replaces the report about the VF; attributes NULL removes it. Returns 1 when it differs from the previous one, 0 when
+ * it does not, or -ENOMEM.
+ */
 int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes);
