@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The daemon's state and what happens to it: facts (inventory), decisions (config, policy), promises (ledger, store)
- * and work (jobs). Every change goes through here, one at a time, so no lock is needed.
+ * The daemon's state: the devices of the node (inventory), the rules for them (config, policy), the allocations
+ * (ledger, store) and the running jobs. The daemon has one thread, so no lock is needed.
  */
 
 #include <systemd/sd-event.h>
@@ -18,30 +18,31 @@
 #include "probe.h"
 #include "util/sysfs.h"
 
-/* Jobs at once, those whose child never came back among them. */
+/* Jobs at a time, including stuck jobs, whose child has not exited. */
 #define MANAGER_JOBS_MAX       SERVER_JOBS_MAX
-/* VFs and Bind=start bindings at work at the same time at start. */
+/* Jobs of a StartPhase that run at the same time. */
 #define MANAGER_START_JOBS_MAX 8U
-/* Devices whose events wait to be looked at; with more of them the whole node is read. */
+/* Devices whose uevents are queued; on overflow the whole node is scanned. */
 #define MANAGER_EVENTS_MAX     256U
-/* Events are looked at when none came for so long, at the latest so long after the first. */
+/* Queued uevents are handled after a pause of QUIET, and at the latest PATIENCE after the first of them. */
 #define MANAGER_QUIET_USEC     (100U * 1000U)
 #define MANAGER_PATIENCE_USEC  (500U * 1000U)
 
-/* Looks whether devices are well: when so many do not come back, there is no other before one of them did. */
+/* Health probes at a time. When the children of all of them hang, no new one is started until one has exited. */
 #define MANAGER_CHECKUPS_MAX 8U
 
-/* Exit status for a configuration that is refused, EX_CONFIG of sysexits.h: systemd must not try again. */
+/* EX_CONFIG of sysexits.h, for an invalid configuration: systemd does not restart the daemon. */
 #define EXIT_CONFIG 78
 
 /*
- * What is done for devices that are new, one after the other; each is a queue of subjects worked off a few at a time.
- * At start all are new and the daemon is announced when it is through; later a round begins when some are plugged in.
+ * The phases of work for new devices, in order. Each phase has a queue of subjects, and runs a few jobs at a time. At
+ * startup all devices are new; the daemon is announced after the last phase. A hot-plug later starts a new round of the
+ * phases for the new devices.
  */
 typedef enum StartPhase {
         START_CONNECTED,
         START_VFS,    /* VirtualFunctions= */
-        START_RESUME, /* allocations that are not as they were left: a crash, a boot or a hot-plug came between */
+        START_RESUME, /* allocations interrupted by a crash, a boot or a hot-plug */
         START_BIND,   /* Bind=start */
         START_DONE,
 } StartPhase;
@@ -49,24 +50,24 @@ typedef enum StartPhase {
 typedef struct ManagerJob {
         Job *job;
         const struct JobKind *kind;
-        AllocationState before; /* of the allocation, where a failed release goes back to */
-        bool starting;          /* one of those that start waits for */
-        bool resumed;   /* it went on with what an earlier run began: undoing it does not bring back the beginning */
-        bool waited;    /* for another job, before it began */
-        bool unsaved;   /* a device of it is in quarantine, and a restart would not know */
-        bool timed_out; /* for the bus it has ended; its device is stuck until the child is gone */
-        PciAddress *devices; /* out of circulation while it runs, when no allocation has them */
+        AllocationState before; /* state of the allocation before the job; restored when a release fails */
+        bool starting;          /* belongs to the current StartPhase */
+        bool resumed;           /* continues an earlier job, so its undo does not restore the state before that job */
+        bool waited;            /* was held until another job ended */
+        bool unsaved;           /* the quarantine of a device could not be written to disk */
+        bool timed_out;         /* gone from the bus; its devices stay blocked until the child exits */
+        PciAddress *devices;    /* blocked while the job runs; none of them is allocated */
         size_t n_devices;
 } ManagerJob;
 
 typedef struct UeventQueue UeventQueue;
 typedef struct Orphans Orphans;
 
-/* A look whether devices are well. */
+/* One run of the health probe. */
 typedef struct Checkup {
         struct Manager *manager;
-        Probe *probe;    /* NULL: there is none */
-        PciAddress late; /* what it waits for for ever */
+        Probe *probe;    /* NULL when not running */
+        PciAddress late; /* the device that the child hangs on, when is_late */
         bool is_late;
 } Checkup;
 
@@ -76,8 +77,8 @@ typedef struct Manager {
         const char *modprobe_dir;
         HostState host;
         Store *store;
-        History *history;       /* NULL: none can be kept */
-        bool history_unwritten; /* which has been said */
+        History *history;       /* NULL when it could not be opened */
+        bool history_unwritten; /* the last write failed and was logged */
 
         sd_event *event;
         Server *server;
@@ -86,392 +87,415 @@ typedef struct Manager {
         uint32_t last_job;
         StartPhase phase;
         bool announced;
-        PciAddress *unread; /* PFs whose VFs were made at start; those are read when all of them are */
+        PciAddress *unread; /* PFs whose VFs were created at startup; scanned once, at the end of the phase */
         size_t n_unread;
-        char **queue; /* addresses or names that this phase still has to begin with */
+        char **queue; /* PCI addresses or allocation names that this phase has not started with */
         size_t n_queue;
-        PciAddress *round; /* new devices that the present round is about; at start it is about all */
+        PciAddress *round; /* the new devices of the current round; unused at startup, when all devices are new */
         size_t n_round;
-        PciAddress *arrived; /* those of the next */
+        PciAddress *arrived; /* the new devices of the next round */
         size_t n_arrived;
-        DeviceSnapshotList *shown;              /* what the bus was told of each device; NULL before the announcement */
-        UeventQueue *uevents;                   /* manager-uevents.c */
+        DeviceSnapshotList *shown;              /* device properties as last published; NULL before the announcement */
+        UeventQueue *uevents;                   /* watch-uevents.c */
         Probe *eswitch_probe;                   /* watch-eswitches.c */
         Probe *attributes_probe;                /* watch-attributes.c */
-        sd_event_source *links;                 /* the same: notifications of network interfaces */
-        sd_event_source *shm;                   /* regions.c: files removed from dev/shm */
-        bool attributes_due;                    /* the same: VFs are to be read again */
-        bool attributes_busy;                   /* the same: some of them when a job has ended */
+        sd_event_source *links;                 /* watch-attributes.c: rtnetlink notifications */
+        bool attributes_due;                    /* watch-attributes.c: VFs are to be read again */
+        bool attributes_busy;                   /* watch-attributes.c: VFs were skipped because of a job */
+        sd_event_source *shm;                   /* regions.c: inotify on dev/shm */
         Probe *gpu_probe;                       /* watch-gpus.c */
-        ProbeCache gpus;                        /* what has been asked so far */
+        ProbeCache gpus;                        /* watch-gpus.c: device minors */
         Checkup checkups[MANAGER_CHECKUPS_MAX]; /* watch-health.c */
         Orphans *orphans;                       /* orphans.c */
         sd_event_source *guests;                /* watch-guests.c */
-        bool guests_found;                      /* the directory of them is watched, not one above it */
-        bool guests_unread;                     /* which has been said */
-        Mlx4 options;                           /* of mlx4_core, as last written, with what was against it */
-        char **stopped;                         /* services that jobs stop, or did: services.c */
+        bool guests_found;                      /* libvirt's directory itself is watched, not a parent of it */
+        bool guests_unread;                     /* a failure to read the guests was logged */
+        Mlx4 options;                           /* mlx4.c: module options and problem as of the last write */
+        char **stopped;                         /* services.c: services stopped for jobs */
         size_t n_stopped;
-        sd_event_source *reconcile; /* manager_reconcile() in the next turn of the loop, when it is enabled */
-        bool guests_read;           /* allocations may be due for release with their domain */
-        bool services_due;          /* a job has ended: services that it left stopped are to be started */
-        bool released;              /* a job's child, or an orphan, has let go of its devices */
-        bool promises_in_doubt;     /* facts changed since they were checked: promise.c */
-        bool stopping;              /* SIGTERM came: no new work, the rest is brought to its end */
+        sd_event_source *reconcile; /* runs manager_reconcile() in the next loop iteration when enabled */
+        bool guests_read;           /* the guests were read: an allocation may be due for release with its domain */
+        bool services_due;          /* a job has ended: start the services that it left stopped */
+        bool released;              /* a job's child or an orphan has exited, so its devices can be read */
+        bool promises_in_doubt;     /* promise.c: facts changed since the last check */
+        bool stopping;              /* after SIGTERM: no new jobs, running jobs finish */
 } Manager;
 
 /*
- * Reads configuration, node and ledger; touches no hardware. Returns 0, a negative errno, or EXIT_CONFIG when the
- * configuration would offer hardware twice. sysroot, config_path (NULL: searched for, see host/configfiles.h),
- * state_dir and modprobe_dir (NULL: of the root, see host/modprobe.h) are borrowed.
+ * Reads configuration, node and ledger; changes no hardware. Returns 0, a negative errno, or EXIT_CONFIG when the
+ * configuration would offer hardware twice. sysroot, config_path (NULL: default search, see host/configfiles.h),
+ * state_dir and modprobe_dir (NULL: the default below sysroot, see host/modprobe.h) are borrowed.
  */
 int manager_new(const char *sysroot, const char *config_path, const char *state_dir, const char *modprobe_dir,
                 Manager **ret);
 Manager *manager_free(Manager *m);
 DEFINE_CLEANUP(Manager *, manager_free)
 
-/* Connects to the bus, creates VFs, brings interrupted work to its end, announces, and serves until SIGTERM. 0, else it
- * failed. */
+/*
+ * Connects to the bus, creates VFs, resumes interrupted allocations, announces the daemon, and serves until SIGTERM.
+ * Returns 0, else a failure that was logged.
+ */
 int manager_run(Manager *m);
 
 /* op-reload.c */
-/* Reads it for the first time. */
+/* Reads the configuration at startup. Returns 0 or a negative errno. */
 int manager_load_config(Manager *m);
-/* With node and ledger known too: 0, or EXIT_CONFIG when it would offer hardware twice. */
+/* After the first scan: returns 0, or EXIT_CONFIG when the configuration would offer hardware twice. */
 int manager_check_config(const Manager *m);
-/* What is in no pool any more goes back to the host whatever AfterRelease= says. */
+/* The AfterRelease= of the allocation's pool; devices whose pool is gone always return to the host. */
 AfterRelease manager_after_release(const Manager *m, const Allocation *a);
-/* Reads it again and takes it all, or refuses and keeps all of the old one; says in the journal which, and why. */
+/* Reads the configuration again. Applies it completely, or refuses it and keeps the old one; logs the outcome. */
 Verdict manager_reload(Manager *m, Refusal *ret);
-/* What is odd about the pools on this node. */
+/* Logs the problems that the policy found with the pools on this node. */
 void manager_log_policy(const Policy *policy);
 
 /* inventory.c */
-/* Reads the node anew and publishes what is different. */
+/* Scans the whole node and publishes the differences. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
-/* The same, reading only these devices and those that are made of them; the rest is as it was. locked: a driver may be
- * at work on them, which is not waited for (host/scan.h). */
+/* Scans only these devices and their VFs. locked: a driver may hold their device locks; see host/scan.h. */
 int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /*
- * Reads what can have changed of these devices anew; where that does not do, the whole node. locked: somebody may be at
- * them, which is not waited for (host/scan.h). Returns whether anything differed, or -ENOMEM. Pointers into the
- * inventory are not good any more when it did. Publishes nothing unless the whole node was read.
+ * Reads driver and override of these devices again; scans the whole node when that is not enough. locked: a driver may
+ * hold their device locks; see host/scan.h. Returns 1 when a fact changed, 0 when none did, or -ENOMEM. After 1
+ * pointers into the inventory are invalid. Publishes nothing unless the whole node was scanned.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* The same for CPUs, memory and hugepages. */
+/* Reads CPUs, memory and hugepages again. Returns as manager_refresh(). */
 int manager_refresh_nodes(Manager *m);
-/* The same for the drivers that the kernel has. */
+/* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
-/* The same for what the host uses: mounts, routes, consoles. */
+/* Reads again which devices the host needs: mounts, routes, consoles. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
 /* publish.c */
 /*
- * Tells the bus what is different from what it was told last: devices that came and went, and properties, each exactly
- * when its value is another one. To be called after whatever made the difference: facts, ledger, or policy (a reload).
- * Nothing before the announcement.
+ * Emits signals for devices added and removed, and for each property whose value differs from the last one published.
+ * Call it after a change of facts, ledger or policy. Does nothing before the announcement.
  */
 void manager_publish(Manager *m);
-/* The same at the cost of these devices and what their standing can reach: their groups, PFs and VFs. */
+/* Publishes only these devices and the devices whose state depends on them: IOMMU group members, PFs and VFs. */
 void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
 void manager_publish_allocation(Manager *m, const Allocation *a);
 
 /* jobs.c */
 typedef struct JobKind {
         const char *verb;
-        void (*begun)(Manager *m, const ManagerJob *mj); /* or NULL; before JobNew */
-        /* Whether a job that waited may still begin; NULL where its own steps look again, as STEP_CHECK_IDLE does. */
+        void (*begun)(Manager *m, const ManagerJob *mj); /* before JobNew; may be NULL */
+        /* Checks again whether a job that waited may begin; NULL when its steps check that, as STEP_CHECK_IDLE does. */
         Verdict (*check)(Manager *m, const ManagerJob *mj, Refusal *ret);
-        /* As in JobCallbacks; NULL where no step list tells. */
+        /* As on_found, on_all_found and on_device_failed of JobCallbacks; NULL when the steps never report them. */
         void (*found)(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
         int (*all_found)(Manager *m, const ManagerJob *mj);
         void (*device_failed)(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
-        /* Looks at what is true now and returns what the job came to after all, with job_set_message() if it is worse.
-         */
+        /* Reads the devices again and returns the final result; calls job_set_message() when it is worse. */
         JobResult (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
 } JobKind;
 /*
- * Starts a job; takes over steps. devices (copied): those that no allocation has and nobody may get meanwhile. Refused
- * when there are too many jobs; then nothing was done. A process that cannot be made is a failed job.
+ * Starts a job; takes ownership of steps. devices (copied): unallocated devices that are blocked while the job runs.
+ * Refuses, without any effect, when too many jobs run. A failed fork() later is a failed job, not a refusal.
  */
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
-/* VERDICT_NONE when there may be one more. */
+/* VERDICT_NONE when another job may start. */
 Verdict manager_check_jobs(const Manager *m, Refusal *ret);
 ManagerJob *manager_find_job(Manager *m, uint32_t id);
-/* Whether a job is about the subject. */
+/* Whether a job has this subject. */
 bool manager_has_job(const Manager *m, const char *subject);
+/* The number of jobs that are not stuck. */
 size_t manager_active_jobs(const Manager *m);
 
 /* orphans.c */
-/* Devices that processes of an earlier daemon are at are stuck until these are gone. Before the first scan. */
+/* Orphans are children of an earlier daemon that are still alive. Their devices are blocked until they exit. */
+/* Finds orphans and blocks their devices. Call it before the first scan. Returns 0 or a negative errno. */
 int manager_find_orphans(Manager *m, const char *state_dir);
 void manager_forget_orphans(Manager *m);
-/* How many processes. */
+/* The number of orphans. */
 size_t manager_orphans(const Manager *m);
-/* Whether one of them is at this very device, or was until now. */
+/* Whether an orphan works on this device, or did until it exited just now. */
 bool manager_is_orphaned(const Manager *m, PciAddress address);
-/* Appends all devices that one is at. */
+/* Appends the devices of all orphans. */
 int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n);
-/* The job of one that may have the kernel's lock for VFs that come and go; NULL when there is none. */
+/* The job of an orphan that may hold the kernel's lock for adding and removing VFs; NULL when there is none. */
 const char *manager_find_orphan_at_vfs(const Manager *m);
-/* A lock for the process of a job, which the next daemon would find it by; negative when there can be none. */
+/* Creates the lock by which a later daemon finds the job's child. Returns its descriptor, or a negative errno. */
 int manager_lock_job(Manager *m, const Job *job);
-/* That process is gone. */
+/* Removes the lock of the job; its child has exited. */
 void manager_unlock_job(Manager *m, const Job *job);
 
 /* orphans-end.c */
-/* With the loop there: looks whether they are gone, and takes their devices up. */
+/* Polls from the event loop for the exit of orphans, and queues their devices for manager_reconcile(). */
 int manager_follow_orphans(Manager *m);
 
 /* allocation.c */
-/* VERDICT_NONE unless the ledger is read-only or the daemon on its way out. */
+/* VERDICT_NONE unless the ledger is read-only or the daemon is stopping. */
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
-/* VERDICT_NONE when no device of it, nor the PF of one, is blocked; only_orphaned: because an orphan is at it. */
+/* VERDICT_NONE when no device of a, and no PF of its VFs, is blocked. only_orphaned: by an orphan. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
-/* manager_refresh() of its devices and their groups. */
+/* manager_refresh() of the devices of a and of their IOMMU groups. */
 int manager_refresh_groups(Manager *m, const Allocation *a);
-/* Every device is there, itself, and on the VFIO driver. After a boot they are with the host's drivers again. */
+/* Every device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the binding. */
 bool manager_is_bound(const Manager *m, const Allocation *a);
-/* In memory, on disk and on the bus; reason is copied, NULL for none. */
+/* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
-/* Takes it out of ledger and disk, and frees it. When the disk refuses, it stays: failed, to be released again. */
+/* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
 void manager_forget(Manager *m, Allocation *a);
 Verdict manager_refuse_storage(Refusal *ret, int error);
 
 /* op-allocate.c */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
-/* VERDICT_NO_VFIO_DRIVER when the kernel lacks the driver of a device of a: no device is taken off its driver then. */
+/* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
 Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret);
-/* The job, from where the devices are now. */
+/* Starts the job that prepares a; its steps depend on the present drivers of the devices. */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* op-release.c */
-/* Whether the allocation of that name (NULL: none) is the one of that generation, and nothing is at it. */
+/*
+ * VERDICT_NONE when a (the allocation called name; NULL: none) has this generation and no job, is not used by a domain,
+ * and its devices are not blocked.
+ */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-/* Of one that is ready or has failed, and that no domain runs with. */
+/* Releases a, which is ready or failed and is not used by a domain. */
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
-/* The job, from where the devices are now. */
+/* Starts the job that releases a; its steps depend on the present drivers of the devices. */
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* watch-attributes.c */
-/* What PFs report of VFs that are promised is to be read again: by a child, once announced. */
+/* Has a child read the attributes of allocated VFs again, once the daemon is announced. */
 void manager_make_attributes_due(Manager *m);
-/* A job let go of its devices: VFs that were left out for it can be read. */
+/* Reads the VFs that were skipped because of a job; that job has ended. */
 void manager_attributes_job_gone(Manager *m);
-/* A job wrote the attributes of VFs of a: what was reported of them before does not count. */
+/* Drops what was read of the VFs of a: a job has written their attributes since. */
 void manager_forget_attributes(Manager *m, const Allocation *a);
-/* Makes it due whenever the kernel notifies of an interface of such a PF. */
+/* Calls manager_make_attributes_due() when rtnetlink reports a change on a PF with allocated VFs. */
 void manager_follow_links(Manager *m);
-/* JobKind.found and all_found of jobs that give the VFs of an allocation their attributes. */
+/* JobKind.found and all_found of jobs that set the attributes of an allocation's VFs. */
 void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
 int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
 
 /* holders.c */
 typedef enum UseCheck {
-        USE_ALLOCATE, /* it is to be ours: nobody may use any device */
-        USE_RESUME,   /* the same, but those that are on its VFIO driver are as they should be, whoever uses them */
-        USE_RELEASE,  /* it goes back: a guest may not have it; what is with the host stays there */
+        USE_ALLOCATE, /* no device may be in use */
+        USE_RESUME,   /* no device may be in use, but devices already bound to their VFIO driver are not checked */
+        USE_RELEASE,  /* no device may be open on its VFIO driver; devices with host drivers are not checked */
 } UseCheck;
-/* Whether somebody uses one of the devices; one look at all processes. */
+/* VERDICT_NONE when no device is in use. Reads /proc/PID/fd of all processes once. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
-/* Index of an allocation of which a process is known to have a device open on its VFIO driver, n: of none. One look at
- * all processes. */
+/*
+ * The index of an allocation with a device that a process has open on its VFIO driver; n when there is none. Reads
+ * /proc/PID/fd of all processes once.
+ */
 size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n);
-/* That holders_find() could not tell for a device. */
+/* The refusal for an error of holders_find(), a negative errno. */
 Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 
 /* regions.c */
-/* VERDICT_SHARED_MEMORY_TAKEN when there is a file already where no allocation has memory to share, VERDICT_WRONG_STATE
- * when there is none where one has. */
+/*
+ * Checks the files of the shared memory regions in the request: VERDICT_SHARED_MEMORY_TAKEN when a file exists for a
+ * region that no allocation has, VERDICT_WRONG_STATE when it is missing for a region that an allocation has.
+ */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
-/* What a shares is there: a boot takes it away. */
+/* The files of all shared memory regions of a exist. A boot removes them. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
-/* Notes in the ledger which memory that a, which is ready, shares was removed. */
+/* Notes in the ledger which region files of a were removed while it is ready. */
 void manager_look_at_regions(Manager *m, const Allocation *a);
-/* Checks promises whenever the file of a region is removed. */
+/* Watches dev/shm, and has promises checked when the file of a region is removed. */
 void manager_follow_regions(Manager *m);
-/* Tells the journal of files of such memory that no allocation has; they are left alone. */
+/* Logs region files that belong to no allocation. They are not removed. */
 void manager_report_unknown_regions(const Manager *m);
-/* Leaves out of a release what others have too. */
+/* Skips the steps of a release that would remove regions which other allocations share. */
 void manager_keep_shared(const Manager *m, Job *job);
 
 /* op-quarantine.c */
-/* JobKind.device_failed of jobs that hand back an allocation: the device is in quarantine from now on. */
+/* JobKind.device_failed of jobs that release an allocation: puts the device in quarantine. */
 void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
-/* The same for each device of a whose pool wants that after every use (OneTimeUse=). Negative: a restart would not know
- * of one. */
+/*
+ * Puts each device of a whose pool says OneTimeUse= in quarantine. Returns 0, or a negative errno when a quarantine
+ * could not be written to disk.
+ */
 int manager_quarantine_used(Manager *m, const Allocation *a);
-/* An admin has looked: it goes back to where it came from, and on the market. */
+/* Ends the quarantine at an admin's request: the device returns to the host and can be allocated again. */
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
-/* Once more, where a crash came between: true when a job was started. */
+/* Resumes an interrupted manager_clear_quarantine(). Returns true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 
 /* resume.c */
-/* Whether a stop, crash or boot left work to do for it. */
+/* Whether a stop, crash or boot left work to do for a. */
 bool manager_needs_resume(const Manager *m, const Allocation *a);
-/* Does it: true when a job was started. An allocation that cannot be brought in order is failed, with the reason. */
+/* Does that work. Returns true when a job was started. An allocation that cannot be resumed fails, with the reason. */
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
-/* All its devices are there, themselves, not needed by the host, and used by nobody else. */
+/* VERDICT_NONE when all devices of a are present, are the allocated cards, and are not used or needed by the host. */
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
 
 /* promise.c */
 /*
- * When a is ready, compares what it was promised with the facts as they are known: its reason says why no guest can run
- * with it as promised. Tells journal, history and bus when that changed.
+ * Compares what a, when ready, was promised with the known facts, and sets its reason to why a guest cannot run with it
+ * as promised. Logs, records and publishes a change of the reason.
  */
 void manager_check_promise(Manager *m, Allocation *a);
-/* The same of all allocations, when facts changed since the last time, except those about to be resumed. */
+/* Checks all allocations when facts changed since the last check, except allocations that are about to be resumed. */
 void manager_check_promises(Manager *m);
-/* VERDICT_NONE unless the allocation of that name is ready, no guest runs with it, and none could run as promised.
- * Reads what the kernel does not notify of: hugepages. Pointers into the inventory may be stale afterwards. */
+/*
+ * VERDICT_NONE unless the allocation called name is ready, has no running guest, and a guest could not run with it as
+ * promised. Reads hugepages again, for whose changes the kernel has no notification. Pointers into the inventory may be
+ * invalid afterwards.
+ */
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* serials.c */
-/* Serial numbers of what the ledger has, where old (NULL the first time), which was just replaced, does not know them.
+/*
+ * Reads the serial numbers of allocated and quarantined devices. Takes the known ones from old (NULL the first time),
+ * the inventory that was just replaced.
  */
 void manager_read_serials(Manager *m, const Inventory *old);
-/* Those of the devices of a, which is to remember them. */
+/* Reads the serial numbers of the devices of a into a. */
 void manager_note_serials(Manager *m, Allocation *a);
-/* Devices that have another address than the ledger says, as after a boot, have it in the ledger too. */
+/* Corrects the addresses in the ledger of devices that moved to another address, as a boot can do. */
 void manager_find_moved(Manager *m);
 
 /* op-accept.c */
-/* Other cards where devices of the allocation were become its devices; the job prepares it. */
+/* Takes the cards that replaced devices of the allocation as its devices, and starts the job that prepares it. */
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* op-sriov.c */
 /* The verb of jobs that may change the number of VFs. */
 #define MANAGER_VERB_VFS "set-vfs"
-/* VFs that are there and that nobody has get who they are, where they lack it: a crash may have come before that. True
- * when a job was started. */
+/*
+ * Sets the attributes of existing VFs that are neither bound nor allocated and lack them, as after a crash. Returns
+ * true when a job was started.
+ */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
-/* The VFs that these have now, and their drivers; no job is at work on these PFs. Negative: out of memory. */
+/* Reads the VFs of these PFs and their drivers; no job may run on the PFs. Returns 0 or a negative errno. */
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
-/* VFs on a PF that has none, as VirtualFunctions= wants them. */
+/* Creates VFs on a PF that has none, for VirtualFunctions=. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
-/* From any number to any other, where nobody uses those that are there. */
+/* Changes the number of VFs of the PF, when none of its VFs is in use. */
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 
 /* mlx4.c */
 /*
- * Writes down what the policy wants of mlx4_core, and tells the policy where it stands or why it does not. To be called
- * after the policy was made anew, before it is published. told: its problems are in the journal, and what is on disk is
- * looked at even if nothing else is wanted than before.
+ * Writes the module options of mlx4_core that the policy wants, and records their file, or the problem, in the host
+ * state. Call it after the policy was made, before it is published. told: the policy's problems were logged just now;
+ * the file is compared even when the options are unchanged.
  */
 void manager_write_options(Manager *m, bool told);
 
 /* services.c */
-/* Those that an earlier run stopped and did not start again: text of store_load(), which is changed. */
+/* Loads the services that an earlier daemon left stopped. text is from store_load(), and is modified. */
 int manager_load_services(Manager *m, char *text);
-/* Those that are noted, on disk. */
+/* Writes the noted services to disk. Returns 0 or a negative errno. */
 int manager_save_services(Manager *m);
-/* It is active and about to be stopped: noted, not yet on disk. */
+/* Notes in memory that the active service is about to be stopped. Returns 0 or -ENOMEM. */
 int manager_service_active(Manager *m, const char *name);
-/* asked: systemd has started it or will never, so that it is not noted any more. error: why it is not up. */
+/* asked: systemd was asked to start the service, so it is no longer noted. error: why the service is not active. */
 void manager_service_started(Manager *m, const char *name, bool asked, int error);
 bool manager_service_is_noted(const Manager *m, const char *name);
-/* Another job, an earlier one, is to stop or start one of its services, or makes or removes memory that it has too. */
+/* An earlier job stops or starts a service of this job, or creates or removes a shared memory region of it. */
 bool manager_job_must_wait(const Manager *m, const Job *job);
 
 /* services-job.c */
 #define MANAGER_VERB_START_SERVICES "start-services"
-/* A job starts those that are noted and that no other job will start. */
+/* Starts a job for the noted services that no running job will start. */
 void manager_start_services(Manager *m);
 
 /* history.c */
 void manager_open_history(Manager *m, const char *state_dir);
-/* Tells in the journal and the history what happened to a device, which an allocation (or NULL) has. */
+/* Writes an event of a device to journal and history. a: its allocation, or NULL. */
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
         _printf_(5, 6);
-/* The same of each of its devices; why: of HISTORY_FAILED. */
+/* manager_record() for each device of a. why: the reason, for HISTORY_FAILED. */
 void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
-/* A job did not come to its end: for the devices of its allocation, or those that it kept for itself. */
+/* Records the failure of a job for the devices of its allocation, or for ManagerJob.devices. */
 void manager_record_failure(Manager *m, const ManagerJob *mj);
-/* An allocation cannot be brought in order. stands: it is ready all the same. Before its state says so. */
+/* Records that a cannot be resumed. stands: a stays ready. Call it before the state changes. */
 void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands);
-/* The node can no longer keep what it promised to a, or (why NULL) it can again. Before its state says so. */
+/* Records that the node cannot keep its promise to a, or (why NULL) can again. Call it before the reason changes. */
 void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why);
-/* The newest max entries about the device, a JSON array, which the caller frees. */
+/* Returns the newest max entries of the device as a JSON array; the caller frees *ret. */
 Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
 
 /* arrivals.c */
-/* Runs manager_reconcile() in the next turn of the loop. To be called after whatever may leave work to do: facts that
- * changed, a job that ended, a call. */
+/* Runs manager_reconcile() in the next loop iteration. Call it when facts changed, a job ended, or a call was handled.
+ */
 void manager_want_reconcile(Manager *m);
-/* The device is new, or was out and in again: it gets what startup would have given it. */
+/* Queues a device that was hot-plugged (again) for the next round of the phases. */
 void manager_arrived(Manager *m, PciAddress address);
-/* The present round is about the device; at startup it is about all. */
+/* Whether the current round is about the device; at startup all devices are new. */
 bool manager_is_new(const Manager *m, PciAddress address);
-/* A device of a is new, and what startup would have done for a is not done yet. */
+/* A device of a is new, and its round is not finished. */
 bool manager_is_arriving(const Manager *m, const Allocation *a);
-/* Makes those that arrived the subject of the next round. False when there are none. */
+/* Starts a round for the devices that arrived. Returns false when there are none. */
 bool manager_begin_round(Manager *m);
 
 /* busy.c */
-/* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
+/*
+ * The devices whose device lock a running job or an orphan may hold: reading driver_override would block, perhaps for
+ * ever. The caller frees *ret.
+ */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* Whether the device is one of them; also when out of memory. */
+/* Whether the device is one of manager_busy_devices(); true when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);
 
 /* contest.c */
-/* Takes note of PFs whose number of VFs another program changed since old, which the inventory has just replaced. */
+/* Finds PFs whose number of VFs another program changed. old: the inventory that was just replaced. */
 void manager_check_vfs(Manager *m, const Inventory *old);
 
 /* reconcile.c */
 /*
- * Starts all work that no caller asked for: services that a job left stopped, releases with a domain, startup and what
- * a new device gets of it. Then checks promises, announces the daemon once nothing is left to wait for, and ends it
- * when it was told to stop.
+ * Starts the work that no caller asked for: services that a job left stopped, releases of allocations whose domain has
+ * ended, and the phases for new devices, after the last of which the daemon is announced. Then checks promises. Ends
+ * the event loop when the daemon is stopping and no job runs.
  */
 void manager_reconcile(Manager *m);
-/* The device is of a Bind=start pool, on offer and not bound yet. */
+/* The device is in a Bind=start pool, is available and is not bound to a VFIO driver. */
 bool manager_wants_binding(const Manager *m, const PciDevice *dev);
-/* Appends the devices of Bind=start pools that are on offer and not bound yet, in ascending order. */
+/* Appends the devices for which manager_wants_binding() is true, in ascending order. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* A VFIO driver may have been loaded: those that are not in the list of before are bound by manager_reconcile().
+/* After a change of drivers or policy: queues the devices that want binding and are not in unbound, the list of before.
  */
 void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 
-/* manager-uevents.c */
-/* Begins to collect events; before the first scan, so that nothing falls between. Without events the daemon goes on. */
+/* watch-uevents.c */
+/* Starts to collect uevents. Call it before the first scan, so that no change is missed. A failure is only logged. */
 void manager_open_uevents(Manager *m);
 void manager_close_uevents(Manager *m);
-/* Events from here on are worked off by the loop, those kept until now among them. */
+/* Handles uevents from the event loop, including those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
-/* A job of ours let go of its devices: what came for them meanwhile can be looked at. */
+/* Handles the uevents that were kept while a job worked on their devices; that job has ended. */
 void manager_look_at_kept_uevents(Manager *m);
 
 /* watch-eswitches.c */
-/* Asks for the modes of those eswitches that are new. Once announced; where nobody answers they stay unknown. */
+/* Reads the modes of new eswitches in a child; does nothing before the announcement. Without an answer the mode stays
+ * unknown. */
 void manager_probe_eswitches(Manager *m);
-/* Its driver is another one or began anew: what it has now is to be asked. */
+/* Drops the mode of the PF's eswitch: a driver was bound to the PF. */
 void manager_forget_eswitch(Manager *m, PciAddress pf);
-/* All are to be asked again; what is known of them stands until then. */
+/* Reads all modes again; the known modes stay valid until then. */
 void manager_probe_eswitches_again(Manager *m);
 
-/* watch-gpus.c: the same for the numbers of GPUs, also before the announcement */
+/* watch-gpus.c */
+/* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */
 void manager_probe_gpus(Manager *m);
-/* It is taken off its driver: no number is true. */
+/* Drops the minor of the GPU: it is being unbound from its driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);
-/* Its driver began anew: to be asked again; what is known stands until then. */
+/* Reads the minor of the GPU again at the next probe, since its driver was bound again; the old minor stays until then.
+ */
 void manager_doubt_gpu(Manager *m, PciAddress gpu);
 void manager_probe_gpus_again(Manager *m);
 
 /* watch-health.c */
-/* Looks at all devices that nobody uses and no driver of the host looks after: whether they are well. */
+/* Checks the health of all devices that are not in use and have no host driver. */
 void manager_check_health(Manager *m, HealthDue why);
-/* At these, as far as they are such. */
+/* Checks only these devices, as far as they are not in use and have no host driver. */
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
-/* What is not there any more, or is another card, is not unhealthy. */
+/* Clears the unhealthy mark of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
 void manager_health_close(Manager *m);
 
 /* watch-guests.c */
-/* Looks which guests run (Allocation.domain), now and whenever that changes. */
+/* Reads which guests run (Allocation.domain), now and on each change of libvirt's status files. */
 void manager_follow_guests(Manager *m);
-/* Now, in case a change was not told: a guest that died while libvirt was away. */
+/* Reads the guests again: libvirt reports no change for a guest that died while libvirt was down. */
 void manager_look_for_guests(Manager *m);
