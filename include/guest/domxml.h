@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The libvirt domain document for exactly one allocation (libvirt formatdomain; domain.md F). Pure: libxml2 in memory,
- * no file, no network. It owns: name, uuid, our metadata, memory, memoryBacking, vcpu, cputune, numatune, cpu, machine,
- * PCI hostdevs and the PCI controllers they need, memballoon, and for many vCPUs the iommu. Disk, network, firmware and
- * the rest come from the template, or from a bootable skeleton.
+ * The libvirt domain document of one allocation (libvirt formatdomain; domain.md F). Pure: libxml2 in memory, no file,
+ * no network. The document takes from the allocation: name, uuid, metadata of the daemon, memory, memoryBacking, vcpu,
+ * cputune, numatune, cpu, machine, PCI hostdevs and their PCI controllers, memballoon, and an iommu for many vCPUs.
+ * Disk, network, firmware and the rest come from the template, or from a bootable skeleton.
  */
 
 #include "config/config.h"
@@ -16,36 +16,43 @@
 #define DOMXML_NAMESPACE    "https://passthroughd.org/xmlns/domain/1"
 
 /*
- * Where a device sits in the domain: the address in its <hostdev>. Its bus is the index of a libvirt controller. The
- * bus number that the guest itself sees is another one: the guest's firmware assigns it, depth first behind each
- * expander, so that there it is known, and below pcie.0 it is not. Slot and function are the same.
+ * The address of a device in its <hostdev>. Its bus is the index of a libvirt controller. The guest sees the same slot
+ * and function, but another bus number, which its firmware assigns depth first behind each expander. Behind an expander
+ * that number can be computed; below pcie.0 it cannot.
  */
 typedef struct GuestAddress {
         PciAddress host;
         PciAddress guest;
-        PciAddress seen; /* bus 0: nobody can tell */
+        PciAddress seen; /* as the guest sees it; bus 0: unknown */
 } GuestAddress;
 
 /*
- * template: text of a <domain>, or NULL. *ret: the document, caller frees. Returns VERDICT_NONE when *ret was set, else
- * a refusal: VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than there are bus
- * numbers; VERDICT_NOT_SUPPORTED: libvirt cannot say it (a PCI domain beyond ffff, more than 255 vCPUs without KVM);
+ * template: text of a <domain>, or NULL. Returns VERDICT_NONE and sets *ret to the document, which the caller frees.
+ * Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, or more devices than bus numbers;
+ * VERDICT_NOT_SUPPORTED: libvirt has no way to express it (a PCI domain above ffff, more than 255 vCPUs without KVM);
  * VERDICT_LIMIT: out of memory.
  *
- * More than 255 vCPUs get an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as libvirt demands.
+ * A domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
+ * libvirt requires.
  */
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
                     Refusal *ret_refusal);
-/* The same for libvirt to validate: a NUL follows the document, and then the lines of the template as
- * guest/validation.h has them. *ret_size is with all of it. */
+/*
+ * As domxml_make(), as input for passthroughd-libvirt: the document, a NUL, then the template lines in the format of
+ * guest/validation.h. *ret_size is the size of all of it.
+ */
 Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
                                char **ret, size_t *ret_size, Refusal *ret_refusal);
 
-/* What NCCL in the guest is to be told of its PCI tree, an XML document for NCCL_TOPO_FILE; the rest as domxml_make().
- * Devices below pcie.0 are not in it: NCCL finds them without. */
+/*
+ * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). Devices below pcie.0 are left
+ * out: NCCL finds them without the file.
+ */
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
                              char **ret, Refusal *ret_refusal);
 
-/* The address in the domain of each assigned and companion device, as domxml_make() without a template gives it: one
- * that comes with PCI controllers of its own moves ours to higher indices. Caller frees. -ENOMEM, -E2BIG. */
+/*
+ * The guest address of each assigned and companion device, as in domxml_make() without a template. A template with PCI
+ * controllers of its own moves the daemon's controllers to higher indices. The caller frees. 0, -ENOMEM, -E2BIG.
+ */
 int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n);

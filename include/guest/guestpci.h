@@ -2,24 +2,25 @@
 #pragma once
 
 /*
- * The guest's side of PCI: which controllers its devices are behind, and at which address. Pure numbers; domxml writes
- * them down. A card on a guest cell's node sits behind an expander bus (pxb) of that cell, the rest on pcie.0.
+ * The guest's PCI layout: the controllers, and the address of each device. Numbers only; domxml writes the XML. A card
+ * on the NUMA node of a guest cell sits behind an expander bus (pxb) of that cell, other cards on pcie.0.
  *
  * GUEST_TOPOLOGY_FLAT: one expander for each cell, a root port for each card. GUEST_TOPOLOGY_MIRROR: one expander for
- * each host root complex, and where cards share a switch on the host they share one here, so that a guest finds them as
- * near to each other as they are. What the allocation says of its devices is all this goes by: the guest's tree stays
- * as it was promised when a device goes missing.
+ * each host root complex; cards that share a switch on the host share a switch in the guest, so that the guest sees the
+ * distances between them. The layout depends only on the allocation, so it stays as promised when a device leaves the
+ * node.
  *
- * Bus numbers 0 to 255 are one space. An expander owns those from its busNr up to the next one's; firmware numbers the
- * buses behind it from there, depth first, and loses devices without a word when they do not fit (domain.md F9). So
- * expanders are packed at the top, each with room for its ports and a few spare, and pcie.0 keeps everything below.
+ * Bus numbers 0 to 255 are one space. An expander owns the numbers from its busNr up to that of the next expander.
+ * Firmware numbers the buses behind it from there, depth first, and silently drops devices when they do not fit
+ * (domain.md F9). So expanders are packed at the top, each with room for its ports and a few spare numbers; pcie.0
+ * keeps everything below.
  */
 
 #include "ledger/allocation.h"
 
 #define GUEST_BUSES_MAX      256U
 #define GUEST_EXPANDER_SPARE 2U  /* bus numbers of each expander left free */
-#define GUEST_EXPANDERS_MAX  20U /* each takes a slot of pcie.0 */
+#define GUEST_EXPANDERS_MAX  20U /* each occupies a slot of pcie.0 */
 #define GUEST_CARDS_MAX      255U
 
 typedef enum GuestControllerType {
@@ -31,11 +32,11 @@ typedef enum GuestControllerType {
 
 typedef struct GuestController {
         GuestControllerType type;
-        unsigned index;  /* libvirt's index; "bus" in the address of what is plugged into it */
-        int cell;        /* guest cell of the expander, or of the expander it is behind; -1: below pcie.0 */
-        unsigned bus_nr; /* as the guest's firmware numbers it; 0 below pcie.0, where nobody can tell */
-        unsigned bus;    /* index of the controller it is plugged into; 0 is pcie.0, where libvirt picks the slot */
-        uint8_t slot;    /* unless on pcie.0 */
+        unsigned index;  /* libvirt's index, which is the "bus" in the address of devices plugged into it */
+        int cell;        /* guest cell of the expander, or of the expander above it; -1: below pcie.0 */
+        unsigned bus_nr; /* bus number that the guest's firmware assigns; 0 below pcie.0, where it is unknown */
+        unsigned bus;    /* index of the controller above; 0: pcie.0, where libvirt picks the slot */
+        uint8_t slot;    /* not set on pcie.0 */
         uint8_t function;
         bool multifunction;
 } GuestController;
@@ -49,40 +50,40 @@ typedef struct GuestFunction {
 typedef struct GuestPci {
         GuestController *controllers; /* ascending by index, dense from room->first_index */
         size_t n_controllers;
-        size_t n_used;            /* those before the spare ports */
+        size_t n_used;            /* controllers before the spare ports */
         GuestFunction *functions; /* assigned and companion devices, in the allocation's order */
         size_t n_functions;
-        uint64_t hole64; /* bytes the 64-bit window needs, a power of two; 0: the machine's own default is enough */
-        bool hint;       /* UEFI makes no window of that size by itself */
+        uint64_t hole64; /* bytes of the 64-bit MMIO window, a power of two; 0: the machine's default suffices */
+        bool hint;       /* UEFI needs a hint to make a window of that size */
 } GuestPci;
 
-/* What the rest of the machine leaves. */
+/* The indices and bus numbers that the rest of the machine leaves free. */
 typedef struct GuestPciRoom {
         unsigned first_index; /* lowest free controller index, at least 1: 0 is pcie-root */
-        unsigned bus_end;     /* our bus numbers are below this */
-        unsigned others;      /* root ports pcie.0 needs for devices that are not ours */
-        unsigned seekers;     /* of those devices, ones that would take a spare port when they find no other */
+        unsigned bus_end;     /* bus numbers of our controllers are below this */
+        unsigned others;      /* root ports on pcie.0 for other devices than ours */
+        unsigned seekers;     /* other devices that libvirt would plug into a spare port if no other port is free */
 } GuestPciRoom;
 
-/* As a domain without a template has it. */
+/* The room in a domain without a template. */
 #define GUEST_PCI_ROOM_DEFAULT ((GuestPciRoom){ .first_index = 1, .bus_end = GUEST_BUSES_MAX, .others = 16 })
 
 /* True for the devices a guest gets: assigned ones and companions. */
 bool guest_pci_shows(const AllocationDevice *dev);
 
-/* -E2BIG: more than the bus numbers, controller indices or slots allow. -ENOMEM. */
+/* 0, -ENOMEM, -E2BIG when bus numbers, controller indices or slots do not suffice. */
 int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret);
 GuestPci *guest_pci_free(GuestPci *p);
 DEFINE_CLEANUP(GuestPci *, guest_pci_free)
 
 /*
- * Sets a->topology to what was asked for, or, when that is invalid, to what serves it best: mirror for more than one
- * assigned device when it fits, else flat. Refuses what does not fit beside a domain's usual devices.
+ * Sets a->topology to wanted. When wanted is invalid: to mirror for more than one assigned device if that fits, else to
+ * flat. Refuses a layout that does not fit beside the usual devices of a domain.
  */
 Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret);
 
-/* The controller a function is plugged into, and the root port above any but an expander. */
+/* The controller above a function, and the root port above a controller that is no expander. */
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
 const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c);
-/* The address by which the guest itself knows it; bus 0 when nobody can tell. */
+/* The address of the function as the guest sees it; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);

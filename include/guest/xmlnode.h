@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Small helpers over libxml2's tree. Elements of a namespace are none of those that are looked for. */
+/* Helpers for libxml2's tree. They find elements without a namespace only. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,9 +14,9 @@ size_t node_count(const xmlNode *parent, const char *name);
 void node_remove(xmlNode *node);
 void node_remove_all(xmlNode *parent, const char *name);
 bool node_has(const xmlNode *node, const char *attribute, const char *value);
-/* The attribute, caller frees; NULL when absent. */
+/* The value of the attribute; the caller frees. NULL when absent. */
 char *node_get(const xmlNode *node, const char *attribute);
-/* As libvirt reads numbers, 0x and all. -ENOENT absent, -EINVAL, -ERANGE. */
+/* Reads a number as libvirt does: decimal, octal or 0x. 0, -ENOENT when absent, -EINVAL, -ERANGE above max. */
 int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret);
-/* Its text without space around it, caller frees; NULL when out of memory. */
+/* The text of the node without leading and trailing space. The caller frees; NULL when out of memory. */
 char *node_get_text(const xmlNode *node);

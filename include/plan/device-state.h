@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a device is to a scheduler, put together from facts, configuration and ledger. Pure. */
+/* The state of a device as a scheduler sees it, derived from inventory, configuration and ledger. Pure. */
 
 #include "plan/plan.h"
 
 typedef enum DeviceState {
-        DEVICE_STATE_HOST, /* not ours to give, or not yet: a job gets it ready */
+        DEVICE_STATE_HOST, /* not offered by configuration, or a running job still prepares it */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
-        DEVICE_STATE_MISSING,          /* in an allocation, but not on the node */
-        DEVICE_STATE_HARDWARE_CHANGED, /* where a device of an allocation was, and another card */
-        DEVICE_STATE_STUCK,            /* a job never came back from it, its PF or a member of its group */
-        DEVICE_STATE_QUARANTINED,      /* it, its PF or a member of its group was not handed back in order */
-        DEVICE_STATE_UNHEALTHY,        /* it, its PF or a member of its group does not answer, or had errors */
-        DEVICE_STATE_CONTESTED, /* a guest has it without an allocation; or its allocation cannot use it, for its driver
-                                   or its group (plan/promise.h); or a PF whose number of VFs was changed by hand */
+        DEVICE_STATE_MISSING,          /* allocated, but not present on the node */
+        DEVICE_STATE_HARDWARE_CHANGED, /* allocated, but another card is at its address */
+        DEVICE_STATE_STUCK,            /* a job hangs on the device, its PF or a member of its IOMMU group */
+        DEVICE_STATE_QUARANTINED,      /* the release of the device, its PF or a member of its IOMMU group failed */
+        DEVICE_STATE_UNHEALTHY,        /* it, its PF or a member of its IOMMU group is silent or reported errors */
+        DEVICE_STATE_CONTESTED, /* a guest has the device without an allocation; or its driver or its IOMMU group keeps
+                                   its allocation from using it (plan/promise.h); or it is a PF and its number of VFs
+                                   was changed outside the daemon */
         _DEVICE_STATE_MAX,
 } DeviceState;
 const char *device_state_to_string(DeviceState s);
 
-/* Why it is not available goes to ret (or NULL). */
+/* ret (or NULL): why the device is not available. */
 DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The planner: facts, configuration, ledger and a request to a plan or a refusal. Pure, deterministic and exact: the
- * plan minimises Score, compared member by member from the top, over all sets of devices and NUMA nodes that satisfy
- * the request; then the lowest addresses.
+ * The planner makes a plan or a refusal from inventory, configuration, ledger and request. Pure, deterministic and
+ * exact: the plan minimises Score, compared member by member from the top, over all sets of devices and NUMA nodes that
+ * satisfy the request. Among equal scores the lowest addresses win.
  */
 
 #include "ledger/ledger.h"
@@ -21,11 +21,14 @@ typedef struct PlanPair {
         Distance distance;
 } PlanPair;
 
-/* What became of a limit between two pools: a pairing within it, best first; of a pool and itself there is none. */
+/*
+ * How a plan satisfies a limit between two pools: the pairs of devices, nearest first. A limit of a pool with itself
+ * has no pairs.
+ */
 typedef struct PlanLimit {
         char *pools[2];
         Proximity limit;
-        Distance worst; /* of the pairs; of a pool and itself, of any two of its devices */
+        Distance worst; /* the largest distance of a pair; for a pool with itself: of any two of its devices */
         struct {
                 PciAddress devices[2];
                 Distance distance;
@@ -34,14 +37,13 @@ typedef struct PlanLimit {
 } PlanLimit;
 
 typedef struct Plan {
-        Allocation
-                *allocation; /* name NULL: a plan has none yet; prior driver and override are those of the inventory */
+        Allocation *allocation; /* name is NULL; prior driver and override are copied from the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
-        PlanLimit *limits; /* as the request has them */
+        PlanLimit *limits; /* in the order of the request */
         size_t n_limits;
-        bool has_runner_up; /* the best plan on as many other NUMA nodes */
+        bool has_runner_up; /* the members below are set: the best plan on as many, but other NUMA nodes */
         Score runner_up;
         int runner_up_nodes[ALLOCATION_CELLS_MAX];
         size_t n_runner_up_nodes;
@@ -56,36 +58,45 @@ typedef struct HostView {
         const Policy *policy;
         const Ledger *ledger;
         const Mlx4 *mlx4;
-        const ProbeCache *eswitches; /* NULL: nothing is known of them */
-        const HealthList *health;    /* the same */
-        const VfReportList *vfs;     /* the same */
+        const ProbeCache *eswitches; /* NULL: unknown */
+        const HealthList *health;    /* NULL: unknown */
+        const VfReportList *vfs;     /* NULL: unknown */
 } HostView;
 
-/* VERDICT_NONE when *ret was set (caller owns); else *ret_refusal says what was short and by how much. */
+/*
+ * Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise *ret_refusal says what was short and by how
+ * much.
+ */
 Verdict plan_make(const HostView *c, const Request *r, Plan **ret, Refusal *ret_refusal);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 
-/* How many such requests fit one after the other, each planned as though those before it were allocations. */
+/* The most allocations that plan_repeat() counts. */
 #define REPEAT_MAX 1024U
 
 typedef struct RepeatFit {
-        Allocation *allocation; /* "#1" and so on; owned */
+        Allocation *allocation; /* named "#1", "#2" and so on; owned */
         Score score;
-        bool has_pairs; /* of GPUs and NICs */
+        bool has_pairs; /* GPU-NIC pairs */
 } RepeatFit;
 
 typedef struct Repeat {
         RepeatFit *fits;
         size_t n;
-        Refusal refusal; /* of the next one; VERDICT_LIMIT: there may be more, but no more were tried */
+        Refusal refusal; /* why the next request does not fit; VERDICT_LIMIT: REPEAT_MAX or the work limit was reached,
+                            more may fit */
 } Repeat;
 
-/* VERDICT_NONE with *ret, also when not even one fits; else *ret_refusal says what is wrong with the request. */
+/*
+ * Plans the request again and again, each time as if the plans before were allocations, to count how often it fits.
+ * Returns VERDICT_NONE and sets *ret even when the request does not fit once. Any other verdict means that the request
+ * itself is wrong; *ret_refusal says why.
+ */
 Verdict plan_repeat(const HostView *c, const Request *r, Repeat *ret, Refusal *ret_refusal);
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
-/* One device with the companions and held members it brings, as an allocation without name, CPUs and memory: what
- * Bind=start binds. */
+/*
+ * An allocation of dev with its companions and held group members, without name, CPUs and memory. Bind=start binds it.
+ */
 int plan_single(const HostView *c, const PciDevice *dev, Allocation **ret);

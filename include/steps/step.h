@@ -2,35 +2,35 @@
 #pragma once
 
 /*
- * What is to be done to hardware, as a list of single steps in order. What changes something has its undo, to with
- * from, or what was found, in its place; a reset has none. Decided here, done by host/executor.h. Every step says what
- * must be true afterwards, so a step whose outcome is already there is skipped and a list can be run again after a
- * crash.
+ * The changes to hardware as an ordered list of single steps. Core computes the list, host/executor.h runs it. The undo
+ * of a step swaps from and to; where from is NULL, the undo restores what the executor found. A reset has no undo. Each
+ * step names the state that it reaches. A step whose state is already reached is skipped, so a list can be run again
+ * after a crash.
  */
 
 #include "config/config.h"
 #include "ledger/allocation.h"
 
 typedef enum StepKind {
-        STEP_OVERRIDE,      /* driver_override: from, to; NULL is "not set" */
-        STEP_UNBIND,        /* leave driver from; being on driver to already (may be NULL) is as good */
-        STEP_BIND,          /* drivers_probe until bound to driver to; its override is set */
+        STEP_OVERRIDE,      /* driver_override: from, to; NULL: not set */
+        STEP_UNBIND,        /* unbind from driver from; a device on driver to (may be NULL) needs no unbind */
+        STEP_BIND,          /* write drivers_probe until the device is bound to driver to; its driver_override is set */
         STEP_AUTOPROBE,     /* sriov_drivers_autoprobe: from, to "0" or "1" */
-        STEP_SAVE_VF_STATE, /* changes nothing: what VF vf of the device has is what an undo gives it again */
-        STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; no VF has a driver */
+        STEP_SAVE_VF_STATE, /* record the attributes of VF vf for an undo; changes nothing */
+        STEP_REMOVE_VFS,    /* sriov_numvfs: from the count to "0"; the VFs are unbound already */
         STEP_NUMVFS,        /* sriov_numvfs: from "0" to the count */
-        STEP_RESET,         /* reset by the kernel's way, where it has one */
-        STEP_CHECK,         /* config space answers */
-        STEP_ATTRIBUTES,    /* attributes of VF vf of the device, as text: from (NULL: what is found) to to */
-        STEP_OFFERED,       /* the same, without those that the PF does not offer */
-        STEP_IDENTITY,      /* the same, and a failure is told and costs the VF nothing else */
-        STEP_RESTORE,       /* as STEP_ATTRIBUTES; a VF that does not get back what it had is condemned */
-        STEP_CLEAN,         /* the command to, once for all devices of the pool from in this list */
-        STEP_STOP_SERVICE,  /* the systemd unit to, when it is active; device is one that it may hold */
-        STEP_START_SERVICE, /* the same unit again, when this list or an earlier one stopped it */
-        STEP_CHECK_IDLE,    /* nobody uses the device, which is on the host's driver from */
-        STEP_MAKE_REGION,   /* memory to share is there, whole and on its node, for the group to */
-        STEP_REMOVE_REGION, /* it is not there any more, and what was in it is gone */
+        STEP_RESET,         /* reset through sysfs, if the kernel has a reset method for the device */
+        STEP_CHECK,         /* check that config space answers */
+        STEP_ATTRIBUTES,    /* set attributes of VF vf of the PF device, as text: from (NULL: as found) to to */
+        STEP_OFFERED,       /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
+        STEP_IDENTITY,      /* as STEP_ATTRIBUTES; a failure is only reported */
+        STEP_RESTORE,       /* as STEP_ATTRIBUTES; a failure quarantines the VF */
+        STEP_CLEAN,         /* run the cleaner to once for all devices of pool from in this list */
+        STEP_STOP_SERVICE,  /* stop the systemd unit to if it is active; device is one that it may use */
+        STEP_START_SERVICE, /* start the unit to again if this list or an earlier one stopped it */
+        STEP_CHECK_IDLE,    /* check that no process uses the device, which is bound to the host driver from */
+        STEP_MAKE_REGION,   /* create the shared memory region on its node, readable and writable for the group to */
+        STEP_REMOVE_REGION, /* wipe and remove the shared memory region */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -41,14 +41,14 @@ typedef struct Step {
         PciAddress device;
         char *from, *to;
         /*
-         * Of STEP_SAVE_VF_STATE and those that give attributes device is the PF, vf the index of its VF, or
-         * STEP_VF_UNKNOWN, which fails, and target that VF, of STEP_RESTORE. Of STEP_CHECK_IDLE vf is 1 when device is
-         * a VF.
+         * For STEP_SAVE_VF_STATE and the steps that set attributes, device is the PF and vf the index of the VF.
+         * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE vf is 1
+         * when device is a VF.
          */
         unsigned vf;
         PciAddress target;
-        bool left_out; /* not done after all, as turned out when the job began */
-        Region region; /* of STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        bool left_out; /* the job found at its start that this step is not needed */
+        Region region; /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
@@ -56,7 +56,7 @@ static inline bool step_gives_attributes(const Step *s) {
                s->kind == STEP_RESTORE;
 }
 
-/* What cannot be handed on when it fails. */
+/* The device that is quarantined when the step fails. */
 static inline PciAddress step_failed_device(const Step *s) {
         return s->kind == STEP_RESTORE ? s->target : s->device;
 }
@@ -64,10 +64,10 @@ static inline PciAddress step_failed_device(const Step *s) {
 typedef struct StepList {
         Step *steps;
         size_t n;
-        bool gone_is_done; /* for a device that is not there any more nothing is left to do */
-        bool tells_found;  /* before the first write it is told what the VFs have and which services are to be stopped,
-                              and waited until that is on disk */
-        unsigned timeout_sec; /* of its job: what stopping services and starting them may take is a part of it */
+        bool gone_is_done; /* steps for a device that has left the node count as done */
+        bool tells_found;  /* before the first write, the executor reports the attributes of the VFs and the services to
+                              be stopped, and waits until the report is on disk */
+        unsigned timeout_sec; /* of the job; the limits for stopping and starting services are part of it */
 } StepList;
 
 StepList *step_list_new(void);
@@ -75,76 +75,82 @@ StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
 void step_list_remove(StepList *l, size_t i);
-/* Copies of the steps first to end - 1 of from. */
+/* Appends copies of the steps first to end - 1 of from. 0 or -ENOMEM. */
 int step_list_append(StepList *l, const StepList *from, size_t first, size_t end);
-/* Appends the devices of its steps; the array is sorted then, each in it once. */
+/* Adds the devices of the steps to the array, sorts it and removes duplicates. 0 or -ENOMEM. */
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
-/* Frees *l and puts by, made from its steps, in its place: what is said of all of *l holds for by too. */
+/* Replaces *l with by, and frees the old list. by takes over the flags of *l. */
 void step_list_replace(StepList **l, StepList *by);
 
-/* Those that give attributes: no step when there are none. */
+/* Adds a step that sets attributes; none when *to is empty. 0 or -ENOMEM. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
 
-/* Of STEP_OFFERED: now that it is known what the VF has, nothing else is to be given. 0 or -ENOMEM. */
+/* Removes attributes that are not in found, those that the PF offers, from a STEP_OFFERED. 0 or -ENOMEM. */
 int step_keep_offered(Step *s, const VfAttributes *found);
 
-/* A phrase for people: "unbind 0000:82:00.0 from nvidia". Caller frees; NULL when out of memory. */
+/* The step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);
 
 /*
- * All devices of an allocation from what inv says they are to its VFIO driver: override all, unbind all, give VFs their
- * attributes, then bind all. The VFs of a running domain keep what they have.
+ * The steps that bring all devices of an allocation from their state in inv to their VFIO driver: set all overrides,
+ * unbind all, set VF attributes, then bind all. VFs of a running domain keep their attributes.
  */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * The way back from what inv says they are to prior driver and override. scrub: first what a guest may have had is
- * reset and looked at; a device that fails there is condemned, it stays where it is and the others go on. A device that
- * is on a driver of the host is back already, whichever that is. Devices that are gone, or have another card at their
- * address, are left out, also when they go meanwhile. AFTER_RELEASE_KEEP: those that are
- * all on the VFIO driver stay there.
+ * The steps that bring all devices from their state in inv back to their prior driver and override. scrub: devices that
+ * a guest may have had are first reset and checked; a device that fails there is quarantined, keeps its driver, and the
+ * others go on. A device on any host driver counts as returned. Devices that are gone, or whose address another card
+ * has, are skipped, also when they leave while the steps run. AFTER_RELEASE_KEEP: if all devices are on the VFIO
+ * driver, they stay there.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
- * The services that the configuration names for the pools of devices that *steps, of steps_prepare(), takes from the
- * host are stopped first and started in reverse order at the end; in between it is looked whether the devices are free.
+ * Extends *steps, made by steps_prepare(): first stops the services that the configuration names for the pools of the
+ * devices that are unbound, then checks that the devices are idle, and at the end starts the services in reverse order.
+ * 0 or -ENOMEM.
  */
 int steps_around_services(const Allocation *a, const Config *config, StepList **steps);
 /*
- * In *steps, of steps_release(): devices that were looked at and whose pool has a command for that are cleaned before
- * anything else is done with them. One that cannot be is condemned.
+ * Extends *steps, made by steps_release(): runs the cleaner of the pool for each device right after all devices were
+ * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.
  */
 int steps_clean(const Allocation *a, const Config *config, StepList **steps);
 bool step_is_of_service(const Step *s);
 /*
- * In *steps: what the allocation shares is made before all else, which may take longest and is the likeliest to fail;
- * and at the end of steps it is removed.
+ * steps_make_regions() creates the shared memory of the allocation before all other steps, because that takes longest
+ * and fails most often. steps_remove_regions() removes the shared memory at the end. 0 or -ENOMEM.
  */
 int steps_make_regions(const Allocation *a, const Config *config, StepList **steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
 bool step_is_of_region(const Step *s);
-/* It is about its device, not about a service or memory. */
+/* True when the step acts on a device, not on a service or on shared memory. */
 bool step_has_device(const Step *s);
 bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);
 /*
- * From the number of VFs that inv says pf has to count: autoprobe off, those that are there off their drivers and away,
- * then the others, each with its attributes as far as the PF offers them (count of them, or NULL). Where it
- * has just so many, only these. Undone, the VFs are made again with the drivers and overrides that they had; what the
- * hardware or others gave them (IOMMU group, MAC, GUID) may be another.
+ * The steps that change the number of VFs of pf from that in inv to count: turn autoprobe off, unbind and remove the
+ * existing VFs, create count VFs, set the attributes (count of them, or NULL) that the PF offers. If pf has count VFs
+ * already, only the attributes are set. The undo creates the old VFs again with their drivers and overrides; their
+ * IOMMU group, MAC and GUID may differ.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
 
 /*
- * Why a step failed with a negative errno, and what to do: a sentence. found: what a VF had that was to be given
- * attributes, NULL for other steps. Caller frees; NULL when out of memory.
+ * A sentence with the cause of a negative errno of a step, and the remedy. found: the attributes that the VF had
+ * before, NULL for steps without attributes. The caller frees; NULL when out of memory.
  */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
-/* The same of STEP_CLEAN, whose command ended with status: 128 and the number of a signal, or less. */
+/* As above for a STEP_CLEAN whose command ended with status: the exit status, or 128 plus the number of a signal. */
 char *step_failure_with_status(const Step *s, int status);
-/* The same of a step that gives attributes where the PF's eswitch is in switchdev mode. representor: the VF's interface
- * on it, NULL when not known. */
+/*
+ * As above for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the network
+ * interface of the VF's representor, NULL when unknown.
+ */
 char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor);
-/* What else in the kernel waits while a step hangs: a sentence, NULL when nothing but its device does. Static. */
+/*
+ * A sentence about what else in the kernel blocks while the step hangs. NULL when only the step's device is affected.
+ * Static.
+ */
 const char *step_hang(const Step *s);

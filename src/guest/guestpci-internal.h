@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by guestpci*.c: a layout being made. */
+/* Interfaces between the files guestpci*.c: a layout being made. */
 
 #include "guest/guestpci.h"
 
-/* Functions that share one guest slot: one VF, or all functions here of one host slot. */
+/* Functions that share one guest slot: one VF, or all allocated functions of one host slot. */
 typedef struct GuestCard {
-        size_t first;   /* its first device in the allocation */
-        size_t n;       /* functions */
-        uint8_t lowest; /* host function that becomes function 0 */
-        int cell;       /* -1: no guest cell is on its node */
-        int group;      /* index of its expander, -1: pcie.0 */
-        unsigned bus;   /* index of its port; 0 none yet */
-        /* Where it is on the host: how much of its path names these; 0 none. */
+        size_t first;   /* index of its first device in the allocation */
+        size_t n;       /* number of functions */
+        uint8_t lowest; /* lowest host function; becomes function 0 */
+        int cell;       /* guest cell on its NUMA node; -1: none */
+        int group;      /* index of its expander; -1: on pcie.0 */
+        unsigned bus;   /* index of its port; 0: none yet */
+        /* Its place on the host: the path, and the length of the path up to each of these; 0: none. */
         const char *path;
         size_t host;    /* host bridge */
         size_t port;    /* root port */
         size_t nearest; /* nearest switch */
 } GuestCard;
 
-/* An expander to be: all cards of one cell, or of one root complex and cell. */
+/* The cards of one future expander: all cards of one cell, or of one root complex and cell. */
 typedef struct GuestGroup {
         int cell;
-        const GuestCard *card; /* the first of a root complex; NULL: of a cell */
+        const GuestCard *card; /* the first card of the root complex; NULL: all cards of the cell */
 } GuestGroup;
 
 typedef struct GuestLayout {
@@ -36,5 +36,5 @@ typedef struct GuestLayout {
         GuestPci *pci;
 } GuestLayout;
 
-/* guestpci-tree.c: from cards to controllers; 0, -E2BIG or -ENOMEM. Sets bus of each card. */
+/* guestpci-tree.c: makes the controllers for the cards and sets bus of each card. 0, -E2BIG or -ENOMEM. */
 int guest_layout_controllers(GuestLayout *l);

@@ -1,102 +1,109 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the planner's files, plan*.c; nobody else includes it. */
+/* Interfaces between the planner's files, plan*.c, which alone include this header. */
 
 #include "plan/plan.h"
 #include "search.h"
 
-/* Comparisons one request may cost, which is less than half a second: members of the group may call Plan, and the
- * daemon waits.
+/*
+ * Limit of comparisons for one request, which take less than half a second. Members of the group may call Plan, and the
+ * daemon is blocked meanwhile.
  */
 #define PLAN_WORK_MAX 100000000U
 
-/* What a look at one device or CPU costs, in the same. */
+/* Cost of examining one device or CPU, in comparisons. */
 #define PLAN_DEVICE_WORK 64U
 
-/* plan_make() that takes what it costs from *work. */
+/* As plan_make(), but deducts the cost from *work. */
 Verdict plan_make_within(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
 
-/* What the planner knows before it looks at any set of NUMA nodes. */
+/* The state of the host that does not depend on a set of NUMA nodes. */
 typedef struct Planner {
         const HostView *context;
         const Request *request;
-        SearchPool pools[REQUEST_POOLS_MAX];  /* of the request, in its order */
-        size_t limits[REQUEST_LIMITS_MAX][2]; /* pools between which the request has limits, in its order */
+        SearchPool pools[REQUEST_POOLS_MAX];  /* the pools of the request, in its order */
+        size_t limits[REQUEST_LIMITS_MAX][2]; /* indices into pools, for each limit of the request */
         bool *is_free;                        /* by device index */
         Search *search;
-        uint64_t *work;   /* left for this request, whatever is asked on its behalf */
-        bool lenient;     /* policies of pools do not count */
+        uint64_t *work;   /* comparisons left for this request and all relaxed variants of it */
+        bool lenient;     /* ignore the NUMA policies of pools */
         unsigned threads; /* SMT siblings per core */
         unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices, by search_node() */
-        CpuSet free_cpus[INVENTORY_NODES_MAX];                    /* by node index, and so on */
+        CpuSet free_cpus[INVENTORY_NODES_MAX];                    /* by node index, as the members below */
         unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
-        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, of this page size: */
+        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, in pages of page_size */
         uint64_t page_size;
         unsigned spoiled[INVENTORY_NODES_MAX]; /* free devices on the node */
 } Planner;
 
-/* A set of NUMA nodes, by index ascending, with its best devices. */
+/* A set of NUMA nodes, as ascending indices, with its best devices. */
 typedef struct NodeChoice {
         size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;
         Picks picks; /* score complete */
 } NodeChoice;
 
-/* 0, -ENOMEM, -E2BIG. work is borrowed. */
+/* 0, -ENOMEM. work is borrowed. */
 int planner_init(Planner *p, const HostView *c, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
- * As though that had been asked, which has the same pools and wants no more of any: what is free stays as it was found.
- * p may be a copy, but the search is that of the original, which is for this request from now on.
+ * Replaces the request. r must have the same pools and want no more of each. Free devices are not looked up again. p
+ * may be a copy of a Planner, but shares the search with the original, which then works on r.
  */
 void planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);
-/* What counts for devices of a pool: the stricter of its own policy and the request's. */
+/* The NUMA policy for devices of a pool: the stricter one of the pool's and the request's. */
 NumaPolicy planner_policy(const Planner *p, size_t pool);
 
 /*
- * The best node set, with the runner-up when *ret_has_second. 0, -ENOENT, -ENOMEM, -E2BIG when the work is used up.
- * With relaxed requests (plan-refuse.c, plan-nearest.c) it answers "what if".
+ * The best set of nodes, and the second best when *ret_has_second. 0, -ENOENT, -ENOMEM, -E2BIG when the work limit is
+ * reached. plan-refuse.c and plan-nearest.c call it with relaxed requests.
  */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
-/* Whether there is a plan at all: 1 and on how few nodes, 0, or as above. */
+/* 1 when there is a plan, with the smallest number of nodes in *ret_n_nodes; 0 when there is none; -ENOMEM, -E2BIG. */
 int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 
-/* plan->limits of the choice. 0 or -ENOMEM. */
+/* Sets plan->limits from the choice. 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
 void plan_limits_free(Plan *plan);
 
-/* More work than one request may cost, or out of memory. */
+/* The refusal for -E2BIG (work limit reached) or -ENOMEM. */
 Verdict planner_give_up(int r, Refusal *ret);
 
-/* Why planner_choose() found nothing: the first of count, CPUs, memory, proximity, NUMA policy that is short, with
- * figures, and what would be found. */
+/*
+ * Refuses after planner_choose() found nothing: names the first of count, CPUs, memory, proximity, NUMA policy that is
+ * short, with figures, and the nearest request that would fit.
+ */
 Verdict planner_refuse(const Planner *p, Refusal *ret);
 
-/* Puts into ret->nearest what would succeed in the place of the request, refused with v; nothing when that is not
- * found. Asks other things of the planner's search: the last that is done with it. */
+/*
+ * Sets ret->nearest to the nearest request that would fit instead of the one refused with v; leaves it unset when none
+ * is found. Changes the request of p's search, so it must be the last use of the search.
+ */
 void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
-/* The choice as an allocation with pins, cells, companions and held devices. */
+/* Makes an allocation with pins, cells, companions and held devices from the choice. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);
 
-/* plan-memory.c: no set of nodes that gives the CPUs has the memory. */
+/* plan-memory.c: refuses because no set of nodes with enough CPUs has the memory. */
 Verdict planner_refuse_memory(const Planner *p, Refusal *ret);
-/* "node 0 has 62 GiB, node 1 has 0": free. The caller frees. */
+/* The free memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
 char *planner_list_memory(const Planner *p);
 
-/* plan-counts.c: a pool has fewer free devices than are wanted. */
+/* plan-counts.c: refuses when a pool has fewer free devices than the request wants. */
 Verdict planner_check_counts(const Planner *p, Refusal *ret);
 
-/* plan-regions.c: memory to share */
+/* plan-regions.c: shared memory. */
 Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret);
-/* What is not there yet has room on the nodes, beside those bytes of the guest's memory on each; what is there is on
- * them where the NUMA policy wants that. */
+/*
+ * True when the nodes have room for new shared memory beside the guest's memory, shares[i] bytes on node i, and
+ * existing shared memory is on nodes that the NUMA policy allows.
+ */
 bool planner_has_room_to_share(const Planner *p, const NodeChoice *choice, const uint64_t *shares);
 /* Needs a->cells. */
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a);
 Verdict planner_refuse_regions(const Planner *p, Refusal *ret);
-/* With another NUMA policy they could be had. */
+/* Refuses because of the NUMA policy; with another policy the shared memory would fit. */
 Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret);

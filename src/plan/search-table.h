@@ -1,56 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The best choice for every vector of device counts, and how two such tables make one; only the search includes it. */
+/*
+ * Tables with the best choice for each vector of device counts, and the merge of two tables. Only the search includes
+ * this header.
+ */
 
 #include "search-space.h"
 
-/* An entry of a table, which goes by its counts. */
+/* The index of an entry, to be sorted by counts. */
 typedef struct Order {
         uint64_t counts;
         uint32_t entry;
 } Order;
 
-/* Room for one merge at a time. */
+/* Buffers for one merge at a time. */
 typedef struct SearchScratch {
-        uint16_t *slots; /* where in a table a state is, while that is made */
-        Order *order;    /* one that it is made of */
+        uint16_t *slots; /* hash table: state to index in the table being made */
+        Order *order;    /* the entries of one source table, sorted */
 } SearchScratch;
 
-/* 0 or -ENOMEM; to be done either way. */
+/* 0 or -ENOMEM. Call search_scratch_done() in either case. */
 int search_scratch_init(SearchScratch *s);
 void search_scratch_done(SearchScratch *s);
 
-/* A choice, the best one of its state. */
+/* The best choice for a state. */
 typedef struct Entry {
         Cost cost;
-        State state; /* but for the tally no other of the table has */
+        State state; /* unique in the table, not counting the tally */
         unsigned n;
         uint32_t picks[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
 } Entry;
 
 typedef struct Table {
-        struct Table *next; /* of the spare ones */
-        Entry *entries;     /* in no order */
+        struct Table *next; /* next spare table */
+        Entry *entries;     /* unordered */
         size_t n, allocated;
 } Table;
 
-/* Holds nothing but the empty choice. NULL: out of memory. */
+/* A table with only the empty choice. NULL: out of memory. */
 Table *search_table_new(void);
 Table *search_table_free(Table *t);
 void search_table_reset(Table *t);
-/* As it was after that. */
+/* True when the table contains only the empty choice. */
 bool search_table_is_empty(const Table *t);
 
-/* Adds the choice of a device beside those of the last entry, which have lower addresses. 0 or -ENOMEM. */
+/* Adds a choice: the devices of the last entry, which have lower addresses, and device. 0 or -ENOMEM. */
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
 /* The best complete choice, or NULL. */
 const Entry *search_table_best(const Space *s, const Table *t);
 
 /*
- * Every way to take some from a and some from b, into sum, which is reset; nothing that has fewer devices of a pool
- * than least or is farther off the nodes than most. Takes what it did from *work; -E2BIG when that is not enough or
- * there are more than SEARCH_CHOICES_MAX.
+ * Resets sum and fills it with all combinations of a choice from a and one from b, except those with fewer devices of a
+ * pool than least or with more devices off the nodes than most. Deducts the cost from *work. 0, -ENOMEM, -E2BIG when
+ * *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
  */
 int search_table_merge(const Space *s, const SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
                        Cost most, uint64_t *work, Table *sum);

@@ -2,35 +2,35 @@
 #pragma once
 
 /*
- * The exact search for devices. Distances are an ultrametric, so candidates form a tree (switch, root port, host
- * bridge, node, all), and the best choice for any vector of counts in a subtree is made of best choices in its
- * children: dynamic programming over the tree, with cost vectors compared lexicographically, is exhaustive search
- * without the exponent. Below the switch the tree goes on with what else devices have in common: IOMMU groups and PFs.
- * A vector that leaves more of a pool to be found elsewhere than there is elsewhere is dropped, so that pools cost
- * little whose devices are together, or are all wanted; pools with a choice in many places multiply.
+ * The exact search for devices. Distances are an ultrametric, so the candidates form a tree (switch, root port, host
+ * bridge, node, all), and the best choice for a vector of counts in a subtree consists of best choices in its children.
+ * Dynamic programming over the tree, with cost vectors compared lexicographically, is therefore exhaustive without
+ * exponential cost. Below the switch, the tree has levels for IOMMU groups and PFs. A vector is dropped when the rest
+ * of the tree has too few devices to complete it. Pools whose devices are close together, or are all wanted, therefore
+ * cost little; pools with candidates in many places multiply.
  *
- * Pairing: every device of the larger of the two sides, GPUs and NICs, gets one of the smaller, none of which serves
- * more than its even share; within a subtree as many pairs as possible are made, which in an ultrametric is optimal for
- * the worst and for the total distance. A limit between two pools asks for such a pairing of theirs: what was taken at
- * a place whose size is the limit has to be enough for itself.
+ * Pairing: every device of the larger side, GPUs or NICs, gets a partner from the smaller side, and the partners are
+ * shared evenly. Within a subtree as many pairs as possible are made, which in an ultrametric is optimal for the worst
+ * and for the total distance. A limit between two pools asks for the same pairing between them: at a place of the size
+ * of the limit, the chosen devices of the larger pool must find their partners within that place.
  */
 
 #include "plan/plan.h"
 
-/* Choices kept of one place: the best for each vector of counts that there is. */
+/* Most choices kept for one place: the best one for each vector of counts. */
 #define SEARCH_CHOICES_MAX 32768U
 
-/* How the devices of one NUMA node stand to the nodes of the guest. */
+/* The relation of a device's NUMA node to the nodes of the guest. */
 typedef enum NodeAffinity {
-        NODE_AFFINITY_REFUSED, /* the NUMA policy does not want them */
+        NODE_AFFINITY_REFUSED, /* the NUMA policy does not allow these devices */
         NODE_AFFINITY_LOCAL,
-        NODE_AFFINITY_UNKNOWN, /* off the nodes, for all that is known */
-        NODE_AFFINITY_REMOTE,  /* off the nodes */
+        NODE_AFFINITY_UNKNOWN, /* the device's node is unknown; counts as off the nodes */
+        NODE_AFFINITY_REMOTE,  /* on another node */
 } NodeAffinity;
 
-/* Where a device may be: nodes by index, then these. */
+/* The place of a device: the index of its node, or one of these. */
 #define SEARCH_NODE_UNKNOWN   INVENTORY_NODES_MAX
-#define SEARCH_NODE_ELSEWHERE (INVENTORY_NODES_MAX + 1U) /* a number that is no node of the inventory */
+#define SEARCH_NODE_ELSEWHERE (INVENTORY_NODES_MAX + 1U) /* the device's node is not in the inventory */
 #define SEARCH_NODES_MAX      (INVENTORY_NODES_MAX + 2U)
 size_t search_node(const Inventory *inv, const PciDevice *dev);
 
@@ -39,19 +39,19 @@ typedef struct SearchPool {
         unsigned wanted;
         bool is_gpu, is_nic;       /* by its first free device */
         bool is_gpu_nic;           /* a NIC pool of a request that has GPUs */
-        bool has_vfs, has_devices; /* among the free ones */
+        bool has_vfs, has_devices; /* among its free devices */
 } SearchPool;
 
-/* The tree for one request; the same for all sets of NUMA nodes. */
+/* The tree for one request, for all sets of NUMA nodes. */
 typedef struct Search Search;
 
-/* is_free by inventory index, borrowed only for the call. 0 or -ENOMEM. */
+/* is_free: by inventory index, borrowed only for the call. 0 or -ENOMEM. */
 int search_new(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
 Search *search_free(Search *s);
-/* The same pools, of each as many devices as at first or fewer. */
+/* Changes the counts. The pools must be those of search_new(), each with the same count or a smaller one. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
 
-/* RequestLimit, by index of the pools. */
+/* A RequestLimit, with pools by index. */
 typedef struct SearchLimit {
         size_t pools[2];
         Distance limit;
@@ -60,37 +60,41 @@ typedef struct SearchLimit {
 typedef struct SearchTask {
         uint8_t affinity[REQUEST_POOLS_MAX][SEARCH_NODES_MAX];      /* NodeAffinity, by pool of the request */
         unsigned have[REQUEST_POOLS_MAX][NODE_AFFINITY_REMOTE + 1]; /* candidates of the pool, by NodeAffinity */
-        Distance limit;                                             /* no GPU-NIC pair may be farther apart */
+        Distance limit;                                             /* largest distance of a GPU-NIC pair */
         SearchLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
-        unsigned off, remote; /* what a choice has at least, as Score has them */
-        bool at_least;        /* one that has more is of no interest */
-        bool any;             /* nor is which is the best: is there one? No picks are returned */
+        unsigned off, remote; /* lower bounds for Score.off_node and Score.remote */
+        bool at_least;        /* only choices that reach these bounds count */
+        bool any;             /* only ask whether there is a choice; no picks are returned */
 } SearchTask;
 
 typedef struct Picks {
         uint32_t devices[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
         size_t n;
-        Score score; /* the members that depend on devices; the others 0 */
+        Score score; /* the members that depend on devices; other members are 0 */
 } Picks;
 
 /*
- * 0, -ENOENT when no set satisfies the counts and the limit, -ENOMEM, -E2BIG when *work, counted in pairs of choices
- * compared, was used up, or more than SEARCH_CHOICES_MAX were to be kept; then nothing is known.
+ * The best devices for a task. 0; -ENOENT when no set satisfies the counts and the limits; -ENOMEM; -E2BIG, with no
+ * result, when *work, counted in compared pairs of choices, is used up, or a place has more than SEARCH_CHOICES_MAX
+ * choices.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
 
 typedef struct SearchPair {
-        uint32_t devices[2]; /* one of each side, inventory indices */
+        uint32_t devices[2]; /* one device of each side, as inventory indices */
         Distance distance;
 } SearchPair;
 
-/* Pairs as above, nearest first, of the larger side each device once; room for REQUEST_DEVICES_MAX. Returns their
- * number. */
+/*
+ * Pairs two sets of devices as described above, nearest first, each device of the larger side once. pairs has room for
+ * REQUEST_DEVICES_MAX. Returns the number of pairs.
+ */
 size_t search_match(const Locality *l, const uint32_t *first, size_t n_first, const uint32_t *second, size_t n_second,
                     SearchPair *pairs);
 
-/* The GPU-NIC pairs of a set of devices, by address of the GPU; pairs has room for REQUEST_DEVICES_MAX. Returns their
- * number.
+/*
+ * The GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX. Returns the
+ * number of pairs.
  */
 size_t search_pairs(const HostView *c, const uint32_t *devices, size_t n, PlanPair *pairs);
