@@ -2,34 +2,39 @@
 #pragma once
 
 /*
- * Which jobs have a process: STATE/jobs/ID, a file for each, locked by the process (flock) until the kernel has really
- * let go of it, whatever became of the daemon meanwhile. The first line is the job, each other one a device that it is
- * about. Nothing is synced: a boot ends process and lock.
+ * Lock files of job processes: STATE/jobs/ID, one per job. The job's process holds an flock() on its file. A process
+ * that hangs in the kernel keeps the lock, also after the daemon has exited. The first line of the file names the job;
+ * each further line is the address of a device that the job works on. The files are not synced to disk, because a
+ * reboot ends every process and its lock.
  */
 
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
-/* Files looked at in the directory. */
+/* The most lock files that the directory may have. */
 #define JOB_LOCKS_MAX 4096U
 
-/* One that a process holds which is not ours. */
+/* A lock that a process started by an earlier daemon holds. */
 typedef struct JobLock {
         uint32_t id;
-        int fd;    /* -1: it has let go */
-        char *job; /* verb and subject */
+        int fd;    /* -1: the process has released the lock */
+        char *job; /* verb and subject, as in "allocate vm1" */
         PciAddress *devices;
         size_t n_devices;
 } JobLock;
 void job_lock_done(JobLock *l);
 
-/* Opens (and makes) the directory below state_dir. */
+/* Opens the directory "jobs" in state_dir, and creates it if it is missing. Returns a descriptor or a negative errno.
+ */
 int job_locks_open(const char *state_dir);
-/* A descriptor that holds the lock, as do those who inherit it. devices: each once. */
+/*
+ * Creates and locks the file of job id. devices must not contain duplicates. Returns a descriptor or a negative errno.
+ * The lock lasts until this process and every child that inherited the descriptor have closed it.
+ */
 int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, size_t n);
 void job_lock_remove(int dir_fd, uint32_t id);
-/* Those that a process holds; files that none does are removed. */
+/* Finds the locks that a process holds. Removes lock files that no process holds. Free with job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);
-/* Whether its process has let go of it by now; then the file is removed. */
+/* Tells whether the process has released the lock. If so, the file is removed. */
 bool job_lock_is_free(int dir_fd, JobLock *l);

@@ -2,13 +2,16 @@
 #pragma once
 
 /*
- * Network interfaces that changed, as rtnetlink notifies of them. The kernel notifies of an interface that is up when
- * an attribute of one of its VFs was set; the notification does not have the attributes.
+ * Monitors network interfaces through rtnetlink link notifications. When an attribute of a VF is set, the kernel sends
+ * a notification for the PF's interface if that interface is up. The notification does not contain the VF attributes.
  */
 
 #include <net/if.h>
 
-/* Returns a descriptor to be polled, close-on-exec and non-blocking, or a negative errno. */
+/* Returns a descriptor to poll, close-on-exec and non-blocking, or a negative errno. */
 int link_monitor_open(void);
-/* The name of an interface that changed: 1. 0: no notification waits. -ENOBUFS: some were lost. Else an errno. */
+/*
+ * Reads one notification. Returns 1 and the name of the changed interface, or 0 when no notification is queued.
+ * -ENOBUFS: the kernel dropped notifications. Otherwise a negative errno.
+ */
 int link_monitor_read(int fd, char name[static IF_NAMESIZE]);

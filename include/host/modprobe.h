@@ -2,21 +2,22 @@
 #pragma once
 
 /*
- * Our fragment of modprobe.d on disk (plan/mlx4.h says what is in it). A file of that name that we did not write is
- * somebody's, and stays as it is.
+ * The daemon's configuration file in modprobe.d (plan/mlx4.h describes its contents). A file of that name that the
+ * daemon did not write belongs to the administrator and is left unchanged.
  */
 
 #include "util/sysfs.h"
 
 #define MODPROBE_FRAGMENT "passthroughd.conf"
 
-/* The directory of fragments: directory, or where that is NULL etc/modprobe.d below the root. A descriptor or errno. */
+/* Opens directory; NULL stands for etc/modprobe.d below the root. Returns a descriptor or a negative errno. */
 int modprobe_open(const Sysfs *fs, const char *directory);
-/* Path of the fragment, for messages. */
+/* The path of the fragment, for messages. The caller frees *ret. Returns 0 or -ENOMEM. */
 int modprobe_path(const Sysfs *fs, const char *directory, char **ret);
 
 /*
- * Makes the fragment hold text, all at once, or takes it away where text is NULL. 1: it was changed; 0: it was so
- * before, and is not touched. -EEXIST: there is one that is not ours, which is no matter when it should be gone (0).
+ * Replaces the fragment with text atomically; NULL removes the fragment. Returns 1 when the fragment was changed, and 0
+ * when it needed no change. -EEXIST: the file was not written by the daemon. With text NULL such a file is no error
+ * (0). Otherwise a negative errno.
  */
 int modprobe_set(int dir_fd, const char *text);

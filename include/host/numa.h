@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* NUMA nodes with memory and hugepages, online CPUs with their cores. Not by libnuma, which asks this kernel. */
+/*
+ * Reads NUMA nodes with their memory and hugepages, and online CPUs with their cores. libnuma is not used because it
+ * always asks the running kernel, and the root may be a recording of another machine.
+ */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* Keys of the lines of meminfo that are read, each with its colon; NULL ends the list. */
+/* The keys of the meminfo lines that are read, each with its colon. NULL ends the list. */
 extern const char *const numa_meminfo_keys[];
 
 /*
- * The online CPUs, and the online NUMA nodes, by the kernel's list. Recordings of other tools may lack it (1): then
- * what is present counts, which are the directories of CPUs without those that say they are offline, or the CPUs of the
- * nodes; and the directories of nodes. Negative errno: the list cannot be used, or nothing is known (-ENOENT).
+ * The online CPUs and the online NUMA nodes, from the kernel's lists (the files "online"). Recordings made by other
+ * tools may lack these files. The functions then return 1 instead of 0 and use the directories: the cpuN directories
+ * except offline CPUs (without cpuN directories the CPUs of the nodes), and the nodeN directories. Negative errno: the
+ * list cannot be read or parsed, or no CPU or node was found (-ENOENT).
  */
 int numa_online_cpus(const Sysfs *fs, CpuSet *ret);
 int numa_online_nodes(const Sysfs *fs, CpuSet *ret);
 
-/* Fills nodes and cpus of a fresh inventory. What cannot be read becomes a note. Fails only for want of memory. */
+/* Fills nodes and cpus of a new inventory. An unreadable file becomes a note in the inventory. The only error is
+ * -ENOMEM. */
 int numa_scan(const Sysfs *fs, Inventory *inv);
 
 /*
- * Reads online CPUs, memory and hugepages of the nodes of an inventory again: a dozen small files on a machine with two
- * nodes; topology only when CPUs came or went. What cannot be read counts as not there. -ESTALE when there are other
- * nodes than before, -ENOMEM; then nothing changed.
+ * Updates the online CPUs, the memory and the hugepages of the inventory's nodes: a dozen small files on a machine with
+ * two nodes. CPU topology is read only when CPUs went online or offline. An amount that cannot be read is set to 0.
+ * Returns 0; -ESTALE when the set of online nodes changed; or -ENOMEM. On failure the inventory is unchanged.
  */
 int numa_refresh(const Sysfs *fs, Inventory *inv);

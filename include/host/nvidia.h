@@ -2,18 +2,19 @@
 #pragma once
 
 /*
- * Which of the /dev/nvidiaN a GPU has: its driver tells, and may wake the GPU up for that and wait for it
- * (model/probecache.h).
+ * Finds the /dev/nvidiaN node of a GPU by asking the nvidia driver. The driver may resume the GPU from runtime suspend
+ * to answer, which can take long (model/probecache.h).
  */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 #define NVIDIA_DRIVER        "nvidia"
-/* The numbers of GPUs among those of the driver; above are nvidia-modeset and nvidiactl. */
+/* The highest minor number of a GPU. The two minor numbers above are nvidia-modeset and nvidiactl. */
 #define NVIDIA_MINOR_LAST    253U
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX
 
-/* Asks for the number of each GPU in turn and tells it at once. For a child only. 0. */
+/* Reads the minor number of each GPU in turn and calls tell() with it, or with NVIDIA_MINOR_UNKNOWN. Must run in a
+ * child process because it can block. Always returns 0. */
 int nvidia_ask(const Sysfs *fs, const PciAddress *gpus, size_t n,
                void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata);

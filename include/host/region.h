@@ -2,35 +2,39 @@
 #pragma once
 
 /*
- * Memory that guests share, as a file below dev/shm, where libvirt's <shmem> has QEMU look for it. One of hugepages is
- * a file of hugetlbfs, and a link in dev/shm leads to it. A file is taken for ours when it has our name, belongs to us,
- * and is no more than that: nobody else can make such a one.
+ * Shared memory regions of guests. A region is a file in dev/shm, where QEMU opens it for libvirt's <shmem>. A region
+ * of hugepages is a file in a hugetlbfs, with a symbolic link to it in dev/shm. The daemon takes a file for a region
+ * when the file has the region's name, is a regular file with one link, belongs to the daemon's user and is empty or
+ * has the region's size. No other user can create such a file.
  *
- * Making and removing it touch all of its memory, so they are for the child of a job. libnuma asks this kernel, which
- * is right here: it is this kernel's memory.
+ * Creating and removing a region touch all of its memory, so these calls must run in the child process of a job.
  */
 
 #include "ledger/region.h"
 #include "util/sysfs.h"
 
 /*
- * The whole of it is there, on its node, for members of the group (its name or number) to read and write. What is there
- * of it already, after a crash or for another member, is kept. 1: it was made; 0: it was there. On failure nothing is
- * left of what was made. -EEXIST: a file of the name is not a region, or of another
- * size; one of another user is renamed. -EXDEV: memory is on another
- * node; -EBUSY: it cannot be told on which. -ENOSPC, -ENOMEM: there is not enough. -ENOTSUP: dev/shm is no tmpfs.
- * -ENODEV: no hugetlbfs with such pages. -ESRCH: no such group.
+ * Creates the region, or completes it after a crash: all of its memory is allocated on its node, and members of group
+ * (a name or a number) may read and write it. The contents of an existing file are kept. A file of another user that
+ * has the region's name is renamed. Returns 1 when the file was created, 0 when it existed. A file that this call
+ * created is removed on failure.
+ *
+ * -EEXIST: a file of that name is not a region, or has another size. -EXDEV: a page is on another node. -EBUSY: the
+ * node of a page cannot be determined. -ENOSPC, -ENOMEM: not enough memory. -ENOTSUP: dev/shm is not a tmpfs. -ENODEV:
+ * no hugetlbfs in dev has pages of this size. -ESRCH: the group does not exist.
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or has linked
- * it elsewhere, reads zeros. A file that is not ours is left alone. */
+/* Frees the memory of the region and removes its file. Processes that still have the file open or mapped, or another
+ * hard link to it, read zeros. A file that is not a region is left unchanged. */
 int region_remove(const Sysfs *fs, const Region *r);
 
-/* Names of the regions that files of this user in dev/shm are called after: other users' files are no regions. None
- * without such a directory. Free with free_names(). */
+/* Lists the regions that have a file or link in dev/shm, by region name. Files of other users are ignored. The list is
+ * empty when dev/shm does not exist. Free with free_names(). */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 
-/* 1: it is there, whole, or no more as it was made, which region_make() cannot mend. 0: it is not. -EEXIST: something
- * else is. Touches no memory. */
+/*
+ * Looks for the file of the region without touching its memory. 1: the region is complete, or a member of its group
+ * altered it, which region_make() cannot repair. 0: it is missing or incomplete. -EEXIST: another file has its name.
+ */
 int region_look(const Sysfs *fs, const Region *r);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The serial number of a card, from its config space. A few registers of one device: cheap enough for those that an
- * allocation has, not for all.
+ * Reads the serial number of a PCI Express card from config space. This takes several register reads per device, so it
+ * is done for the devices of an allocation and not for all devices of the machine.
  */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* 0 in *ret when it has none. Negative errno when that cannot be told, as without privilege; -ENODEV when it is gone.
- */
+/* Sets *ret to 0 when the device has no serial number. Returns 0; -ENODEV when the device is gone; otherwise a negative
+ * errno when config space cannot be read, for example without CAP_SYS_ADMIN. */
 int serial_read(const Sysfs *fs, PciAddress address, uint64_t *ret);

@@ -2,43 +2,51 @@
 #pragma once
 
 /*
- * The ledger on disk: STATE/allocations/NAME.json, one file per allocation, replaced by rename, so that one rename
- * commits a whole claim; STATE/quarantine/ADDRESS.json, the same for what is left of one; STATE/generation, a number no
- * generation handed out so far exceeds; and STATE/stopped-services, while there are any. Formats are private
- * (ledger/ledger-file.h).
+ * The ledger on disk. The file formats are private (ledger/ledger-file.h).
+ *   STATE/allocations/NAME.json    one file per allocation, replaced by rename(), so that an allocation is committed
+ *                                  with all of its devices or not at all
+ *   STATE/quarantine/ADDRESS.json  one file per quarantined device
+ *   STATE/generation               a number that is at least the highest generation ever assigned
+ *   STATE/stopped-services         the services that are to be started again; missing when there are none
  */
 
 #include "ledger/ledger.h"
 
 typedef struct Store Store;
 
-/* Opens (and makes) the directories below path, locks them, and removes temporaries of interrupted writes. -EBUSY:
- * another process has the lock. */
+/* Opens the state directory and its subdirectories, creates those that are missing, locks the state directory, and
+ * removes temporary files of interrupted writes. -EBUSY: another process holds the lock. */
 int store_open(const char *path, Store **ret);
 Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)
 
 /*
- * Enters every allocation file into l. *ret_services: the text that store_save_services() was given, NULL for none and
- * where other users can write to the directory; the caller frees it. The whole ledger becomes read-only when a file
- * cannot be read, is broken, newer than this program, misnamed or at odds with another, or when other users can write
- * to a directory: l->read_only says which and why. An unreadable file may promise a device that would be given away.
- * Nothing on disk is changed. From then on l->unwritable says why the last write failed, as long as it did; l has to
- * live as long as the store.
+ * Loads every allocation and quarantine file into l and changes nothing on disk. *ret_services is the text that was
+ * given to store_save_services(), or NULL when there is none or other users can write to the directory. The caller
+ * frees it.
+ *
+ * The whole ledger becomes read-only when a file cannot be read, is damaged, is newer than this program, has the wrong
+ * name or contradicts another file, or when other users can write to a directory. l->read_only names the file and the
+ * reason. The reason for this strictness: a file that cannot be read may hold the allocation of a device, and the
+ * device would be allocated twice.
+ *
+ * The store keeps a pointer to l, which must outlive the store. After a failed write l->unwritable holds the reason;
+ * the next successful write clears it.
  */
 int store_load(Store *s, Ledger *l, char **ret_services);
 
-/* Durable when it returns 0. */
+/* Return 0 when the change is on disk (synced), or a negative errno. */
 int store_save(Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 
-/* The same for a device in quarantine. */
+/* As above, for a quarantined device: a holds that one device. */
 int store_save_quarantined(Store *s, const Allocation *a);
 int store_remove_quarantined(Store *s, PciAddress device);
 
-/* Services that are to be started again, each a line; NULL none. */
+/* Saves the names of services that are to be started again, one per line. NULL: there are none. */
 int store_save_services(Store *s, const char *text);
 
-/* A generation never handed out before. Writes once in GENERATION_BLOCK calls: a restart skips the rest of a block. */
+/* Assigns a generation that was never assigned before. STATE/generation is written once per GENERATION_BLOCK calls; a
+ * restart of the daemon skips the rest of the block. */
 #define GENERATION_BLOCK 1024U
 int store_next_generation(Store *s, uint64_t *ret);

@@ -2,32 +2,34 @@
 #pragma once
 
 /*
- * Events of PCI functions, PCI drivers, CPUs and memory as udev passes them on. An event says where to
- * look; what is there is read from sysfs.
+ * Receives the uevents of PCI functions, PCI drivers, CPUs, memory and NUMA nodes from udev. An event only names the
+ * device that changed; the caller reads the device's state from sysfs.
  */
 
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
 typedef enum UeventAction {
-        UEVENT_CHANGE, /* unbind, change, and whatever else there is */
-        UEVENT_ADD,    /* drivers are tried next: one may be at work on it, with the device's lock held */
-        UEVENT_BIND,   /* and be through */
-        UEVENT_REMOVE,
-        UEVENT_DRIVERS,  /* a driver came or went, as its module did: of no function */
-        UEVENT_CAPACITY, /* CPUs or memory went online or offline, or a NUMA node came or went: of no function */
+        UEVENT_CHANGE,   /* a PCI function: change, unbind, or any action that is not listed here */
+        UEVENT_ADD,      /* a new PCI function; the kernel may be probing drivers and hold the device lock */
+        UEVENT_BIND,     /* a driver was bound to a PCI function; probing has ended */
+        UEVENT_REMOVE,   /* a PCI function was removed */
+        UEVENT_DRIVERS,  /* a PCI driver was registered or unregistered; no function is named */
+        UEVENT_CAPACITY, /* CPUs or memory went online or offline, or a NUMA node changed; no function is named */
 } UeventAction;
 
 typedef struct UeventMonitor UeventMonitor;
 
-/* From here on events are kept for uevent_monitor_read(). */
+/* Starts to receive events; the kernel queues them until uevent_monitor_read(). */
 int uevent_monitor_new(UeventMonitor **ret);
 UeventMonitor *uevent_monitor_free(UeventMonitor *m);
 DEFINE_CLEANUP(UeventMonitor *, uevent_monitor_free)
 
-/* Readable when there is something to read. */
+/* The descriptor to poll: it is readable when an event is queued. Owned by the monitor. */
 int uevent_monitor_fd(const UeventMonitor *m);
 
-/* 1: an event, of *ret_address unless it is UEVENT_DRIVERS or UEVENT_CAPACITY. 0: none waits. -ENOBUFS: some were lost,
- * those that follow are still to be read; or another errno. */
+/*
+ * Reads one event. 1: *ret_action is set, and *ret_address unless the action is UEVENT_DRIVERS or UEVENT_CAPACITY. 0:
+ * no event is queued. -ENOBUFS: events were lost, and later ones can still be read. Otherwise a negative errno.
+ */
 int uevent_monitor_read(UeventMonitor *m, UeventAction *ret_action, PciAddress *ret_address);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Has libvirt validate a domain document in a process of its own, passthroughd-libvirt, while the event loop goes on.
- */
+/* Validates a domain document with libvirt's parser. The parser runs in a separate process, passthroughd-libvirt, so
+ * that the event loop is not blocked. */
 
 #include <systemd/sd-event.h>
 
@@ -12,21 +12,23 @@
 typedef struct Validator Validator;
 
 /*
- * refusal: NULL, the document is valid; VERDICT_INVALID_TEMPLATE, the line of the template, the element and libvirt's
- * reason; VERDICT_NOT_VALIDATED, why libvirt did not validate it. Borrowed.
+ * The answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE names the template's line and
+ * element and libvirt's reason. VERDICT_NOT_VALIDATED says why libvirt did not validate the document. The refusal is
+ * valid only during the call.
  */
 typedef void (*ValidatorAnswered)(const Refusal *refusal, void *userdata);
-/* The process is gone. */
+/* The process has exited. */
 typedef void (*ValidatorEnded)(void *userdata);
 
 /*
- * document: as domxml_make_with_lines() makes it, size bytes. Calls answered once, after VALIDATION_TIMEOUT_SEC at the
- * latest, and after that, when the process is gone, ended; the validator is free then. VERDICT_NOT_VALIDATED when the
- * process cannot be started; then nothing is called. SIGCHLD must be blocked.
+ * Starts the validation of document, size bytes in the format of domxml_make_with_lines(). Calls answered() once, after
+ * at most VALIDATION_TIMEOUT_SEC, and then ended() when the process has exited; the validator is already freed when
+ * ended() is called. Returns VERDICT_NOT_VALIDATED when the process cannot be started; neither function is called then.
+ * SIGCHLD must be blocked.
  */
 Verdict validator_start(sd_event *event, const char *document, size_t size, ValidatorAnswered answered,
                         ValidatorEnded ended, void *userdata, Validator **ret, Refusal *ret_refusal);
-/* It was answered because of the time-out, and the process is not gone yet. */
+/* Tells whether the validation timed out and its process still runs. */
 bool validator_is_late(const Validator *v);
-/* Kills the process; nothing is called any more. */
+/* Kills the process. Neither function is called after this. */
 Validator *validator_free(Validator *v);

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Attributes of a VF through its PF: rtnetlink on the PF's interface (Ethernet, and InfiniBand with IPoIB), the sriov
- * directory of MLNX_OFED, the iov directory of mlx4 (domain.md C23, C30 to C37). Which of them a PF has is found by
- * what is below its device, never by a name. For the child of a job only: each may wait for the driver for ever.
+ * Reads and writes the attributes of a VF through its PF. There are three interfaces: rtnetlink on the PF's network
+ * interface (Ethernet, and InfiniBand with IPoIB), the sriov directory of MLNX_OFED, and the iov directory of mlx4
+ * (domain.md C23, C30 to C37). The contents of the PF's sysfs directory decide which of them a PF has; driver names do
+ * not matter. Every call can block for ever in the PF's driver, so it must run in the child process of a job.
  */
 
 #include "model/pciaddr.h"
@@ -12,14 +13,15 @@
 #include "util/sysfs.h"
 
 /*
- * What the VF with that index has now; set are those that the PF offers, and only these can be written. -ENODEV: there
- * is no such VF. -EOPNOTSUPP: the PF offers none of them.
+ * Reads the attributes of the VF with index vf. ret->set has the attributes that the PF supports; no others can be
+ * written. -ENODEV: the PF has no VF with that index. -EOPNOTSUPP: the PF supports no attribute. Otherwise a negative
+ * errno.
  */
 int vf_attributes_read(const Sysfs *fs, PciAddress pf, unsigned vf, VfAttributes *ret);
 
 /*
- * The same of VFs of any PF, those of one PF side by side, which costs one look at each PF. tell is called with each
- * result as soon as it is known; attributes are valid when it is 0.
+ * Reads the attributes of n VFs. VFs of one PF must be adjacent in vfs; then each PF is queried once. tell() is called
+ * for each VF as soon as its result is known; attributes are valid when result is 0.
  */
 typedef struct VfPlace {
         PciAddress pf;
@@ -31,27 +33,29 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
 
 typedef struct VfChange {
         unsigned vf;
-        VfAttributes wanted; /* as written: a VLAN without priority and protocol gets none and the usual */
-        bool only_offered;   /* what the PF does not offer is left out of wanted, and is no error */
-        VfAttributes had;    /* what the VF had before; empty when the PF offers nothing, or it could not be read */
+        VfAttributes wanted; /* a VLAN without priority and protocol is written with priority 0 and 802.1Q */
+        bool only_offered;   /* remove from wanted what the PF does not support, instead of failing */
+        VfAttributes had;    /* before the write; empty when the PF supports no attribute or the read failed */
         /*
-         * 0 unchanged, 1 changed. -ENODEV: there is no such VF. -EOPNOTSUPP: one of them is not offered, nothing was
-         * written. -EIO: the kernel said yes, and it is not so. Else the kernel's errno.
+         * 0 unchanged, 1 changed. -ENODEV: the PF has no VF with that index. -EOPNOTSUPP: the PF does not support an
+         * attribute of wanted; nothing was written. -EIO: the kernel accepted the write, but reads back another value.
+         * Otherwise the kernel's errno.
          */
         int result;
 } VfChange;
 
 typedef enum VfMoment {
-        VF_LOOKING, /* what it has, before and after it is written */
-        VF_WRITING,
-        VF_DONE, /* the result will not change */
+        VF_LOOKING, /* before reading the attributes, both before and after the write */
+        VF_WRITING, /* before writing */
+        VF_DONE,    /* result is final */
 } VfMoment;
 
 typedef void (*VfTell)(const VfChange *c, VfMoment moment, void *userdata);
 
 /*
- * Gives VFs of a PF, each named once, what is wanted and other now, in one go for each where that is possible, and
- * reads it back. Many together cost as many looks as one, for the kernel tells of all VFs of an interface at once.
- * tell, unless NULL, is called before all that may take for ever, and once with each result.
+ * Writes the attributes of n VFs of one PF and reads them back. changes must not name a VF twice. Only attributes that
+ * differ are written, in one request per VF where the interface allows it. Reading costs the same for one VF as for
+ * all, because the kernel reports all VFs of a network interface together. tell(), which may be NULL, is called before
+ * every operation that can block for ever, and once with each final result.
  */
 void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n, VfTell tell, void *userdata);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Locks that say which jobs have a process. */
+/* Lock files of job processes. */
 
 #include "host/joblock.h"
 
@@ -97,8 +97,8 @@ bool job_lock_is_free(int dir_fd, JobLock *l) {
         return true;
 }
 
-/* Lines that are no address tell nothing. */
-static int parse(JobLock *l, char *text) {
+/* Lines that are not a PCI address are ignored. */
+static int parse_lock_file(JobLock *l, char *text) {
         char *rest = text, *line = strsep(&rest, "\n");
         int r = string_copy(&l->job, line);
 
@@ -111,8 +111,9 @@ static int parse(JobLock *l, char *text) {
         return r;
 }
 
-/* 1: a process holds it. 0: none does, nor is there a file of ours any more. */
-static int find(int dir_fd, const char *name, JobLock *ret) {
+/* Returns 1 and the lock when a process holds it. Returns 0 when no process holds it (the file is removed), or when
+ * name is not the name of a lock file. */
+static int read_lock(int dir_fd, const char *name, JobLock *ret) {
         _cleanup_free_ char *text = NULL;
         uint64_t id;
         int r;
@@ -127,7 +128,7 @@ static int find(int dir_fd, const char *name, JobLock *ret) {
                 return 0;
         r = read_file_fd(ret->fd, FILE_SIZE_MAX, &text, NULL);
         if (r >= 0)
-                r = parse(ret, text);
+                r = parse_lock_file(ret, text);
         if (r < 0)
                 job_lock_done(ret);
         return r < 0 ? r : 1;
@@ -142,7 +143,7 @@ int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n) {
         for (size_t i = 0; r >= 0 && i < n_names; i++) {
                 r = ARRAY_RESERVE(locks, n);
                 if (r >= 0)
-                        r = find(dir_fd, names[i], &locks[n]);
+                        r = read_lock(dir_fd, names[i], &locks[n]);
                 n += r > 0;
         }
         (void) free_names(names, n_names);

@@ -12,7 +12,8 @@
 #define QEMUS_MAX        1024U
 
 static void read_schemas(const Sysfs *fs, LibvirtFeatures *f) {
-        /* The driver of a host device is in the first since it has a model, what ACPI tells of devices in the last. */
+        /* basictypes.rng defines the <driver> of a host device since libvirt added its model attribute.
+         * domaincommon.rng defines the <acpi> of a device. */
         static const char *const names[] = { "basictypes.rng", "cputypes.rng", "domaincommon.rng" };
         _cleanup_close_ int dir = sysfs_open(fs, LIBVIRT_SCHEMAS_DIR, O_RDONLY | O_DIRECTORY);
 
@@ -24,7 +25,7 @@ static void read_schemas(const Sysfs *fs, LibvirtFeatures *f) {
         }
 }
 
-/* One that cannot be read has nothing. */
+/* Keeps the features that every QEMU supports. A QEMU whose capabilities cannot be read supports none. */
 static void limit_to_qemus(const Sysfs *fs, LibvirtFeatures *f) {
         _cleanup_close_ int dir = sysfs_open(fs, LIBVIRT_CAPABILITIES_DIR, O_RDONLY | O_DIRECTORY);
         char **names = NULL;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the installed libvirt and its QEMUs understand, from the files they come with and keep: it need not run, and
- * nothing hangs.
+ * Reads which features the installed libvirt and its QEMUs support from libvirt's XML schemas and its cache of QEMU
+ * capabilities. libvirtd need not run, and a hung libvirtd cannot block the daemon.
  */
 
 #include "guest/libvirt-features.h"
@@ -13,6 +13,8 @@
 #define LIBVIRT_SCHEMAS_DIR      "usr/share/libvirt/schemas"
 #define LIBVIRT_CAPABILITIES_DIR "var/cache/libvirt/qemu/capabilities"
 
-/* What needs QEMU's help only when every QEMU with KVM that libvirt knows has it, for a guest could be started with
- * any; iommufd only when the kernel has it too. */
+/*
+ * A feature that depends on QEMU is set only when every QEMU with KVM that libvirt knows has it, because a guest can be
+ * started with any of them. iommufd also requires the kernel's /dev/iommu.
+ */
 void libvirt_features_read(const Sysfs *fs, LibvirtFeatures *ret);

@@ -11,7 +11,8 @@
 
 #include "util/cleanup.h"
 
-/* Larger than any notification of a link without its VFs; of one that is cut off the name is there: it comes first. */
+/* Larger than a link notification without VF attributes. A truncated notification still has the name, which comes
+ * first. */
 #define NOTIFICATION_MAX 8192
 
 int link_monitor_open(void) {
@@ -23,10 +24,10 @@ int link_monitor_open(void) {
         return TAKE_FD(fd);
 }
 
-/* False for what is no notification of a link with a name. */
-static bool parse(const struct nlmsghdr *header, size_t size, char name[static IF_NAMESIZE]) {
+/* Returns false when the message is not a link notification with a name. */
+static bool parse_name(const struct nlmsghdr *header, size_t size, char name[static IF_NAMESIZE]) {
         const struct rtattr *a;
-        int left; /* RTA_NEXT() takes padding off as well, which the last attribute may lack: negative then */
+        int left; /* signed: RTA_NEXT() subtracts the padding too, which the last attribute may lack */
 
         if (size < NLMSG_LENGTH(sizeof(struct ifinfomsg)) || header->nlmsg_type != RTM_NEWLINK)
                 return false;
@@ -55,7 +56,7 @@ int link_monitor_read(int fd, char name[static IF_NAMESIZE]) {
 
                 if (n < 0)
                         return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-                if (parse(&message.header, (size_t) n, name))
+                if (parse_name(&message.header, (size_t) n, name))
                         return 1;
         }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* lib/modules/RELEASE/modules.alias: "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci". */
+/* A line of lib/modules/RELEASE/modules.alias: "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci". */
 
 #include "host/modalias.h"
 
@@ -12,15 +12,15 @@
 #include "util/strings.h"
 
 #define PREFIX      "alias vfio_pci:"
-#define PLAIN       "vfio_pci" /* fits everything */
+#define PLAIN       "vfio_pci" /* matches every device, so it is no variant driver */
 #define ALIASES_MAX (64U * 1024U * 1024U)
 #define DRIVERS     "sys/bus/pci/drivers"
 
-static bool driver_is_there(const Sysfs *fs, const char *driver) {
+static bool driver_is_registered(const Sysfs *fs, const char *driver) {
         char path[SYSFS_ATTRIBUTE_MAX];
         _cleanup_close_ int fd = -1;
 
-        /* The directory itself is none, nor is what is above it. */
+        /* "." and ".." are not drivers. */
         if (!*driver || *driver == '.' || strchr(driver, '/') ||
             (size_t) snprintf(path, sizeof(path), DRIVERS "/%s", driver) >= sizeof(path))
                 return false;
@@ -28,13 +28,13 @@ static bool driver_is_there(const Sysfs *fs, const char *driver) {
         return fd >= 0;
 }
 
-/* Modules have no '-' in their names, their drivers may. */
+/* A module's name has '_' where the name of its driver may have '-'. */
 static bool find_driver(const Sysfs *fs, char *module) {
-        if (driver_is_there(fs, module))
+        if (driver_is_registered(fs, module))
                 return true;
         for (char *c = module; (c = strchr(c, '_'));)
                 *c = '-';
-        return driver_is_there(fs, module);
+        return driver_is_registered(fs, module);
 }
 
 static int add_line(const Sysfs *fs, Inventory *inv, char *line) {

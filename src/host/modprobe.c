@@ -11,7 +11,7 @@
 #include "util/strings.h"
 
 #define FRAGMENT_MAX 65536U
-/* Below the root, as all that the kernel's side of the machine reads. */
+/* The default, relative to the root. */
 #define DIRECTORY    "etc/modprobe.d"
 
 int modprobe_open(const Sysfs *fs, const char *directory) {
@@ -29,10 +29,10 @@ int modprobe_path(const Sysfs *fs, const char *directory, char **ret) {
 }
 
 /*
- * 0: *ret is the text, NULL where there is no file; -EEXIST: it is not ours. What is no plain file, a link to /dev/null
- * that masks the name among them, is none of ours either.
+ * Reads the fragment; *ret is NULL when there is no file. -EEXIST: the file was not written by the daemon, or is not a
+ * regular file, for example a link to /dev/null that masks the name.
  */
-static int read_ours(int dir_fd, char **ret) {
+static int read_fragment(int dir_fd, char **ret) {
         _cleanup_close_ int fd =
                 openat(dir_fd, MODPROBE_FRAGMENT, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         _cleanup_free_ char *text = NULL;
@@ -52,7 +52,7 @@ static int read_ours(int dir_fd, char **ret) {
         return 0;
 }
 
-/* Like its neighbours: everybody may ask modprobe for its configuration, whatever our umask. */
+/* Readable by all users, as the other files in modprobe.d: any user may run "modprobe --showconfig". */
 static int write_fragment(int dir_fd, const char *text) {
         int r = write_file_atomic_mode_at(dir_fd, MODPROBE_FRAGMENT, 0644, text, strlen(text));
 
@@ -61,7 +61,7 @@ static int write_fragment(int dir_fd, const char *text) {
 
 int modprobe_set(int dir_fd, const char *text) {
         _cleanup_free_ char *before = NULL;
-        int r = read_ours(dir_fd, &before);
+        int r = read_fragment(dir_fd, &before);
 
         if (r == -EEXIST && !text)
                 return 0;

@@ -4,19 +4,19 @@
 
 #include <errno.h>
 
-/* An attribute is at most 64 KiB, the kernel's list of VFs too. */
+/* The kernel's list of VFs is one attribute, and an attribute has at most 64 KiB. */
 #define RECEIVE_SIZE (256 * 1024)
 
-/* A request that is under way. */
+/* A request and the state of its reply. */
 typedef struct Exchange {
         int (*answer)(struct nlmsghdr *header, void *userdata);
         void *userdata;
-        bool understood; /* something of what came last */
-        bool done;
+        bool understood; /* the last received datagram had a message that libnl could parse */
+        bool done;       /* the kernel acknowledged or refused the request */
         int result;
 } Exchange;
 
-/* Of a failure of libnl's own; the kernel's comes through on_error(). */
+/* Converts an error of libnl itself. on_error() handles the kernel's errors. */
 static int library_errno(int r) {
         return r == -NLE_NOMEM ? -ENOMEM : -EPROTO;
 }
@@ -72,7 +72,7 @@ int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct
         while (r >= 0 && !x.done) {
                 x.understood = false;
                 r = nl_recvmsgs_default(sk);
-                /* A message that was cut off is none, and nothing more would come. */
+                /* A truncated message calls no callback, and the next receive would block for ever. */
                 if (r >= 0 && !x.understood)
                         return -EPROTO;
         }

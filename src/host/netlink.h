@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Requests to the kernel by netlink, one at a time. For children only: the kernel answers when it can have the lock of
- * what it is asked about, and a driver may hold that for minutes.
+ * Synchronous netlink requests to the kernel. They must run in a child process: to answer, the kernel takes locks that
+ * a driver may hold for minutes.
  */
 
 #include <netlink/msg.h>
@@ -14,13 +14,14 @@
 DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
-/* protocol: NETLINK_ROUTE and the like. */
+/* Opens a socket for a netlink protocol, such as NETLINK_ROUTE. Returns 0, -ENOMEM or -EPROTO. */
 int netlink_open(int protocol, struct nl_sock **ret);
 
 /*
- * Sends request and takes what comes back until it is acknowledged. answer is called with each message, and what it
- * returns for the last one is the result; NULL where the acknowledgement is all that is wanted. Else the kernel's
- * errno, or -EPROTO: no answer that could be understood.
+ * Sends request and receives messages until the kernel acknowledges the request. answer() is called for each message;
+ * its value for the last message is the result. answer may be NULL when no message is expected besides the
+ * acknowledgement; the result is then 0. Otherwise returns the kernel's errno, -ENOMEM, or -EPROTO when the reply
+ * cannot be parsed.
  */
 int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct nlmsghdr *header, void *userdata),
                 void *userdata);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The memory side of host/numa.h. Sizes in bytes. */
+/* Reads the memory and the hugepages of a NUMA node for numa.c. All sizes are in bytes. */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
@@ -9,11 +9,13 @@
 #define NUMA_NODES_DIR "sys/devices/system/node"
 
 /*
- * Sets memory and available. dir: of the node, or that of the whole machine on a kernel without NUMA; relative to the
- * root. 0 also when it cannot be read: then there is a note.
+ * Sets memory and available of node. dir is the directory that has the file meminfo, relative to the root: the node's
+ * directory, or "proc" on a kernel without NUMA. An unreadable file becomes a note in inv. Returns 0 or -ENOMEM.
  */
 int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node);
-/* dir: with hugepages-2048kB and the like in it, or absent. */
+/* Sets pages of node. dir has one directory per page size, such as hugepages-2048kB; it may be missing. An unreadable
+ * file becomes a note in inv. Returns 0 or -ENOMEM. */
 int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node);
-/* The node's memory and the pages of its pools anew; page sizes are those of the boot. What cannot be read is 0. */
+/* Sets memory and pages of node. The page sizes are taken from before, because they do not change until a reboot. An
+ * amount that cannot be read is set to 0. */
 void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node);

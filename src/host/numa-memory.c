@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* meminfo and hugepages of a node. */
+/* Reads meminfo and the hugepages of a NUMA node. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,13 +18,13 @@
 
 #define MEM_TOTAL "MemTotal:"
 #define MEM_FREE  "MemFree:"
-#define N_EXACT   2 /* these two; pages of the others can be reclaimed */
+#define N_EXACT   2 /* the keys above; the later keys count reclaimable pages */
 
 const char *const numa_meminfo_keys[] = {
         MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL
 };
 
-/* "Node 0 MemTotal:  65843180 kB", of a node, or "MemTotal:  65843180 kB", of the machine, into bytes. */
+/* Parses "Node 0 MemTotal:  65843180 kB" (of a node) or "MemTotal:  65843180 kB" (of the machine). *ret is in bytes. */
 static int parse_amount(const char *text, const char *key, uint64_t *ret) {
         const char *at = strstr(text, key);
         char number[32];
@@ -46,8 +46,8 @@ static int parse_amount(const char *text, const char *key, uint64_t *ret) {
         return 0;
 }
 
-/* What the kernel can give: free pages, and those of the page cache and of slabs, which it drops when it needs them.
- * Not known where the text lacks MemFree, as in some recordings. */
+/* The memory that the kernel can allocate: free pages, and the page cache and slabs that the kernel can reclaim.
+ * Unknown when the text lacks MemFree, as in some recordings. */
 static void parse_available(const char *text, NumaNode *node) {
         uint64_t amount;
 
@@ -126,7 +126,7 @@ int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *
         int r = fd;
 
         if (r == -ENOENT)
-                return 0; /* a node without memory, or a kernel without hugepages */
+                return 0; /* the node has no memory, or the kernel has no hugepages */
         if (r >= 0)
                 r = list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
         if (r == -ENOMEM)

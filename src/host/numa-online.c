@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which CPUs and which NUMA nodes are online. */
+/* Reads which CPUs and which NUMA nodes are online. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ static int read_list_at(int fd, const char *path, CpuSet *ret) {
         return r < 0 ? r : cpuset_parse(buf, ret);
 }
 
-/* The numbers of the directories "PREFIX0", "PREFIX1" and so on. */
+/* Adds the numbers of the directories PREFIX0, PREFIX1 and so on to *ret. */
 static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
         char **names;
         size_t n;
@@ -52,7 +52,8 @@ int numa_online_nodes(const Sysfs *fs, CpuSet *ret) {
         return r;
 }
 
-/* Without a list of those that are offline each CPU says it itself; CPU 0 often cannot go offline and says nothing. */
+/* Reads the list of offline CPUs and also the file "online" of each CPU, because a recording may lack the list. CPU 0
+ * often has no such file because it cannot go offline. */
 static void remove_offline(int fd, CpuSet *cpus) {
         CpuSet offline = { 0 };
 
@@ -69,7 +70,7 @@ static void remove_offline(int fd, CpuSet *cpus) {
         }
 }
 
-/* The kernel lists the CPUs of a node that are online. */
+/* Adds the CPUs of all nodes to *ret. The kernel lists only online CPUs in a node's cpulist. */
 static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
         CpuSet nodes;
         int r = numa_online_nodes(fs, &nodes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* sys/devices/system/{node,cpu} into NumaNode and Cpu. */
+/* Reads sys/devices/system/{node,cpu} into NumaNode and Cpu. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #define CPUS "sys/devices/system/cpu"
 
-/* Reads the CPUs of a node. 0 also when it cannot be: then *ret is empty and there is a note. */
+/* Reads a list of CPUs. When it cannot be read, *ret is empty and inv gets a note. Returns 0 or -ENOMEM. */
 static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *ret) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r;
@@ -28,7 +28,8 @@ static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *
         return 0;
 }
 
-/* 0 also when it is not known which are online: then *ret is empty. what: "CPU" or "NUMA node". */
+/* Reads the online CPUs or nodes. On a failure *ret is empty and inv gets a note. what is "CPU" or "NUMA node", for the
+ * note. Returns 0 or -ENOMEM. */
 static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*read)(const Sysfs *fs, CpuSet *ret),
                        CpuSet *ret) {
         int r;
@@ -40,11 +41,12 @@ static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*
         if (r < 0)
                 return inventory_add_note(inv, "The list of online %ss cannot be used (%s).", what, strerror(-r));
         if (r > 0)
-                return inventory_add_note(inv, "There is no list of online %ss: each that is present counts.", what);
+                return inventory_add_note(inv, "There is no list of online %ss: each %s that is present is used.", what,
+                                          what);
         return 0;
 }
 
-/* One number per online node, in their order. */
+/* The file distance has one number per online node, in ascending order of the nodes. */
 static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX], *word, *rest = buf;
         size_t n = 0;
@@ -60,13 +62,13 @@ static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
                 if (!*word)
                         continue;
                 if (parse_unsigned(word, UINT16_MAX, &distance) < 0)
-                        return inventory_add_note(inv, "%s makes no sense.", path);
+                        return inventory_add_note(inv, "%s is not a list of distances.", path);
                 node->distance[n++] = (unsigned) distance;
         }
         return 0;
 }
 
-/* CPUs, memory and hugepages: what may differ from one moment to the next. */
+/* Reads the CPUs, the memory and the hugepages of a node. */
 static int read_node(const Sysfs *fs, Inventory *inv, NumaNode *node, const CpuSet *online) {
         char path[64];
         CpuSet offline;
@@ -97,7 +99,7 @@ static int add_node(Inventory *inv, int id) {
         return 0;
 }
 
-/* A kernel without NUMA: the machine is node 0. */
+/* On a kernel without NUMA the whole machine is node 0. */
 static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         NumaNode *node = inv->nodes;
         int r;
@@ -110,7 +112,7 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
         return numa_read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
 }
 
-/* Adds the nodes there are, with nothing but their ids. */
+/* Adds the online nodes with their ids only. *ret_single: the kernel has no NUMA, and node 0 was added. */
 static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_PATH | O_DIRECTORY);
         CpuSet nodes;
@@ -132,7 +134,7 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         return 0;
 }
 
-/* The CPUs that share something with this one, itself among them. */
+/* Reads the CPUs that share a core or a die with CPU id. The list includes CPU id. */
 static int read_sharers(int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX];
         int r;
@@ -167,63 +169,65 @@ static Cpu *find_cpu(const Inventory *inv, int id) {
         return &inv->cpus[inventory_find_cpu(inv, (unsigned) id) - inv->cpus];
 }
 
-static int first_of(const CpuSet *set, const CpuSet *among) {
-        int id = cpuset_next(set, 0);
+/* The lowest CPU that is in both sets, or -1. */
+static int first_common(const CpuSet *a, const CpuSet *b) {
+        int id = cpuset_next(a, 0);
 
-        while (id >= 0 && !cpuset_has(among, (unsigned) id))
-                id = cpuset_next(set, (unsigned) id + 1);
+        while (id >= 0 && !cpuset_has(b, (unsigned) id))
+                id = cpuset_next(a, (unsigned) id + 1);
         return id;
 }
 
-/* CPUs whose siblings are not known: the first, why, and how many they are. */
-typedef struct Loners {
-        int first, error;
+/* The CPUs whose thread siblings cannot be read. */
+typedef struct UnreadableCpus {
+        int first, error; /* the lowest such CPU and the errno of its file */
         size_t n;
-} Loners;
+} UnreadableCpus;
 
-static void add_loner(Loners *l, int id, int error) {
+static void add_unreadable(UnreadableCpus *l, int id, int error) {
         if (l->n++ == 0) {
                 l->first = id;
                 l->error = error;
         }
 }
 
-static int note_loners(Inventory *inv, const Loners *l) {
+static int note_unreadable(Inventory *inv, const UnreadableCpus *l) {
         if (l->n == 0)
                 return 0;
         if (l->n == 1)
-                return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): it counts as a core.",
+                return inventory_add_note(inv, "The siblings of CPU %d are not known (%s): the CPU counts as a core.",
                                           l->first, strerror(-l->error));
         return inventory_add_note(inv, "The siblings of CPU %d and %zu more are not known (%s): each counts as a core.",
                                   l->first, l->n - 1, strerror(-l->error));
 }
 
-/* Each of a core's threads tells the same, so one of them is asked: the first of those that are left, which go. */
-static void read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left, Loners *loners) {
+/* Sets the core of the first CPU in left and of its thread siblings, and removes them from left. One file per core is
+ * enough, because all threads of a core list the same siblings. */
+static void read_core(Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left, UnreadableCpus *unreadable) {
         int id = cpuset_next(left, 0), core, r;
         CpuSet threads;
 
         r = cpu_fd < 0 ? cpu_fd : read_threads(cpu_fd, (unsigned) id, &threads);
         if (r < 0) {
                 cpuset_remove(left, (unsigned) id);
-                add_loner(loners, id, r);
+                add_unreadable(unreadable, id, r);
                 return;
         }
-        core = first_of(&threads, online);
+        core = first_common(&threads, online);
         for (int t = id; t >= 0; t = cpuset_next(&threads, (unsigned) t + 1))
                 if (cpuset_has(left, (unsigned) t))
                         find_cpu(inv, t)->core = (unsigned) core;
         cpuset_subtract(left, &threads);
 }
 
-/* So does each CPU of a die. An error: it is not told, as by a Linux before 5.3. */
+/* As above, for the CPUs of a die. Linux before 5.3 does not have the file. */
 static int read_die(const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
         CpuSet cpus;
         int die, r = read_sharers(cpu_fd, (unsigned) cpuset_next(left, 0), "die_cpus_list", &cpus);
 
         if (r < 0)
                 return r;
-        die = first_of(&cpus, online);
+        die = first_common(&cpus, online);
         for (int c = die; c >= 0; c = cpuset_next(&cpus, (unsigned) c + 1))
                 if (cpuset_has(left, (unsigned) c))
                         find_cpu(inv, c)->die = (unsigned) die;
@@ -234,25 +238,25 @@ static int read_die(const Inventory *inv, int cpu_fd, const CpuSet *online, CpuS
 static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         _cleanup_close_ int cpu_fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
         CpuSet left = *online;
-        Loners loners = { 0 };
+        UnreadableCpus unreadable = { 0 };
         int r = add_cpus(inv, online);
 
         while (r >= 0 && !cpuset_is_empty(&left))
-                read_core(inv, cpu_fd, online, &left, &loners);
+                read_core(inv, cpu_fd, online, &left, &unreadable);
         if (r >= 0)
-                r = note_loners(inv, &loners);
+                r = note_unreadable(inv, &unreadable);
         if (r < 0)
                 return r;
         left = *online;
         while (r >= 0 && !cpuset_is_empty(&left))
                 r = read_die(inv, cpu_fd, online, &left);
-        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* of all or of none */
+        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies are known of all CPUs or of none */
                 inv->cpus[i].die = 0;
         return 0;
 }
 
-/* The CPUs of a node are of one socket: the first that tells which will do. The kernel says -1 where it does not know.
- */
+/* All CPUs of a node are in one socket, so the first CPU with a known package is enough. The kernel writes -1 for an
+ * unknown package. */
 static void read_package(const Sysfs *fs, NumaNode *node) {
         int id = cpuset_next(&node->cpus, 0);
 
@@ -323,7 +327,7 @@ static int copy_cpus(const Inventory *from, Inventory *to) {
         return 0;
 }
 
-static int take_over_distances(const Inventory *from, Inventory *to) {
+static int copy_distances(const Inventory *from, Inventory *to) {
         if (from->n_nodes != to->n_nodes)
                 return -ESTALE;
         for (size_t i = 0; i < to->n_nodes; i++) {
@@ -334,8 +338,9 @@ static int take_over_distances(const Inventory *from, Inventory *to) {
         return 0;
 }
 
-/* Others may point to nodes, so they stay where they are. */
-static void take_over(Inventory *inv, Inventory *now) {
+/* Moves nodes and CPUs from now to inv. The array inv->nodes keeps its address because callers may hold pointers to it.
+ */
+static void update_inventory(Inventory *inv, Inventory *now) {
         if (inv->n_nodes > 0)
                 memcpy(inv->nodes, now->nodes, inv->n_nodes * sizeof(*inv->nodes));
         free(inv->cpus);
@@ -345,7 +350,7 @@ static void take_over(Inventory *inv, Inventory *now) {
 }
 
 int numa_refresh(const Sysfs *fs, Inventory *inv) {
-        /* Its notes are dropped: those of the scan say the same. */
+        /* The notes of now are dropped, because the scan has already added the same notes to inv. */
         _cleanup_(cleanup_inventory_free) Inventory *now = inventory_new();
         CpuSet online;
         bool single;
@@ -355,7 +360,7 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
                 return -ENOMEM;
         r = list_nodes(fs, now, &single);
         if (r >= 0)
-                r = take_over_distances(inv, now);
+                r = copy_distances(inv, now);
         if (r >= 0)
                 r = read_online(fs, now, "CPU", numa_online_cpus, &online);
         if (r < 0)
@@ -375,6 +380,6 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
         if (r < 0)
                 return r;
         relate_cpus(now);
-        take_over(inv, now);
+        update_inventory(inv, now);
         return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* "Device Minor: \t 3" among others. */
+/* The file information has a line such as "Device Minor: \t 3". */
 static uint32_t read_minor(const Sysfs *fs, PciAddress gpu) {
         static const char key[] = "Device Minor:";
         char path[128], text[SYSFS_ATTRIBUTE_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* libpci: header type and ACS from config space, names from pci.ids. */
+/* Reads the header type, ACS and ATS from config space and device names from pci.ids, with libpci. */
 
 #include <errno.h>
 #include <pci/pci.h>
@@ -14,7 +14,7 @@
 #define CONFIG_PCI_SIZE    256
 #define NAME_MAX_LENGTH    256
 
-/* What isolation takes. */
+/* The controls that isolate a function. */
 #define ACS_REQUIRED (PCI_ACS_CAP_VALID | PCI_ACS_CAP_REQ_RED | PCI_ACS_CAP_CMPLT_RED | PCI_ACS_CAP_FORWARD)
 #define ACS_BITS     ((1U << _PCI_ACS_BIT_MAX) - 1)
 
@@ -22,17 +22,19 @@ struct PciConf {
         struct pci_access *access;
 };
 
-/* libpci ends the process when its error callback returns; we leave the call. It has no context to keep this in. */
+/* libpci exits the process when its error callback returns, so the callback jumps out of libpci. The buffer is global
+ * because libpci passes no context to the callback. */
 static jmp_buf escape;
 
 static void PCI_NONRET on_error(char *message, ...) {
         longjmp(escape, 1);
 }
 
-/* An unreadable config space is an answer here, no news. */
+/* Drops libpci's warnings: the functions here return an unreadable config space as an error. */
 static void on_warning(char *message, ...) {
 }
 
+/* Calls function. Returns -EIO when libpci reports an error. */
 static int guarded(int (*function)(void *), void *data) {
         if (setjmp(escape) != 0)
                 return -EIO;
@@ -52,7 +54,7 @@ static int call_new(void *data) {
         call->access->warning = on_warning;
         call->access->debug = on_warning;
         call->access->method = PCI_ACCESS_SYS_BUS_PCI;
-        call->access->id_lookup_mode = 0; /* no cache in somebody's home directory, no network */
+        call->access->id_lookup_mode = 0; /* no name cache in the home directory, no network queries */
         if (pci_set_param(call->access, (char *) "sysfs.path", (char *) call->path) < 0)
                 return -EOPNOTSUPP;
         pci_init(call->access);
@@ -98,8 +100,8 @@ typedef struct ReadCall {
 } ReadCall;
 
 /*
- * The first part in one system call, where libpci would make one per register. Not the 4096 bytes of all of it: real
- * hardware takes a millisecond for these. Returns how much there is.
+ * Reads the first 256 bytes in one system call; libpci would make one call per register. All 4096 bytes are not read
+ * because they take real hardware a millisecond. Returns the number of bytes read: 256, 64 or 0.
  */
 static int read_config(struct pci_dev *dev, uint8_t *config) {
         static const int sizes[] = { CONFIG_PCI_SIZE, CONFIG_HEADER_SIZE };
@@ -110,7 +112,7 @@ static int read_config(struct pci_dev *dev, uint8_t *config) {
         return 0;
 }
 
-/* Whether what is behind the first 256 bytes can be read. */
+/* Tells whether the extended config space (behind the first 256 bytes) can be read. */
 static bool is_extended(struct pci_dev *dev, int size) {
         uint8_t header[4];
 
@@ -130,11 +132,11 @@ static PciAcs acs_of_capability(struct pci_dev *dev, PciConfFacts *facts) {
         does = pci_read_word(dev, (int) cap->addr + PCI_ACS_CTRL);
         facts->acs_can = can & ACS_BITS;
         facts->acs_does = does & can & ACS_BITS;
-        /* As the kernel has it: what the port cannot control needs no control. */
+        /* As in the kernel: a control that the port does not have is not required. */
         return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
 }
 
-/* The kernel's pci_acs_enabled(), so that its groups and our answer agree. */
+/* Follows the kernel's pci_acs_enabled(), so that the result agrees with the kernel's IOMMU groups. */
 static PciAcs acs_of(struct pci_dev *dev, int size, bool multifunction, PciConfFacts *facts) {
         const struct pci_cap *express;
 
@@ -201,13 +203,13 @@ int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret) {
         return 0;
 }
 
-typedef struct Named {
-        uint32_t id; /* vendor, device */
-        uint32_t index;
-} Named;
+typedef struct DeviceId {
+        uint32_t id;    /* vendor << 16 | device */
+        uint32_t index; /* of the device in the inventory */
+} DeviceId;
 
-static int named_compare(const void *a, const void *b) {
-        const Named *x = a, *y = b;
+static int device_id_compare(const void *a, const void *b) {
+        const DeviceId *x = a, *y = b;
 
         if (x->id != y->id)
                 return x->id > y->id ? 1 : -1;
@@ -217,7 +219,7 @@ static int named_compare(const void *a, const void *b) {
 typedef struct NameCall {
         struct pci_access *access;
         Inventory *inv;
-        Named *sorted; /* same ids side by side: each is looked up once */
+        DeviceId *sorted; /* by id, so that each id is looked up once */
 } NameCall;
 
 static int look_up(struct pci_access *access, uint16_t vendor, uint16_t device, char **ret) {
@@ -252,12 +254,13 @@ static int call_name(void *data) {
 }
 
 int pciconf_name_devices(PciConf *conf, Inventory *inv) {
-        _cleanup_free_ Named *sorted = calloc(inv->n_devices + 1, sizeof(*sorted));
+        _cleanup_free_ DeviceId *sorted = calloc(inv->n_devices + 1, sizeof(*sorted));
 
         if (!sorted)
                 return -ENOMEM;
         for (size_t i = 0; i < inv->n_devices; i++)
-                sorted[i] = (Named){ (uint32_t) inv->devices[i].vendor << 16 | inv->devices[i].device, (uint32_t) i };
-        qsort(sorted, inv->n_devices, sizeof(*sorted), named_compare);
+                sorted[i] =
+                        (DeviceId){ (uint32_t) inv->devices[i].vendor << 16 | inv->devices[i].device, (uint32_t) i };
+        qsort(sorted, inv->n_devices, sizeof(*sorted), device_id_compare);
         return guarded(call_name, &(NameCall){ conf->access, inv, sorted });
 }

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What only config space and pci.ids know, by libpci, whose headers stay in pciconf.c. Not reentrant: one at a time. */
+/*
+ * Facts of PCI functions from config space, and their names from pci.ids, read with libpci. Only pciconf.c includes
+ * libpci's headers. Not reentrant: no two calls may run at the same time.
+ */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
 typedef struct PciConf PciConf;
 
+/* -EIO: libpci reported an error. -EOPNOTSUPP: this libpci cannot use another sysfs path. -ENOMEM. */
 int pciconf_new(const Sysfs *fs, PciConf **ret);
 PciConf *pciconf_free(PciConf *conf);
 DEFINE_CLEANUP(PciConf *, pciconf_free)
 
 typedef struct PciConfFacts {
         bool is_bridge; /* header type 1 or 2 */
-        PciAcs acs;     /* PCI_ACS_UNKNOWN when less than the capabilities can be read, as without privilege */
-        uint16_t acs_can, acs_does; /* 0 where nothing depends on them */
-        PciAts ats;                 /* PCI_ATS_UNKNOWN as acs */
+        PciAcs acs;     /* PCI_ACS_UNKNOWN when the capabilities cannot be read, for example without privilege */
+        uint16_t acs_can, acs_does; /* the ACS capability and control bits; 0 when they do not affect acs */
+        PciAts ats;                 /* PCI_ATS_UNKNOWN for a bridge or when the capabilities cannot be read */
 } PciConfFacts;
 
-/* -EIO when not even the header can be read. */
+/* -EIO: the first 64 bytes of config space cannot be read. */
 int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret);
 
-/* Sets the name of every device that pci.ids knows, "NVIDIA Corporation GK110GL [Tesla K20m]". */
+/* Sets the name of every device that is in pci.ids, such as "NVIDIA Corporation GK110GL [Tesla K20m]". */
 int pciconf_name_devices(PciConf *conf, Inventory *inv);
