@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Jobs as child processes. */
+/* Runs the steps of a job in a child process. */
 
 #include "job.h"
 
@@ -16,7 +16,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* Exit status of the child; anything else means it did not get to the end. */
+/* Exit status of the child; any other status means that it died. */
 enum {
         CHILD_DONE = 0,
         CHILD_FAILED = 10,
@@ -29,14 +29,14 @@ struct Job {
         char *subject;
         StepList *steps;
         char *step, *message;
-        size_t current; /* index of the step it is at; steps->n before the first */
+        size_t current; /* index of the current step; steps->n before the first */
         unsigned n_begun;
         bool has_result, held;
-        bool unnoted; /* a service that is active could not be noted */
-        pid_t pid;    /* 0: none */
+        bool unnoted; /* on_active failed for a service */
+        pid_t pid;    /* 0: no child */
         int fd;
-        int go;   /* tells the child to go on; -1 when it has all it waits for */
-        int lock; /* for the child; -1: it has it, or there is none */
+        int go;   /* pipe to the child, which waits for a byte before it continues; -1 when closed */
+        int lock; /* lock for the child; -1 when there is none, or the child has inherited it */
         sd_event_source *io, *child, *timer, *defer;
         const Sysfs *fs;
         unsigned timeout_sec;
@@ -163,10 +163,10 @@ static void close_go(Job *job) {
         job->go = -1;
 }
 
-/* Told to go on, or without its byte: then it ends, having written nothing. */
+/* Sends the child the byte that it waits for. Without the byte the child exits before its first write. */
 static void let_go_on(Job *job, bool may) {
         if (!may || write(job->go, &(char){ 0 }, 1) != 1)
-                (void) string_replace(&job->message, "What it is to put back afterwards could not be written to disk.");
+                (void) string_replace(&job->message, "The state to restore afterwards could not be written to disk.");
         close_go(job);
 }
 
@@ -196,7 +196,7 @@ static void on_report(Job *job, const Report *report) {
         if (report->step >= job->steps->n)
                 return;
         step = &job->steps->steps[report->step];
-        /* Past its deadline it is where it was then, and no child is to go on. */
+        /* After the timeout the job keeps its current step, and its child gets no byte to continue. */
         if (job->has_result && report->kind != REPORT_FAILED && report->kind != REPORT_UNDO_FAILED &&
             report->kind != REPORT_CONDEMNED)
                 return;
@@ -217,10 +217,11 @@ static void on_report(Job *job, const Report *report) {
                 break;
         case REPORT_LOOKING:
                 job->current = report->step;
-                (void) string_replace(&job->step, "look what VFs of %s have", PCI_ADDRESS_STR(step->device));
+                (void) string_replace(&job->step, "read the attributes of the VFs of %s",
+                                      PCI_ADDRESS_STR(step->device));
                 break;
         case REPORT_FOUND:
-                /* The child does the same; here it is for what people are told. */
+                /* The child does the same in its own copy; this copy is for the callback. */
                 if (step->kind == STEP_OFFERED)
                         (void) step_keep_offered(step, &report->found);
                 job->callbacks->on_found(job, step, &report->found, job->userdata);
@@ -236,7 +237,7 @@ static void on_report(Job *job, const Report *report) {
                 let_go_on(job, !job->unnoted && job->callbacks->on_all_found(job, job->userdata) >= 0);
                 break;
         case REPORT_UNDO_FAILED:
-                (void) string_replace(&job->message, "%s Undoing it failed too: %s is not as it was (%s).",
+                (void) string_replace(&job->message, "%s Undoing it failed too: %s is not restored (%s).",
                                       job->message ?: "", PCI_ADDRESS_STR(step->device), strerror(-report->error));
                 break;
         default:
@@ -244,9 +245,9 @@ static void on_report(Job *job, const Report *report) {
         }
 }
 
-_Static_assert(sizeof(Report) <= PIPE_BUF, "a record comes whole");
+_Static_assert(sizeof(Report) <= PIPE_BUF, "writes of up to PIPE_BUF bytes to a pipe are atomic");
 
-/* Takes what is in the pipe. Records are smaller than PIPE_BUF, so they come whole. */
+/* Reads all reports in the pipe. Each was written atomically, so none is partial. */
 static void drain(Job *job) {
         Report report;
 
@@ -258,7 +259,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         Job *job = userdata;
 
         drain(job);
-        /* The end is told by the child's exit; a closed pipe would only wake us for ever. */
+        /* on_child() handles the end; a closed pipe would wake the event loop without end. */
         if (!(events & EPOLLIN))
                 job->io = sd_event_source_disable_unref(job->io);
         return 0;
@@ -276,7 +277,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
         job->pid = 0;
         if (si->si_code == CLD_EXITED && si->si_status == CHILD_DONE) {
                 result = JOB_DONE;
-                /* With those that were left out at the end. */
+                /* Skipped steps at the end of the list count as done. */
                 job->n_begun = (unsigned) job->steps->n;
         } else if (si->si_code == CLD_EXITED && si->si_status == CHILD_FAILED)
                 result = JOB_FAILED;
@@ -291,7 +292,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Job *job = userdata;
 
-        (void) string_replace(&job->message, "Out of time in the attempt to %s; the kernel may still be at it.",
+        (void) string_replace(&job->message, "Timed out in the attempt to %s; the kernel may still be busy with it.",
                               job->step ?: "begin");
         (void) kill(job->pid, SIGKILL);
         set_result(job, JOB_TIMEOUT);
@@ -299,21 +300,21 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static int send_report(const Report *report, void *userdata) {
-        /* The parent is gone when this fails; so are we. */
+        /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
         (void) !write(CHILD_REPORT_FD, report, sizeof(*report));
         if (report->kind != REPORT_ALL_FOUND)
                 return 0;
         return read(CHILD_GO_FD, &(char){ 0 }, 1) == 1 ? 0 : -ECANCELED;
 }
 
-/* go: the parent sends a byte when it watches us, or is gone; without it nothing is written. */
+/* go: the parent sends a byte when it watches the child. At end of file the parent has died, and nothing is written. */
 _Noreturn static void run_child(Job *job, const Sysfs *inherited, pid_t parent, int fd, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r;
 
         if (read(go, &(char){ 0 }, 1) != 1)
                 _exit(CHILD_FAILED_DIRTY);
-        /* A restarted daemon takes the work up again; two writers must not meet. */
+        /* A restarted daemon resumes the work, so a child without its parent must not write. */
         if (child_settle(parent, "passthroughd-job", fd, go, job->lock) < 0)
                 _exit(CHILD_FAILED_DIRTY);
         r = sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs);
@@ -327,7 +328,7 @@ static int watch(Job *job, sd_event *event, unsigned timeout_sec) {
 
         if (r >= 0)
                 r = sd_event_add_io(event, &job->io, job->fd, EPOLLIN, on_io, job);
-        /* Reports before the exit that follows them. */
+        /* Handle reports before the exit of the child. */
         if (r >= 0)
                 r = sd_event_source_set_priority(job->io, SD_EVENT_PRIORITY_NORMAL - 1);
         if (r >= 0)
@@ -336,7 +337,7 @@ static int watch(Job *job, sd_event *event, unsigned timeout_sec) {
         return r;
 }
 
-/* Forks; the child waits for its byte on the other end of job->go. */
+/* Forks the child, which waits for a byte from job->go. */
 static int fork_child(Job *job, const Sysfs *fs) {
         _cleanup_close_ int report_read = -1, report_write = -1, go_read = -1, go_write = -1;
         pid_t parent = getpid();
@@ -375,7 +376,7 @@ static int begin(Job *job, sd_event *event) {
         r = watch(job, event, job->timeout_sec);
         if (r >= 0 && write(job->go, &(char){ 0 }, 1) == 1)
                 return 0;
-        /* Without its byte it ends, having written nothing. */
+        /* Without the byte the child exits before its first write. */
         close_go(job);
         (void) waitpid(job->pid, NULL, 0);
         job->pid = 0;
@@ -390,14 +391,14 @@ static int on_begin(sd_event_source *source, void *userdata) {
                 r = begin(job, sd_event_source_get_event(source));
                 if (r >= 0)
                         return 0;
-                (void) string_replace(&job->message, "No process could be made to do the work: %s.", strerror(-r));
+                (void) string_replace(&job->message, "The process for the job could not be started: %s.", strerror(-r));
         }
         set_result(job, r < 0 ? JOB_FAILED : JOB_DONE);
         gone(job);
         return 0;
 }
 
-/* All begins with the next turn of the loop, so that whoever asked has the answer before that. */
+/* The job begins in the next loop iteration, after the reply to the caller. */
 int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, const JobCallbacks *callbacks,
               void *userdata) {
         int r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The jobs of the manager: from start to the last of a child. */
+/* The jobs of the manager, from manager_start_job() to the exit of the child. */
 
 #include <errno.h>
 
@@ -42,7 +42,7 @@ static void unblock_devices(Manager *m, ManagerJob *mj) {
                 ledger_unblock(m->host.ledger, mj->devices[i]);
 }
 
-/* All that the job had to do with. */
+/* Publishes the allocation of the job and all its devices. */
 static void publish(Manager *m, const Job *job) {
         const Allocation *a = ledger_find(m->host.ledger, job_subject(job));
         const ManagerJob *mj = find(m, job);
@@ -57,7 +57,7 @@ static void publish(Manager *m, const Job *job) {
         manager_publish_devices(m, devices, n);
 }
 
-/* Meanwhile a guest may have opened a device of the job. */
+/* While the job waited, a guest may have opened one of its devices. */
 static int check_again(Manager *m, const ManagerJob *mj) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -67,7 +67,7 @@ static int check_again(Manager *m, const ManagerJob *mj) {
         return -EBUSY;
 }
 
-/* What came of the call is signalled when its answer is on the way. */
+/* Runs after the reply to the method call was sent, so that JobNew follows the reply. */
 static int on_begin(Job *job, void *userdata) {
         Manager *m = userdata;
         const ManagerJob *mj = find(m, job);
@@ -125,21 +125,21 @@ static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) 
         return pf && eswitch_mode_of(&m->host.eswitches, pf) == ESWITCH_SWITCHDEV;
 }
 
-/* The kernel still has the child in the middle of a write: its device is nobody's until that returns. */
+/* The child is blocked in a write to sysfs: its device stays blocked until the write returns. */
 static void mark_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
         const char *also = step ? step_hang(step) : NULL;
         _cleanup_free_ char *message = NULL;
 
         if (!step || !step_has_device(step) ||
-            string_replace(&message, "%s is stuck: the kernel has not come back from the attempt to %s.%s%s",
+            string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s.%s%s",
                            PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
         manager_record(m, HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
         (void) ledger_block(m->host.ledger, step->device, VERDICT_STUCK, message);
 }
 
-/* What failed is told before the allocation may be forgotten for it, or when it turns out only at the last look. */
+/* Records a failure before finished(), which may free the allocation; a failure that finished() finds, after it. */
 static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
         JobResult after;
 
@@ -151,7 +151,7 @@ static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
         return after;
 }
 
-/* Jobs that waited for one that has ended. */
+/* Starts the held jobs that no longer have to wait. */
 static void begin_waiting(Manager *m) {
         for (size_t i = 0; i < m->n_jobs; i++)
                 if (job_is_held(m->jobs[i].job) && !manager_job_must_wait(m, m->jobs[i].job))
@@ -181,12 +181,12 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         server_job_removed(m->server, job_id(job), job_result_to_string(result));
         mj->timed_out = result == JOB_TIMEOUT;
         begin_waiting(m);
-        /* The failure of this job itself is tried again at the next start, not for ever. */
+        /* A failed start-services job is tried again at the next start of the daemon only, to avoid a loop. */
         m->services_due = m->services_due || !streq(job_verb(job), MANAGER_VERB_START_SERVICES);
         manager_want_reconcile(m);
 }
 
-/* A write that came back after all, or a child that could be killed: look what is true now. */
+/* The child of a timed-out job has exited: unblocks its device and reads its devices again. */
 static void release_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
         _cleanup_free_ PciAddress *devices = NULL;
@@ -196,7 +196,7 @@ static void release_stuck(Manager *m, const Job *job) {
                 return;
         ledger_unblock(m->host.ledger, step->device);
         manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
-                       "%s is not stuck any more.", PCI_ADDRESS_STR(step->device));
+                       "%s is no longer stuck.", PCI_ADDRESS_STR(step->device));
         (void) step_list_devices(job_steps(job), &devices, &n);
         (void) manager_refresh(m, devices, n, false);
         manager_publish_devices(m, devices, n);
@@ -235,7 +235,7 @@ static int block_devices(Manager *m, ManagerJob *mj, const char *subject, const 
         if (n == 0)
                 return 0;
         mj->devices = calloc(n, sizeof(*mj->devices));
-        if (!mj->devices || string_replace(&message, "A job is at work on %s.", subject) < 0)
+        if (!mj->devices || string_replace(&message, "A job is running on %s.", subject) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 if (ledger_block(m->host.ledger, devices[i], VERDICT_BUSY, message) < 0)
@@ -248,8 +248,8 @@ static int block_devices(Manager *m, ManagerJob *mj, const char *subject, const 
 Verdict manager_check_jobs(const Manager *m, Refusal *ret) {
         if (m->n_jobs + manager_orphans(m) < MANAGER_JOBS_MAX)
                 return VERDICT_NONE;
-        return refuse(ret, VERDICT_LIMIT, NULL, "Try again when some have ended.",
-                      "%u jobs are at work, the most there can be.", MANAGER_JOBS_MAX);
+        return refuse(ret, VERDICT_LIMIT, NULL, "Try again when a job has ended.",
+                      "%u jobs are running, which is the limit.", MANAGER_JOBS_MAX);
 }
 
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
@@ -266,10 +266,10 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 if (job_is_stuck(m->jobs[i].job) && streq(job_subject(m->jobs[i].job), subject)) {
                         step_list_free(steps);
                         return refuse(ret, VERDICT_STUCK, NULL,
-                                      "The journal says what it hangs in; a reboot ends it for sure.",
-                                      "The kernel has not come back from the job before on %s.", subject);
+                                      "See the journal for the call it is stuck in; a reboot clears it.",
+                                      "The kernel has not returned from the previous job on %s.", subject);
                 }
-        /* It may take them off their drivers. */
+        /* The job may unbind the GPUs, and then their minors are invalid. */
         for (size_t i = 0; i < steps->n; i++)
                 manager_forget_gpu(m, steps->steps[i].device);
         r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);

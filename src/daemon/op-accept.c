@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An admin says that other cards take the place of those that were allocated. */
+/* Accept: an admin takes replaced cards into the allocation of the cards that were there before. */
 
 #include <errno.h>
 
@@ -14,7 +14,7 @@ static const PciDevice *find_stranger(const Manager *m, const AllocationDevice *
         return dev && !allocation_device_is(d, dev) ? dev : NULL;
 }
 
-/* What allocating the assigned device would take of its group is just what the allocation has. */
+/* The allocation must contain every group member that allocating dev would take. */
 static Verdict check_group(const Manager *m, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *g = inventory_find_group(m->host.inventory, dev->iommu_group);
 
@@ -26,7 +26,8 @@ static Verdict check_group(const Manager *m, const Allocation *a, const PciDevic
                     !allocation_find_device(a, member->address))
                         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &member->address,
                                       "Release the allocation, and allocate again.",
-                                      "%s would have to go along with %s, and is not part of '%s'.",
+                                      "%s must be allocated with %s, which is in the same IOMMU group, but is not part "
+                                      "of '%s'.",
                                       PCI_ADDRESS_STR(member->address), PCI_ADDRESS_STR(dev->address), a->name);
         }
         return VERDICT_NONE;
@@ -41,12 +42,12 @@ static Verdict check_assigned(const Manager *m, const Allocation *a, const Alloc
                 return v;
         if (!pool || !streq_ptr(pool->name, d->pool))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Release the allocation, and allocate again.",
-                              "%s is in pool '%s', and '%s' was promised one of '%s'.", PCI_ADDRESS_STR(dev->address),
-                              pool ? pool->name : "", a->name, d->pool ?: "");
+                              "%s is in pool '%s', but '%s' was promised a device of pool '%s'.",
+                              PCI_ADDRESS_STR(dev->address), pool ? pool->name : "", a->name, d->pool ?: "");
         return check_group(m, a, dev, ret);
 }
 
-/* It goes along with an assigned device as the one before did. */
+/* dev has the group role of d, the device that it replaces, for an assigned device of the allocation. */
 static bool goes_along(const Manager *m, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
         GroupRole wanted = d->role == DEVICE_ROLE_COMPANION ? GROUP_ROLE_COMPANION : GROUP_ROLE_HOLD;
 
@@ -68,8 +69,8 @@ static Verdict check_device(const Manager *m, const Allocation *a, const Allocat
 
         if (d->is_vf != (dev->type == PCI_TYPE_VF))
                 return refuse(ret, VERDICT_HARDWARE_CHANGED, &dev->address, "Release the allocation.",
-                              d->is_vf ? "%s is no VF, and the one before was."
-                                       : "%s is a VF, and the one before was none.",
+                              d->is_vf ? "%s is not a VF, but the allocated device was."
+                                       : "%s is a VF, but the allocated device was not.",
                               PCI_ADDRESS_STR(dev->address));
         v = ledger_check_device(m->host.ledger, m->host.inventory, dev, a, ret);
         if (v != VERDICT_NONE)
@@ -79,7 +80,7 @@ static Verdict check_device(const Manager *m, const Allocation *a, const Allocat
         if (goes_along(m, a, d, dev))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, "Release the allocation, and allocate again.",
-                      "%s does not go along with the devices of '%s' as the one before did.",
+                      "%s does not have the role in the IOMMU group of '%s' that the device before it had.",
                       PCI_ADDRESS_STR(dev->address), a->name);
 }
 
@@ -99,10 +100,10 @@ static Verdict check_strangers(const Manager *m, const Allocation *a, Refusal *r
         v = manager_check_hardware(m, a, ret);
         if (v == VERDICT_MISSING)
                 return v;
-        return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No other card is where a device of '%s' was.", a->name);
+        return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No device of '%s' was replaced by another card.", a->name);
 }
 
-/* A copy, by its file. */
+/* Copies by way of the format of the ledger file. */
 static Allocation *copy(const Allocation *a) {
         _cleanup_free_ char *text = ledger_file_format(a), *message = NULL;
         Allocation *b = NULL;
@@ -110,7 +111,7 @@ static Allocation *copy(const Allocation *a) {
         return text && ledger_file_parse(text, strlen(text), &b, &message) == LEDGER_FILE_OK ? b : NULL;
 }
 
-/* As if it had been allocated: what it goes back to is what it has now. */
+/* As a new allocation does: a release restores the present driver of dev. */
 static int take_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
         const char *own = m->host.config->variants ? inventory_variant_driver(m->host.inventory, dev) : NULL;
 
@@ -134,16 +135,16 @@ static int take_strangers(Manager *m, Allocation *b) {
         return r;
 }
 
-/* Before it is forgotten which ones were others. */
+/* Records the replaced cards. Call it while a still has the identity of the old cards. */
 static void record(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (find_stranger(m, &a->devices[i]))
                         manager_record(m, HISTORY_ACCEPTED, a->devices[i].address, a,
-                                       "%s is another card than before, and was accepted for '%s'.",
+                                       "%s is a different card than before, and was accepted for '%s'.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
 }
 
-/* Onto disk, then into the ledger: b instead of a, which is freed. */
+/* Replaces a by *b, on disk first and then in the ledger. Frees a, and sets *b to NULL. */
 static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) {
         Verdict v;
         int r;
@@ -190,7 +191,7 @@ static Verdict accept_strangers(Manager *m, Allocation *a, uint32_t *ret_job, Re
                 manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
                 return v;
         }
-        /* What it fails to do, only a release undoes. */
+        /* As for a resumed job, only a release undoes a failure. */
         manager_find_job(m, *ret_job)->resumed = true;
         server_allocation_changed(m->server, accepted->name);
         manager_publish_allocation(m, accepted);

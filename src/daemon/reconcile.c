@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the configuration wants done with devices that are new, before the node is announced and when one is plugged in
- * later: VFs, allocations brought in order, and devices bound from start.
+ * The work that follows from the state of the node: creating VFs, resuming interrupted allocations and binding devices
+ * at startup and after a hot-plug, releasing allocations with their domain, and announcing the daemon.
  */
 
 #include <systemd/sd-daemon.h>
@@ -43,7 +43,7 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
-/* The steps look again at the devices whose services they stop, but not at companions and held members of the group. */
+/* STEP_CHECK_IDLE covers only the devices whose services are stopped, not the other members of the IOMMU group. */
 static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         const PciDevice *dev;
@@ -65,14 +65,13 @@ static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult re
 
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh(m, mj->devices, mj->n_devices, false);
-        /* Nobody remembers the driver that it had; the next start binds it. */
+        /* The previous driver is not on disk, so the driver cannot be restored. The next startup binds the device. */
         if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
                 (void) ledger_block(m->host.ledger, address, VERDICT_STUCK, job_message(mj->job));
         return result;
 }
 
-/* The queue of a phase: what it is about, found when the phase begins, for the inventory may be another one before it
- * ends. */
+/* A phase queues its subjects by name when it begins, because a scan may replace the inventory before it ends. */
 
 static void enqueue(Manager *m, const char *subject) {
         if (ARRAY_RESERVE(m->queue, m->n_queue) < 0)
@@ -88,8 +87,8 @@ static void find_pfs(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
 }
 
-/* Once announced, those that are not ready have a job at work, wait to be released, or waited for a device that was
- * stuck since before. */
+/* After the announcement only a new device, without a job on its allocation, can have left an allocation interrupted.
+ */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
         for (size_t i = 0; m->announced && !manager_has_job(m, a->name) && i < a->n_devices; i++)
                 if (manager_is_new(m, a->devices[i].address))
@@ -98,7 +97,7 @@ static bool may_be_interrupted(const Manager *m, const Allocation *a) {
 }
 
 static void find_interrupted(Manager *m) {
-        /* Now that VFs are there. While it runs, what is plugged in elsewhere is another device. */
+        /* The VFs exist by now. After startup, a card that appears at another address is treated as another card. */
         if (!m->announced)
                 manager_find_moved(m);
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
@@ -117,7 +116,7 @@ static void find_unbound(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
 }
 
-/* Each begins with one of the queue: true when a job was started. */
+/* The begin functions of the phases return true when they started a job. */
 
 static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *pf = queued_device(m, subject);
@@ -133,7 +132,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
                          "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
                          refusal.remedy ? " " : "", refusal.remedy ?: "");
         }
-        /* Those that are there are used. */
+        /* Existing VFs are kept, and get the attributes that they lack. */
         return pf->n_vfs > 0 && pf->n_linked == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
 }
 
@@ -150,19 +149,19 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *dev = queued_device(m, subject);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* Bound meanwhile with another member of its group. */
+        /* Another member of its IOMMU group was bound meanwhile, and the device with it. */
         if (!dev || !manager_wants_binding(m, dev))
                 return false;
-        /* Each device is a job of its own, so that one that fails does not hold up the rest. */
+        /* One job for each device, so that a failure does not affect the other devices. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_NOT_PREPARED, .device = subject }),
-                 "%s stays with its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
+                 "%s keeps its driver, ignoring: %s%s%s", subject, refusal.message, refusal.remedy ? " " : "",
                  refusal.remedy ?: "");
         return false;
 }
 
-/* VFs first, for an allocation may have some that a boot took away. */
+/* VFs first, because an allocation may include VFs that a boot removed. */
 static const struct {
         void (*find)(Manager *m);
         bool (*begin)(Manager *m, const char *subject, uint32_t *ret_job);
@@ -183,14 +182,14 @@ static size_t starting_jobs(const Manager *m) {
 static void announce(Manager *m) {
         HostView c = host_state_view(&m->host);
 
-        /* What clients find is what changes are told against. */
+        /* Later signals report differences from the state that clients see now. */
         m->shown = device_snapshot_list_new(&c);
         if (!m->shown || server_announce(m->server) < 0 || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
         m->announced = true;
-        /* One may have ended while nobody looked. */
+        /* A guest may have ended during startup. */
         manager_look_for_guests(m);
         manager_report_unknown_regions(m);
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
@@ -204,7 +203,7 @@ static void announce(Manager *m) {
         manager_check_health(m, HEALTH_DUE_RESCAN);
 }
 
-/* Begins with what is queued, a few at a time; true when nothing of the phase is left. */
+/* Starts queued work up to MANAGER_START_JOBS_MAX jobs. Returns true when the phase has neither queue nor jobs left. */
 static bool work_off(Manager *m) {
         while (m->n_queue > 0 && starting_jobs(m) < MANAGER_START_JOBS_MAX) {
                 _cleanup_free_ char *subject = m->queue[--m->n_queue];
@@ -217,7 +216,7 @@ static bool work_off(Manager *m) {
 }
 
 static void continue_startup(Manager *m) {
-        /* While the numbers of GPUs are unknown more may seem to be in use than is. */
+        /* While the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. */
         if (m->stopping || (!m->announced && probe_is_asking(m->gpu_probe)))
                 return;
         if (m->phase == START_DONE && !manager_begin_round(m))
@@ -228,7 +227,7 @@ static void continue_startup(Manager *m) {
                 m->n_unread = 0;
                 m->phase++;
                 if (m->phase == START_DONE) {
-                        /* Now, for what was resumed would have stopped them again. */
+                        /* Only now: a resumed job may stop the same services again. */
                         if (!m->announced) {
                                 announce(m);
                                 manager_start_services(m);
@@ -237,24 +236,24 @@ static void continue_startup(Manager *m) {
                                 return;
                         continue;
                 }
-                /* A ledger that cannot be read may promise any device: none is touched. */
+                /* An unreadable ledger may contain an allocation of any device, so no device is changed. */
                 if (!m->host.ledger->read_only)
                         phases[m->phase].find(m);
         }
 }
 
-/* The caller asked for it until the end of its domain. */
+/* Releases an allocation whose caller asked for a release at the end of its domain. */
 static void release_with_domain(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;
 
         if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
                 return;
-        /* The next start that may release it does. */
+        /* Otherwise a later start of the daemon releases it. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)
                 return;
         log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                 "The domain that ran with '%s' is gone, releasing it as was asked for.", a->name);
+                 "The domain that ran with '%s' has ended, releasing the allocation as requested.", a->name);
         if (manager_release_now(m, a, &job, &refusal) != VERDICT_NONE)
                 log_full(LOG_WARNING, 0, (&(LogFields){ .allocation = a->name }), "'%s' is not released: %s", a->name,
                          refusal.message);
@@ -266,7 +265,7 @@ static void release_abandoned(Manager *m) {
                 release_with_domain(m, m->host.ledger->allocations[i]);
 }
 
-/* What waited for the devices of jobs, or of processes of the daemon before, that are gone. */
+/* Handles what was put off while a job or an orphan worked on the devices. */
 static void look_at_released(Manager *m) {
         if (!m->released)
                 return;
@@ -285,7 +284,7 @@ void manager_reconcile(Manager *m) {
                 release_abandoned(m);
         continue_startup(m);
         manager_check_promises(m);
-        /* A job that is stuck in the kernel does not keep the daemon from ending. */
+        /* Stuck jobs are not waited for. */
         if (m->stopping && manager_active_jobs(m) == 0)
                 (void) sd_event_exit(m->event, 0);
 }
