@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Which guests run, and which of them have which PCI functions. libvirt's QEMU driver keeps a status file of each
- * running domain, and the kernel says whether the process of that pid is the QEMU of that domain, by its arguments.
- * Both can be read at any time, whether libvirt runs or not, and nothing hangs.
+ * Lists the running guests and the PCI functions assigned to them. The QEMU driver of libvirt keeps a status file for
+ * each running domain. The arguments of the process with the pid in that file show whether the process is the QEMU of
+ * that domain. Reading both works without libvirt and does not block.
  */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* Below the root; absent until libvirt ran for the first time. */
+/* Directory of the status files, below the root. It does not exist before the first start of libvirt. */
 #define GUESTS_DIR "run/libvirt/qemu"
 
 typedef struct GuestDevice {
@@ -20,8 +20,8 @@ typedef struct GuestDevice {
 
 typedef struct Guest {
         char *domain;
-        char *uuid;    /* NULL: not told */
-        bool starting; /* it may not have got all its memory yet */
+        char *uuid;    /* NULL when the status file has none */
+        bool starting; /* the guest may not have allocated all its memory yet */
 } Guest;
 
 typedef struct GuestList {
@@ -34,5 +34,6 @@ typedef struct GuestList {
 GuestList *guest_list_free(GuestList *l);
 DEFINE_CLEANUP(GuestList *, guest_list_free)
 
-/* All of them, or a negative errno: a file that cannot be understood may be of a guest that has any device. */
+/* Lists all running guests. Returns 0 or a negative errno. A status file that cannot be parsed is an error, because its
+ * guest may use any device. */
 int guests_read(const Sysfs *fs, GuestList **ret);

@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * Who has a device in use. Unbinding a device that a process has open sleeps in the kernel until the process closes it,
- * or leaves both driver and process broken (domain.md B14, B16), so this is looked at before anything is unbound.
+ * Finds the users of a device (holders). When a process has a device open, unbinding the device blocks in the kernel
+ * until the process closes it, or breaks both driver and process (domain.md B14, B16). So the daemon searches for
+ * holders before it unbinds a device.
  *
- * A device has parts: the VFs of a PF, and mediated devices. The kernel destroys them when the driver of the device is
- * unbound (C10), and a reset of a PF resets its VFs. A part counts as the device, whoever made it and whatever driver
- * it is on.
+ * The parts of a device are the VFs of a PF, and mediated devices. The kernel destroys them when the device is unbound
+ * (domain.md C10), and a reset of a PF resets its VFs. The use of a part counts as use of the device, whatever created
+ * the part and whatever its driver is.
  *
- * A look reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces: it opens no
- * device, and waits for none. What is not seen: memory of a device that is mapped by a process that closed it, for the
- * list of mappings waits for a process that hangs; descriptors on their way in a socket.
+ * A search reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces. It opens no
+ * device and waits for none. It cannot see device memory that a process has mapped and then closed, because reading the
+ * mappings waits for a process that hangs; nor descriptors in transit through a socket.
  */
 
 #include "model/pciaddr.h"
@@ -19,16 +20,16 @@
 
 typedef struct HolderQuery {
         PciAddress address;
-        int group;          /* -1: the device has none */
-        const char *driver; /* the host's, from which it will be unbound; NULL: it is on a VFIO driver, or on none */
+        int group;          /* IOMMU group; -1: none */
+        const char *driver; /* the host driver to unbind from; NULL: the device has a VFIO driver or none */
         bool is_vf;
-        uint32_t nvidia_minor; /* on NVIDIA's driver: host/nvidia.h */
-        bool only_parts;       /* only parts that a process holds count, not the device itself */
-        char *const *ignored;  /* processes of these units do not count */
+        uint32_t nvidia_minor; /* the N of /dev/nvidiaN when NVIDIA's driver has the device: host/nvidia.h */
+        bool only_parts;       /* count only the parts that a process holds, not the device itself */
+        char *const *ignored;  /* names of units whose processes do not count */
         size_t n_ignored;
 } HolderQuery;
 
-/* Anybody may have very many files open: a look ends after so long, for the daemon does nothing else meanwhile. */
+/* Time limit of a search, because a user may have very many files open and the search blocks the daemon. */
 #define HOLDER_LOOK_USEC (2U * 1000U * 1000U)
 
 #define HOLDER_UNIT_MAX    280
@@ -36,32 +37,37 @@ typedef struct HolderQuery {
 #define HOLDER_SUBJECT_MAX 128
 
 typedef struct Holder {
-        size_t device; /* the how many-th of those that were asked about */
-        int pid;       /* 0: no process, but what the host has made of it */
+        size_t device; /* index in the queries */
+        int pid;       /* 0: the host uses the device without a process, as a network interface or disk */
         bool has_vf;   /* the process holds vf, a VF of the device */
         PciAddress vf;
-        char command[64];           /* proc/PID/comm, fit for a sentence */
+        char command[64];           /* proc/PID/comm, safe to print */
         char unit[HOLDER_UNIT_MAX]; /* "nvidia-persistenced.service", "docker container 0123456789ab"; "" unknown */
-        unsigned others;            /* processes that have it in use as well */
-        char subject[HOLDER_SUBJECT_MAX]; /* before "is in use by": "0000:12:10.0, a VF of 0000:12:00.0," */
-        /* After it: "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
+        unsigned others;            /* number of further processes that use the device */
+        char subject[HOLDER_SUBJECT_MAX]; /* the text before "is in use by": "0000:12:10.0, a VF of 0000:12:00.0," */
+        /* The text after "is in use by": "process 812 (nvidia-persiste, nvidia-persistenced.service) and 2 others". */
         char text[HOLDER_TEXT_MAX];
-        char remedy[HOLDER_TEXT_MAX]; /* a sentence */
+        char remedy[HOLDER_TEXT_MAX]; /* the way out, a sentence */
 } Holder;
 
 /*
- * Looks for whoever uses one of the devices, at the cost of one look at all processes: 1 and *ret, 0 when nobody does.
- * Negative errno when it cannot be told: a process may not be looked at, -ETIMEDOUT: too many files are open on the
- * node, -E2BIG: there is too much in sysfs below one of the devices.
+ * Searches for a holder of any of the devices, in one pass over all processes. Returns 1 and *ret for the first holder,
+ * 0 when no device is in use, or a negative errno when a process cannot be inspected; -ETIMEDOUT when the search takes
+ * longer than HOLDER_LOOK_USEC; -E2BIG when sysfs has too many entries below a device.
  *
- * On a VFIO driver: a process that has dev/vfio/GROUP open or, as guests with iommufd do, dev/vfio/devices/vfioX.
- * On a driver of the host:
- * - a process that has one of its device nodes open, as sysfs lists them below the device: DRM, RDMA, NVMe, disks,
- *   sound, USB, ...; besides /dev/nvidiaN, any where the number is unknown, and /dev/kfd for each device of amdgpu;
- * - a network interface that is up, part of a bond or bridge, below a VLAN, or in another network namespace. One of a
- *   VF that is merely up is not used: network managers bring up whatever they see. It is with an address: one that gave
- *   a route in the main table, or of IPv6 and more than link-local;
- * - device mapper, md or the like on one of its disks. Mounted ones are for host/critical.h.
- * On any driver, or none, unless only_parts: a part, also when no process holds it.
+ * A device with a VFIO driver is in use when a process has dev/vfio/GROUP open or, as guests with iommufd do,
+ * dev/vfio/devices/vfioX.
+ *
+ * A device with a host driver is in use when
+ * - a process has one of its device nodes open. sysfs lists them below the device: DRM, RDMA, NVMe, disks, sound, USB
+ *   and others. Nodes outside of sysfs are /dev/nvidiaN (any of them when N is unknown), and /dev/kfd for each device
+ *   of amdgpu;
+ * - its network interface is up, is a port of a bond or bridge, has a VLAN on top, or is in another network namespace.
+ *   An interface of a VF that is merely up is in use only if it has an address too: network managers bring up any
+ *   interface. An address counts when it has a route in the main table, or is an IPv6 address of more than link-local
+ *   scope;
+ * - device mapper, md or the like is stacked on one of its disks. host/critical.h covers mounted disks.
+ *
+ * Unless only_parts is set, any device that has parts is in use, even if no process holds a part.
  */
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret);

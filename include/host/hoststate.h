@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * A machine as a whole: what it has, what is wished of it, what is promised on it. The daemon has the one it runs on,
- * a replay a recorded one.
- */
+/* The state of one machine: its hardware, its configuration and its allocations. The daemon has that of the machine it
+ * runs on, a replay that of a recorded machine. */
 
 #include "plan/plan.h"
 #include "plan/vfidentity.h"
 #include "util/sysfs.h"
 
-/* All owned, NULL until known. policy and locality speak of inventory, policy of config too. */
+/* All pointers are owned, and NULL until known. policy and locality refer to inventory, and policy also to config. */
 typedef struct HostState {
         Config *config;
         Inventory *inventory;
         Locality *locality;
         Policy *policy;
-        Mlx4 mlx4; /* options that the policy wants of mlx4_core */
+        Mlx4 mlx4; /* the mlx4_core module options that the policy requires */
         Ledger *ledger;
-        ProbeCache eswitches;     /* what has been asked so far */
+        ProbeCache eswitches;     /* eswitch modes of PFs, as far as they were read */
         char *identity;           /* host_state_read_machine_id() */
-        VfIdentities *identities; /* of this inventory and policy, once somebody has asked */
-        HealthList health;        /* of devices that were looked at */
-        VfReportList vfs;         /* VFs of allocations, as their PFs reported them last */
+        VfIdentities *identities; /* for this inventory and policy; NULL until first needed */
+        HealthList health;        /* of the devices that were checked */
+        VfReportList vfs;         /* the last report of the PFs about allocated VFs */
 } HostState;
 
 void host_state_done(HostState *n);
@@ -30,23 +28,21 @@ void host_state_done(HostState *n);
 HostView host_state_view(const HostState *n);
 
 /*
- * Completes what scan_inventory() read by what the host stands on, and what follows from both with the configuration;
- * then takes all of it. Takes over inv, also on failure, when all stays as it was. The old one goes to *ret_old (caller
- * frees, NULL the first time).
+ * Marks the critical devices of inv, derives locality and policy from inv and the configuration, and replaces the
+ * present ones by all three. Takes ownership of inv even on failure; on failure the state is unchanged. *ret_old: the
+ * former inventory (the caller frees it), NULL the first time. Returns 0 or a negative errno.
  */
 int host_state_take_inventory(HostState *n, const Sysfs *fs, Inventory *inv, Inventory **ret_old);
 
-/* Takes over both; policy was made from config and the inventory that is there. */
+/* Takes ownership of both. policy must be derived from config and the present inventory. */
 void host_state_take_config(HostState *n, Config *config, Policy *policy);
 
-/* After a change of the inventory in place. */
+/* Derives the policy again after a change of the inventory in place. Returns 0 or a negative errno. */
 int host_state_remake_policy(HostState *n);
 
-/*
- * What tells this machine from others, for identities that are always the same: the firmware's UUID and the machine id,
- * as far as they are known. 0 or -ENOMEM.
- */
+/* Reads the identifiers of this machine that are known, the UUID of the firmware and the machine ID. They make
+ * generated VF identities stable and distinct between machines. Returns 0 or -ENOMEM. */
 int host_state_read_machine_id(HostState *n, const Sysfs *fs);
 
-/* As vf_identity_assign(), whose verdicts it has. */
+/* As vf_identity_assign(), with the same verdicts. */
 Verdict host_state_assign_identities(HostState *n, Allocation *a, Refusal *ret);

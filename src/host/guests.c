@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads the status files of libvirt to list the running guests. */
 
 #include "host/guests.h"
 
@@ -26,7 +27,8 @@ GuestList *guest_list_free(GuestList *l) {
         return NULL;
 }
 
-/* cmdline: arguments, each with its NUL. libvirt gives every QEMU the UUID of its domain. */
+/* Whether the arguments of a process (cmdline, each with its NUL) have the UUID of the domain. libvirt passes it to
+ * every QEMU. */
 static bool has_uuid(const char *cmdline, size_t size, const char *uuid) {
         const char *before = "";
 
@@ -39,8 +41,9 @@ static bool has_uuid(const char *cmdline, size_t size, const char *uuid) {
 }
 
 /*
- * When QEMU dies while libvirt does not run, its status file stays, and another program may get its pid. A process that
- * has no arguments any more has unmapped its memory: what it still has open is for host/holders.h.
+ * A status file can be stale: it remains when QEMU dies while libvirt is not running, and another program may have its
+ * pid. A process without arguments is exiting and has unmapped its memory. Its open files are the concern of
+ * host/holders.h.
  */
 static bool is_alive(const Sysfs *fs, const DomainStatus *status) {
         _cleanup_close_ int fd = -1;
@@ -53,7 +56,9 @@ static bool is_alive(const Sysfs *fs, const DomainStatus *status) {
         fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd != -ENOENT;
-        /* libvirt writes the file before its child becomes QEMU and has QEMU's arguments. */
+        /*
+         * libvirt writes the file before its child process executes QEMU, so the arguments are not those of QEMU yet.
+         */
         if (!status->uuid || status->starting)
                 return true;
         r = read_file_at(fd, "cmdline", FILE_MAX, &cmdline, &size);
@@ -85,7 +90,7 @@ static int read_guest(const Sysfs *fs, int dir_fd, const char *name, GuestList *
         int r = read_file_at(dir_fd, name, FILE_MAX, &text, NULL);
 
         if (r == -ENOENT)
-                return 0; /* it ended meanwhile */
+                return 0; /* the guest stopped since the listing */
         if (r >= 0)
                 r = domain_status_parse(text, &status);
         if (r < 0)

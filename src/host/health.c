@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reads the config space, power state, error counters and link of a device. */
 
 #include "host/health.h"
 
@@ -6,7 +7,7 @@
 #include "model/pcilink.h"
 #include "reset.h"
 
-/* kernel Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats */
+/* Format: kernel Documentation/ABI/testing/sysfs-bus-pci-devices-aer_stats. */
 static int read_errors(const Sysfs *fs, PciAddress address, const char *name, uint64_t *ret) {
         char text[SYSFS_ATTRIBUTE_MAX];
         int r = sysfs_read(fs, PCI_PATH(address, name), text, sizeof(text));
@@ -23,7 +24,7 @@ static void read_counters(const Sysfs *fs, PciAddress address, HealthErrors *ret
                 *ret = e;
 }
 
-/* 0: unknown. */
+/* Returns MT/s (model/pcilink.h), or 0 when unknown. */
 static unsigned read_speed(const Sysfs *fs, PciAddress address, const char *name) {
         char text[SYSFS_ATTRIBUTE_MAX];
 
@@ -59,7 +60,8 @@ static void read_link(const Sysfs *fs, PciAddress address, const PciDevice *port
 void health_read(const Sysfs *fs, const PciDevice *dev, const PciDevice *port, HealthReading *ret) {
         char power[SYSFS_ATTRIBUTE_MAX] = "";
 
-        /* First: it wakes a device that sleeps. "unknown" is the power state of any that its driver was taken from. */
+        /* This check comes first because it wakes a sleeping device. The power state "unknown" is no error: every
+         * device that was unbound from its driver has it. */
         *ret = (HealthReading){ .error = reset_check(fs, dev->address) };
         (void) sysfs_read(fs, PCI_PATH(dev->address, "power_state"), power, sizeof(power));
         ret->cold = streq(power, "D3cold");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The history on disk. */
+/* Writes and reads the history on disk. */
 
 #include "host/history.h"
 
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#define FILE_NOW    "history"
-#define FILE_BEFORE "history.1"
+#define FILE_NOW "history"
+#define FILE_OLD "history.1"
 
 struct History {
         int dir_fd;
@@ -36,7 +36,7 @@ History *history_close(History *h) {
         return NULL;
 }
 
-/* A regular file, opened without waiting for the other end of what is none. */
+/* Opens a regular file. O_NONBLOCK: opening a FIFO would otherwise wait for the other end. */
 static int open_file(const History *h, const char *name, int flags, off_t *ret_size) {
         _cleanup_close_ int fd = openat(h->dir_fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
         struct stat st;
@@ -53,23 +53,23 @@ static int open_to_append(const History *h, off_t *ret_size) {
         return open_file(h, FILE_NOW, O_RDWR | O_APPEND | O_CREAT, ret_size);
 }
 
-/* A crash or a full disk may have cut the last line short. */
-static bool is_torn(int fd, off_t size) {
+/* Whether the last line is incomplete, after a crash or on a full disk. */
+static bool is_incomplete(int fd, off_t size) {
         char last;
 
         return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
-static int write_lines(int fd, bool torn, const char *lines, size_t size) {
+static int write_lines(int fd, bool incomplete, const char *lines, size_t size) {
         struct iovec iov[2] = {
-                { .iov_base = (char *) "\n", .iov_len = torn },
+                { .iov_base = (char *) "\n", .iov_len = incomplete },
                 { .iov_base = (char *) lines, .iov_len = size },
         };
         ssize_t n = writev(fd, iov, ELEMENTSOF(iov));
 
         if (n < 0)
                 return -errno;
-        return (size_t) n < size + torn ? -ENOSPC : 0;
+        return (size_t) n < size + incomplete ? -ENOSPC : 0;
 }
 
 int history_append(const History *h, const char *lines, size_t size) {
@@ -82,17 +82,17 @@ int history_append(const History *h, const char *lines, size_t size) {
         if (fd < 0)
                 return fd;
         if ((size_t) used + 1 + size > HISTORY_FILE_MAX) {
-                if (renameat(h->dir_fd, FILE_NOW, h->dir_fd, FILE_BEFORE) < 0)
+                if (renameat(h->dir_fd, FILE_NOW, h->dir_fd, FILE_OLD) < 0)
                         return -errno;
                 cleanup_close(&fd);
                 fd = open_to_append(h, &used);
                 if (fd < 0)
                         return fd;
         }
-        return write_lines(fd, is_torn(fd, used), lines, size);
+        return write_lines(fd, is_incomplete(fd, used), lines, size);
 }
 
-/* The last of it, where somebody else made it longer than it can be. */
+/* Reads at most the last HISTORY_FILE_MAX bytes: another program may have made the file larger. */
 static int read_end(int fd, off_t size, char **ret, size_t *ret_n) {
         size_t wanted = MIN((size_t) size, (size_t) HISTORY_FILE_MAX), n = 0;
         _cleanup_free_ char *text = malloc(wanted + 1);
@@ -130,5 +130,5 @@ static int read_lines(const History *h, const char *name, PciAddress device, His
 int history_read(const History *h, PciAddress device, HistoryList *l) {
         int r = read_lines(h, FILE_NOW, device, l);
 
-        return r < 0 || l->n >= l->max ? r : read_lines(h, FILE_BEFORE, device, l);
+        return r < 0 || l->n >= l->max ? r : read_lines(h, FILE_OLD, device, l);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Which device nodes stand for a device, and what the host has made of it without any process. */
+/*
+ * Interface between the files that find holders: the device nodes of a device, and uses by the host without a process.
+ */
 
 #include "host/holders.h"
 
@@ -12,17 +14,17 @@ typedef struct HolderPart {
         size_t device;
         bool is_vf;
         PciAddress vf;
-        char uuid[HOLDER_NODE_NAME_MAX]; /* of a mediated device, its name in sysfs */
+        char uuid[HOLDER_NODE_NAME_MAX]; /* name of the mediated device in sysfs */
 } HolderPart;
 
 #define HOLDER_NO_PART SIZE_MAX
 
 typedef struct HolderNode {
-        char name[HOLDER_NODE_NAME_MAX]; /* how its path ends, below some dev/: "vfio/12", "nvidia0", "card1" */
-        size_t device;                   /* the how many-th of those that are asked about */
-        size_t part;                     /* of it, in HolderNodes.parts; HOLDER_NO_PART: the device itself */
+        char name[HOLDER_NODE_NAME_MAX]; /* end of the path below some dev/: "vfio/12", "nvidia0", "card1" */
+        size_t device;                   /* index in the queries */
+        size_t part;                     /* index in HolderNodes.parts; HOLDER_NO_PART: the device itself */
         bool has_number, is_block;
-        bool any_gpu; /* nobody can tell which of the /dev/nvidiaN it is: all are meant */
+        bool any_gpu; /* the N of /dev/nvidiaN is unknown: the node stands for all of them */
         unsigned major, minor;
 } HolderNode;
 
@@ -35,25 +37,29 @@ typedef struct HolderNodes {
 
 void holder_nodes_done(HolderNodes *nodes);
 
-/* Appends those of a device and its parts. 1: the host uses it all the same, and *ret has text and remedy. 0, or
- * negative errno. */
+/* Appends the nodes of a device and of its parts. device: the index in the queries. Returns 1 when the host uses the
+ * device without a process, with text and remedy of *ret set; 0; or a negative errno. */
 int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret);
 
-/* The host uses the device without a process: fills in text and remedy of *ret and returns 1. */
+/* Fills in text and remedy of *ret for a use by the host without a process. Returns 1. */
 int holder_found(Holder *ret, const char *remedy, const char *format, ...) _printf_(3, 4);
 
-/* The same for the interfaces of the device, names in net_fd, which is its directory net. 0: none is in use. */
+/* Checks the network interfaces of a device. net_fd: the directory net of the device; names: its entries. Returns as
+ * holder_nodes_find(). */
 int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret);
 
 /*
- * Processes with one of the nodes open, by the links in proc_fd's PID/fd. queries (NULL: none ignores any unit): what
- * the nodes' device counts in. by_number: proc_fd is the proc of this very
- * machine, where a node is known by its number whatever its name; else links are only text. As holders_find(), but with
- * text and remedy left alone, and the node that the process was found by; -ETIMEDOUT when it is not done in usec
- * microseconds.
+ * Searches for processes that have one of the nodes open, by the links in PID/fd below proc_fd.
+ *
+ * queries: the array that HolderNode.device indexes; NULL: no unit is ignored. by_number: proc_fd is the proc of this
+ * machine, so nodes are compared by device number; otherwise only the text of the links is compared. usec: time limit
+ * in microseconds.
+ *
+ * Returns as holders_find(), without text and remedy in *ret. *ret_node: the node that the process has open.
  */
 int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
                   Holder *ret, const HolderNode **ret_node);
 
-/* "nvidia-persistenced.service", "podman container 0123456789ab" of what proc/PID/cgroup says; "" when nothing. */
+/* Writes the name of a unit or container, "nvidia-persistenced.service" or "podman container 0123456789ab", for the
+ * text of proc/PID/cgroup; "" when it names none. */
 void holder_unit(const char *cgroups, char *buf, size_t size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether the host uses the network interfaces of a device. */
+/* Finds network interfaces of a device that the host uses. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,9 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
         return 1;
 }
 
-/* A line of routes or addresses names the interface as word number at, and, with a scope, one more than link-local. */
-static bool line_names(char *line, const char *interface, size_t at, size_t scope) {
+/* Whether word number at of a line is the interface. With a scope (not 0), word number scope must also not be the scope
+ * of link-local addresses. */
+static bool line_matches(char *line, const char *interface, size_t at, size_t scope) {
         char *words[8] = { NULL }, *rest = line;
 
         for (size_t i = 0; i <= MAX(at, scope); i++)
@@ -36,26 +37,26 @@ static bool line_names(char *line, const char *interface, size_t at, size_t scop
         return streq(words[at], interface) && (scope == 0 || !streq(words[scope], IPV6_SCOPE_LINK));
 }
 
-/* Where a list of proc/net names an interface, for line_names(). */
-typedef struct AddressList {
+/* A file of proc/net with one route or address a line. at, scope: the word numbers for line_matches(). */
+typedef struct AddressFile {
         const char *path;
-        size_t name, scope;
+        size_t at, scope;
         const char *interface;
-} AddressList;
+} AddressFile;
 
 static int take_address(char *line, void *userdata) {
-        const AddressList *list = userdata;
+        const AddressFile *file = userdata;
 
-        return line_names(line, list->interface, list->name, list->scope);
+        return line_matches(line, file->interface, file->at, file->scope);
 }
 
 static bool has_address(const Sysfs *fs, const char *interface) {
-        AddressList lists[] = { { "proc/net/route", 0, 0, interface }, { "proc/net/if_inet6", 5, 3, interface } };
+        AddressFile files[] = { { "proc/net/route", 0, 0, interface }, { "proc/net/if_inet6", 5, 3, interface } };
 
-        for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
-                int fd = sysfs_open(fs, lists[i].path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                int fd = sysfs_open(fs, files[i].path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 
-                if (fd >= 0 && read_lines_fd(fd, take_address, &lists[i]) > 0)
+                if (fd >= 0 && read_lines_fd(fd, take_address, &files[i]) > 0)
                         return true;
         }
         return false;
@@ -70,7 +71,8 @@ static bool is_up(int net_fd, const char *interface) {
                (flags & IFF_UP_BIT);
 }
 
-/* 1 and the first interface that is stacked upon it: a VLAN, macvlan, bridge. */
+/* Returns 1 and the first interface that is stacked on this one: a VLAN, macvlan or bridge; 0 when there is none, or a
+ * negative errno. */
 static int find_upper(int net_fd, const char *interface, char *buf, size_t size) {
         char **names = NULL;
         size_t n = 0;
@@ -93,30 +95,33 @@ static int visit_interface(const Sysfs *fs, bool is_vf, int net_fd, const char *
 
         (void) snprintf(path, sizeof(path), "%s/master", name);
         if (sysfs_link_name_at(net_fd, path, other, sizeof(other)) >= 0) {
-                (void) snprintf(remedy, sizeof(remedy), "Take it out first: ip link set %s nomaster.", QUOTABLE(name));
-                return holder_found(ret, remedy, "%s, which its interface %s is part of", QUOTABLE(other),
-                                    QUOTABLE(name));
+                (void) snprintf(remedy, sizeof(remedy), "Detach the interface first: ip link set %s nomaster.",
+                                QUOTABLE(name));
+                return holder_found(ret, remedy, "the host: its interface %s is a port of %s", QUOTABLE(name),
+                                    QUOTABLE(other));
         }
         r = find_upper(net_fd, name, other, sizeof(other));
         if (r < 0)
                 return r;
         if (r > 0) {
-                (void) snprintf(remedy, sizeof(remedy), "Remove it first: ip link delete %s.", QUOTABLE(other));
-                return holder_found(ret, remedy, "%s, which is on its interface %s", QUOTABLE(other), QUOTABLE(name));
+                (void) snprintf(remedy, sizeof(remedy), "Remove the upper interface first: ip link delete %s.",
+                                QUOTABLE(other));
+                return holder_found(ret, remedy, "the host: interface %s is stacked on its interface %s",
+                                    QUOTABLE(other), QUOTABLE(name));
         }
         if (!is_up(net_fd, name) || (is_vf && !has_address(fs, name)))
                 return 0;
-        (void) snprintf(remedy, sizeof(remedy), "Take it down first: ip link set %s down.", QUOTABLE(name));
+        (void) snprintf(remedy, sizeof(remedy), "Take the interface down first: ip link set %s down.", QUOTABLE(name));
         return holder_found(ret, remedy, "the host: its interface %s is up", QUOTABLE(name));
 }
 
 int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret) {
         int r = 0;
 
-        /* An interface in another network namespace is not listed here, only its directory is. */
+        /* The directory net exists but has no entry when the interface is in another network namespace. */
         if (n == 0)
-                return holder_found(ret, "Stop the container that has it.",
-                                    "another network namespace, which has its interface");
+                return holder_found(ret, "Stop the container that has the interface.",
+                                    "the host: its interface is in another network namespace");
         for (size_t i = 0; r == 0 && i < n; i++)
                 r = visit_interface(fs, is_vf, net_fd, names[i], ret);
         return r;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The nodes of a device, by a walk through its directory in sysfs, and what the host has made of it without a process:
- * interfaces that are up, disks below device mapper. Nothing is read here that takes a lock of device or driver.
- */
+/* Finds the device nodes of a device by a walk through its sysfs directory, and uses by the host without a process:
+ * interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a device or driver. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +15,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* A host adapter with its disks has thousands of directories. */
+/* A storage adapter with its disks has thousands of directories. */
 #define DIRECTORIES_MAX 65536U
 #define ENTRIES_MAX     65536U
 #define DEPTH_MAX       24U
@@ -30,10 +28,10 @@ typedef struct Walk {
         const Sysfs *fs;
         const HolderQuery *query;
         size_t device;
-        size_t part; /* that the walk is in, HOLDER_NO_PART outside of them */
+        size_t part; /* the part that the walk is in; HOLDER_NO_PART: none */
         HolderNodes *nodes;
         Holder *holder;
-        unsigned left; /* directories that may still be read */
+        unsigned left; /* number of directories that may still be read */
 } Walk;
 
 void holder_nodes_done(HolderNodes *nodes) {
@@ -41,8 +39,8 @@ void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->parts);
 }
 
-/* Whether what the walk is in counts: any part, or else the device itself. */
-static bool counts(const Walk *w) {
+/* Whether the nodes at this point of the walk count: in a part always, else unless only_parts is set. */
+static bool is_counted(const Walk *w) {
         return w->part != HOLDER_NO_PART || !w->query->only_parts;
 }
 
@@ -62,12 +60,12 @@ static HolderNode *add_node(Walk *w, const char *format, ...) {
         return node;
 }
 
-/* "195:0" */
+/* text: the content of an attribute dev, "195:0". */
 static void set_number(HolderNode *node, const char *text) {
         node->has_number = sscanf(text, "%u:%u", &node->major, &node->minor) == 2;
 }
 
-/* A node whose number is in a file of sysfs, outside the directory that it stands for. */
+/* Adds a node. path: the sysfs attribute that has its device number. */
 static int add_numbered(Walk *w, const char *name, const char *path) {
         HolderNode *node = add_node(w, "%s", name);
         char text[64];
@@ -77,7 +75,7 @@ static int add_numbered(Walk *w, const char *name, const char *path) {
         return node ? 0 : -ENOMEM;
 }
 
-/* VFIO's node of an IOMMU group. */
+/* Adds the VFIO node of an IOMMU group. */
 static int add_group(Walk *w, const char *group) {
         char name[HOLDER_NODE_NAME_MAX], path[64];
 
@@ -86,7 +84,7 @@ static int add_group(Walk *w, const char *group) {
         return add_numbered(w, name, path);
 }
 
-/* From here on the walk is in that part. */
+/* Adds a part; the walk is in this part from now on. */
 static int enter_part(Walk *w, const HolderPart *part) {
         HolderNodes *nodes = w->nodes;
 
@@ -107,7 +105,7 @@ static int visit_node(Walk *w, int fd, const char *name) {
         HolderNode *node;
         char text[64];
 
-        if (!counts(w) || strlen(name) >= HOLDER_NODE_NAME_MAX || sysfs_read_at(fd, "dev", text, sizeof(text)) < 0)
+        if (!is_counted(w) || strlen(name) >= HOLDER_NODE_NAME_MAX || sysfs_read_at(fd, "dev", text, sizeof(text)) < 0)
                 return 0;
         node = add_node(w, "%s", name);
         if (!node)
@@ -117,7 +115,7 @@ static int visit_node(Walk *w, int fd, const char *name) {
         return 0;
 }
 
-/* Where nothing is to be found, or what is looked at by itself. */
+/* Whether to skip a directory: it has no nodes, or it is another PCI function with a walk of its own. */
 static bool is_skipped(const char *name) {
         static const char *const skipped[] = { "power", "statistics", "queues", "msi_irqs", "slaves" };
         PciAddress address;
@@ -139,19 +137,21 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* Whether the host uses what a directory is about; what it does with a part is lost with the part. */
+/* Checks the directories net and holders for uses by the host. Uses of a part are ignored: they end when the part is
+ * removed. */
 static int visit_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;
         if (streq(name, "net"))
                 return holder_interfaces_find(w->fs, w->query->is_vf, fd, names, n, w->holder);
         if (streq(name, "holders") && n > 0)
-                return holder_found(w->holder, "Take that off the disk first.", "%s, which is on %s",
-                                    QUOTABLE(names[0]), QUOTABLE(above));
+                return holder_found(w->holder, "Deactivate the volume first.",
+                                    "the host: volume %s is stacked on its disk %s", QUOTABLE(names[0]),
+                                    QUOTABLE(above));
         return 0;
 }
 
-/* Of the directories below a PCI function only a mediated device has an IOMMU group. */
+/* Below a PCI function, only a mediated device has an IOMMU group. */
 static int visit_mediated(Walk *w, int fd, const char *name) {
         HolderPart part = { .device = w->device };
         char group[NAME_MAX + 1];
@@ -164,7 +164,7 @@ static int visit_mediated(Walk *w, int fd, const char *name) {
         return r < 0 ? r : add_group(w, group);
 }
 
-/* above: the name of the parent directory. Links are not followed: they lead to other devices. */
+/* above: the name of the parent directory. Links lead to other devices and are not followed. */
 static int walk(Walk *w, int parent_fd, const char *name, const char *above, unsigned depth) {
         _cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         size_t outer = w->part, n = 0;
@@ -188,7 +188,8 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         return r;
 }
 
-/* The subsystem of a controller, if it has a namespace in common with others: the disks hang below that. */
+/* Walks through the NVMe subsystem of a controller. With a namespace that several controllers share, the disks are
+ * below the subsystem. */
 static int walk_subsystems(Walk *w, const char *controller) {
         _cleanup_close_ int fd = sysfs_open(w->fs, NVME_SUBSYSTEMS, O_RDONLY | O_DIRECTORY);
         char **names = NULL;
@@ -222,7 +223,7 @@ static int walk_controllers(Walk *w, int dir_fd) {
         return r;
 }
 
-/* Sysfs does not tell which of its nodes a GPU has, only the driver does. */
+/* Adds /dev/nvidiaN. Only the driver knows N; sysfs does not show it. */
 static int add_nvidia(Walk *w) {
         uint32_t minor = w->query->nvidia_minor;
         bool known = minor != NVIDIA_MINOR_UNKNOWN;
@@ -237,7 +238,7 @@ static int add_nvidia(Walk *w) {
         return 0;
 }
 
-/* The directory of a PCI function. */
+/* Walks through the directory of a PCI function. */
 static int walk_device(Walk *w, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, ""), O_RDONLY | O_DIRECTORY);
         int r;
@@ -245,7 +246,7 @@ static int walk_device(Walk *w, PciAddress address) {
         if (fd < 0)
                 return fd == -ENOENT ? 0 : fd;
         r = walk(w, fd, ".", "", 0);
-        return r == 0 && counts(w) ? walk_controllers(w, fd) : r;
+        return r == 0 && is_counted(w) ? walk_controllers(w, fd) : r;
 }
 
 static int find_host_nodes(Walk *w) {
@@ -259,7 +260,7 @@ static int find_host_nodes(Walk *w) {
         return r;
 }
 
-/* A character device of its own, as guests with iommufd open it. */
+/* Adds the character device of a function, which guests with iommufd open. */
 static int find_vfio_cdevs(Walk *w, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, "vfio-dev"), O_RDONLY | O_DIRECTORY);
         char **names = NULL;
@@ -267,7 +268,7 @@ static int find_vfio_cdevs(Walk *w, PciAddress address) {
         int r;
 
         if (fd == -ENOENT)
-                return 0; /* on no VFIO driver, or a kernel without such nodes */
+                return 0; /* no VFIO driver, or a kernel without such nodes */
         r = fd < 0 ? fd : list_dir_at(fd, ".", VFIO_DEVS_MAX, &names, &n);
         if (r < 0)
                 return r;
@@ -293,7 +294,7 @@ static int find_vfio_nodes(Walk *w) {
         return r < 0 ? r : find_vfio_cdevs(w, w->query->address);
 }
 
-/* Whatever driver it is on. */
+/* Adds a VF as a part and finds its nodes, whatever its driver is. */
 static int find_vf_nodes(Walk *w, PciAddress vf) {
         char group[NAME_MAX + 1];
         int r = enter_part(w, &(HolderPart){ .device = w->device, .is_vf = true, .vf = vf });
@@ -305,7 +306,7 @@ static int find_vf_nodes(Walk *w, PciAddress vf) {
         return r < 0 ? r : walk_device(w, vf);
 }
 
-/* The VFs that the PF has at this moment. */
+/* Finds the nodes of the present VFs of a PF. */
 static int find_vfs(Walk *w) {
         int r = 0;
 

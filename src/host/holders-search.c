@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Open files of other processes, by the links in proc/PID/fd. */
+/* Searches the open files of all processes, by the links in proc/PID/fd. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,11 +20,12 @@
 typedef struct Search {
         const HolderNodes *nodes;
         const HolderQuery *queries;
-        const char *unit; /* of the process that is looked at, once it was found to have a node; NULL before */
+        const char *unit; /* unit of the present process while its nodes are searched again without those that ignore
+                             the unit; else NULL */
         bool by_number;
-        uint64_t end; /* microseconds */
+        uint64_t end; /* CLOCK_MONOTONIC, microseconds */
         Holder *holder;
-        const HolderNode *found; /* that the holder has */
+        const HolderNode *found; /* the node that the holder has open */
 } Search;
 
 static bool is_gpu_name(const char *name) {
@@ -34,7 +35,7 @@ static bool is_gpu_name(const char *name) {
                parse_unsigned(name + strlen("nvidia"), NVIDIA_MINOR_LAST, &n) == 0;
 }
 
-/* What stands before dev/ is the root that the process or this program sees. */
+/* Compares the end of the path only: the part before dev/ depends on the root directory of the process. */
 static bool has_name(const HolderNode *node, const char *target, size_t length) {
         size_t n = strlen(node->name);
 
@@ -50,7 +51,7 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
         return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_MINOR_LAST : node->minor == st->stx_rdev_minor;
 }
 
-/* For the device of a node the unit does not count. */
+/* Whether the query of the node ignores the unit. */
 static bool is_ignored(const Search *s, const HolderNode *node, const char *unit) {
         const HolderQuery *q = s->queries ? &s->queries[node->device] : NULL;
 
@@ -60,40 +61,41 @@ static bool is_ignored(const Search *s, const HolderNode *node, const char *unit
         return false;
 }
 
-/* When somebody was found to have a device, all that is asked is who else has that one. */
-static bool is_asked(const Search *s, const HolderNode *node) {
+/* Whether a node is searched for: after the first holder was found, only the nodes of the same device are, to count the
+ * other holders. */
+static bool is_wanted(const Search *s, const HolderNode *node) {
         return (s->holder->pid == 0 || node->device == s->holder->device) && !(s->unit && is_ignored(s, node, s->unit));
 }
 
 static const HolderNode *find_by_name(const Search *s, const char *target, size_t length) {
         for (size_t i = 0; i < s->nodes->n; i++)
-                if (is_asked(s, &s->nodes->nodes[i]) && has_name(&s->nodes->nodes[i], target, length))
+                if (is_wanted(s, &s->nodes->nodes[i]) && has_name(&s->nodes->nodes[i], target, length))
                         return &s->nodes->nodes[i];
         return NULL;
 }
 
 static const HolderNode *find_by_number(const Search *s, const struct statx *st) {
         for (size_t i = 0; i < s->nodes->n; i++)
-                if (is_asked(s, &s->nodes->nodes[i]) && has_number(&s->nodes->nodes[i], st))
+                if (is_wanted(s, &s->nodes->nodes[i]) && has_number(&s->nodes->nodes[i], st))
                         return &s->nodes->nodes[i];
         return NULL;
 }
 
-/* The process or its descriptor ended meanwhile. */
+/* The process exited or closed the descriptor. */
 static bool is_gone(int error) {
         return error == ENOENT || error == ESRCH;
 }
 
 /*
- * The node that a descriptor is. A file is only looked at where it is in the /dev that its process sees, and without
- * asking whoever keeps it: one of a server that does not answer would be waited for. Elsewhere, as in the tree of a
- * container, its name has to do.
+ * Returns the node that a descriptor refers to, or NULL. Device numbers are compared only for files in the /dev of the
+ * process, and without synchronisation: statx() of a file on a network file system would wait for a server that does
+ * not answer. For other paths, as in the tree of a container, only names are compared.
  */
 static const HolderNode *find_node(const Search *s, int dir_fd, const char *descriptor, char *target, size_t length) {
         const HolderNode *named;
         struct statx st;
 
-        /* Every other one is the latter. */
+        /* About half of all descriptors are /dev/null; skip them early. */
         if (!strstr(target, "/dev/") || streq(target, "/dev/null"))
                 return NULL;
         if (length > strlen(DELETED) && streq(target + length - strlen(DELETED), DELETED))
@@ -106,9 +108,10 @@ static const HolderNode *find_node(const Search *s, int dir_fd, const char *desc
         return find_by_number(s, &st) ?: (named && !named->has_number ? named : NULL);
 }
 
-/* 1 when a descriptor of the process is one of the nodes, 0 when none is, negative errno when that cannot be told. */
+/* Returns 1 and *ret when a descriptor of the process refers to a node, 0 when none does, or a negative errno when a
+ * descriptor cannot be read. */
 static int search_descriptors(Search *s, DIR *d, const HolderNode **ret) {
-        int unknown = 0;
+        int error = 0;
 
         for (;;) {
                 char target[PATH_MAX];
@@ -118,14 +121,14 @@ static int search_descriptors(Search *s, DIR *d, const HolderNode **ret) {
                 errno = 0;
                 e = readdir(d);
                 if (!e)
-                        return errno == 0 || is_gone(errno) ? unknown : -errno;
+                        return errno == 0 || is_gone(errno) ? error : -errno;
                 if (e->d_name[0] == '.')
                         continue;
                 if (clock_usec(CLOCK_MONOTONIC) >= s->end)
                         return -ETIMEDOUT;
                 n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
                 if (n < 0 && !is_gone(errno))
-                        unknown = -errno;
+                        error = -errno;
                 if (n < 0)
                         continue;
                 target[n] = '\0';
@@ -173,8 +176,8 @@ static void fill_holder(int proc_fd, const char *pid, Holder *h) {
         read_unit(proc_fd, pid, h->unit);
 }
 
-/* One that has the device of a node for which its unit does not count may have another one too. */
-static int search_others(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
+/* A process in an ignored unit may also have the node of another device, whose query does not ignore the unit. */
+static int search_not_ignored(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
         char unit[HOLDER_UNIT_MAX];
         int r = 1;
 
@@ -198,7 +201,7 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
                 return 0;
         r = search_process(s, proc_fd, name, &node);
         if (r > 0)
-                r = search_others(s, proc_fd, name, &node);
+                r = search_not_ignored(s, proc_fd, name, &node);
         if (r <= 0)
                 return r;
         if (s->holder->pid > 0) {
@@ -212,7 +215,7 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
         return 0;
 }
 
-/* One that is known to hold it says more than one that may not be looked at. */
+/* A holder that was found takes precedence over an error with another process. */
 int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
                   Holder *ret, const HolderNode **ret_node) {
         Search s = { .nodes = nodes,
@@ -221,26 +224,26 @@ int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *quer
                      .end = clock_usec(CLOCK_MONOTONIC) + usec,
                      .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
-        int unknown = 0;
+        int error = 0;
         ssize_t n;
 
         *ret = (Holder){ 0 };
-        while (unknown != -ETIMEDOUT && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
+        while (error != -ETIMEDOUT && (n = getdents64(proc_fd, buf, sizeof(buf))) != 0) {
                 if (n < 0) {
-                        unknown = -errno;
+                        error = -errno;
                         break;
                 }
-                for (ssize_t at = 0; unknown != -ETIMEDOUT && at < n;) {
+                for (ssize_t at = 0; error != -ETIMEDOUT && at < n;) {
                         const struct dirent64 *e = (const void *) (buf + at);
                         int r = search_entry(&s, proc_fd, e->d_name);
 
                         if (r < 0)
-                                unknown = r;
+                                error = r;
                         at += e->d_reclen;
                 }
         }
         if (ret->pid == 0)
-                return unknown;
+                return error;
         *ret_node = s.found;
         return 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whose a process is, by its control group: a service, a session or a container. */
+/* Names the service, session or container of a process by its control group. */
 
 #include <ctype.h>
 #include <stdio.h>
@@ -7,12 +7,12 @@
 #include "holders-internal.h"
 #include "util/strings.h"
 
-/* The full id of a container; twelve digits of it are what people see. */
+/* Digits of a container ID: in full, and as users see it. */
 #define CONTAINER_ID_LENGTH 64U
 #define CONTAINER_ID_SHOWN  12
 
-/* How those who make containers call their groups: PREFIX, the id, and ".scope"; or a directory of that name with the
- * id in it. */
+/* Names of control groups of containers: PREFIX, the ID and ".scope"; or a top directory of that name with the ID
+ * below. */
 static const struct {
         const char *prefix, *name;
 } containers[] = {
@@ -29,7 +29,7 @@ static bool is_container_id(const char *s) {
         return s[CONTAINER_ID_LENGTH] == '\0' || streq(s + CONTAINER_ID_LENGTH, ".scope");
 }
 
-/* component: one below first, the topmost group. */
+/* first: the topmost control group; component: the group to check. */
 static bool find_container(const char *first, const char *component, char *buf, size_t size) {
         for (size_t i = 0; i < ELEMENTSOF(containers); i++) {
                 const char *prefix = containers[i].prefix;
@@ -45,7 +45,7 @@ static bool find_container(const char *first, const char *component, char *buf, 
         return false;
 }
 
-/* Groups below one may be called anything by whoever was given it: only what systemd would take is a unit. */
+/* Whether a group has a name that systemd allows for units. Delegated groups can have any name. */
 static bool is_unit(const char *component) {
         static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@";
         const char *dot = strrchr(component, '.');
@@ -54,7 +54,7 @@ static bool is_unit(const char *component) {
                strspn(component, allowed) == strlen(component);
 }
 
-/* A container says more than the unit it runs in, and the innermost unit more than those around it. */
+/* A container takes precedence over its unit, and the innermost unit over outer ones. */
 static void name_group(char *path, char *buf, size_t size) {
         const char *first = NULL, *unit = NULL, *user = NULL;
         char *component;
@@ -74,7 +74,7 @@ static void name_group(char *path, char *buf, size_t size) {
                 (void) snprintf(buf, size, "%s%s%s", unit, user ? " of " : "", user ? user : "");
 }
 
-/* "0::/system.slice/x.service", or on older systems "1:name=systemd:/system.slice/x.service" among others. */
+/* The line "0::/system.slice/x.service" counts, or with cgroup v1 the line "1:name=systemd:/system.slice/x.service". */
 void holder_unit(const char *cgroups, char *buf, size_t size) {
         _cleanup_free_ char *copy = strdup(cgroups);
         char *line, *rest = copy;

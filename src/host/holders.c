@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who has a device in use: the question, and the answer in words. */
+/* Searches for holders of devices, and describes them in words. */
 
 #include "host/holders.h"
 
@@ -45,7 +45,7 @@ static void describe_process(Holder *h, bool by_vfio) {
         else if (ends_with(h->unit, ".service") && !strchr(h->unit, ' '))
                 (void) snprintf(h->remedy, sizeof(h->remedy), "Stop the service first: systemctl stop %s.", h->unit);
         else
-                (void) snprintf(h->remedy, sizeof(h->remedy), "End it first.");
+                (void) snprintf(h->remedy, sizeof(h->remedy), "End the process first.");
 }
 
 static int find_process(const Sysfs *fs, const HolderNodes *nodes, const HolderQuery *queries, Holder *ret) {
@@ -63,7 +63,8 @@ static int find_process(const Sysfs *fs, const HolderNodes *nodes, const HolderQ
         return 1;
 }
 
-/* Parts that no process holds: who made them may count on them, and they would be lost with the driver. */
+/* Finds parts that no process holds. They count as use too: unbinding would remove them, and their creator may need
+ * them. */
 static int find_parts(const HolderNodes *nodes, const HolderQuery *queries, Holder *ret) {
         const HolderPart *first = NULL;
         char remedy[HOLDER_TEXT_MAX];
@@ -83,12 +84,12 @@ static int find_parts(const HolderNodes *nodes, const HolderQuery *queries, Hold
         describe_subject(&queries[first->device], NULL, ret);
         if (n > 0) {
                 (void) snprintf(remedy, sizeof(remedy),
-                                "Remove %s first: echo 0 >/sys/bus/pci/devices/%s/sriov_numvfs.", n > 1 ? "them" : "it",
-                                PCI_ADDRESS_STR(queries[first->device].address));
+                                "Remove the %s first: echo 0 >/sys/bus/pci/devices/%s/sriov_numvfs.",
+                                n > 1 ? "VFs" : "VF", PCI_ADDRESS_STR(queries[first->device].address));
                 return holder_found(ret, remedy, "the host: it has %u VF%s", n, n > 1 ? "s" : "");
         }
-        (void) snprintf(remedy, sizeof(remedy), "Remove it first: echo 1 >/sys/bus/mdev/devices/%s/remove.",
-                        first->uuid);
+        (void) snprintf(remedy, sizeof(remedy),
+                        "Remove the mediated device first: echo 1 >/sys/bus/mdev/devices/%s/remove.", first->uuid);
         return holder_found(ret, remedy, "the host: it has the mediated device %s", first->uuid);
 }
 

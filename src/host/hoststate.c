@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Holds the state of a machine, and replaces the parts of it that depend on each other together. */
 
 #include "host/hoststate.h"
 
@@ -21,12 +22,12 @@ void host_state_done(HostState *n) {
         free(n->identity);
 }
 
-/* What was found by the one before is void. */
+/* Replaces the policy, and drops what was derived from the former one. */
 static void take_policy(HostState *n, Policy *policy) {
         policy_free(n->policy);
         n->policy = policy;
         mlx4_done(&n->mlx4);
-        /* Out of memory: the options stay as they are. */
+        /* Without memory the module options stay as they are. */
         if (mlx4_decide(policy, &n->mlx4) < 0)
                 n->mlx4 = (Mlx4){ .unknown = true };
         n->identities = vf_identities_free(n->identities);
@@ -83,7 +84,7 @@ int host_state_remake_policy(HostState *n) {
 }
 
 int host_state_read_machine_id(HostState *n, const Sysfs *fs) {
-        /* Firmware that gives all its boards one UUID exists, and so do cloned images with one machine id. */
+        /* Both are read: some firmware gives all boards the same UUID, and cloned images share a machine ID. */
         static const char *const sources[] = { "sys/class/dmi/id/product_uuid", "etc/machine-id" };
         _cleanup_free_ char *identity = NULL;
 

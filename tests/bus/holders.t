@@ -96,13 +96,13 @@ rescanned('another number');
 can_be_had('a GPU whose number is another one', 'gpu');
 fault('remove ' . information($gpu));
 rescanned('a number that nobody tells');
-refused('a number that nobody tells', 'gpu', "$gpu is in use by process 813 (python3). End it first.");
+refused('a number that nobody tells', 'gpu', "$gpu is in use by process 813 (python3). End the process first.");
 fault('remove proc/813', 'set ' . information($gpu) . " Device Minor: \\t $minor{$gpu}");
 rescanned('a number that is told again');
 
 fault("set $path{$gpu}/drm/card4/dev 226:4");
 process(813, 'Xorg', '', '/dev/dri/card4');
-refused('a display server', 'gpu', "$gpu is in use by process 813 (Xorg). End it first.");
+refused('a display server', 'gpu', "$gpu is in use by process 813 (Xorg). End the process first.");
 fault('remove proc/813');
 can_be_had('a GPU whose display server ended', 'gpu');
 
@@ -121,7 +121,7 @@ ok(wait_until(sub { asking() == 1 }), 'hangs: one process asks');
 ok(!$bus->ping()->{error}, 'hangs: the daemon answers');
 ok(!$bus->call('Rescan')->{error}, 'hangs: another rescan');
 is(scalar asking(), 1, 'hangs: no second one');
-is((allocate($bus, 'late', gpu => 1))[1], "$gpu is in use by process 813 (python3). End it first.", 'hangs: whoever has any GPU open counts');
+is((allocate($bus, 'late', gpu => 1))[1], "$gpu is in use by process 813 (python3). End the process first.", 'hangs: whoever has any GPU open counts');
 is((allocate($bus, 'late', pf => 1))[0], 'done', 'hangs: what is no GPU can be had');
 is((release($bus, 'late'))[0], 'done', 'hangs: and released');
 fault('remove proc/813');
@@ -141,23 +141,23 @@ $state = snapshot();
 
 fault("set $path{$pf}/infiniband_verbs/uverbs0/dev 231:192");
 process(814, 'ib_write_bw', '', '/dev/infiniband/uverbs0');
-refused('RDMA', 'pf', "$pf is in use by process 814 (ib_write_bw). End it first.");
+refused('RDMA', 'pf', "$pf is in use by process 814 (ib_write_bw). End the process first.");
 fault('remove proc/814');
 can_be_had('an adapter that was let go', 'pf');
 
 process(815, 'fio', '', '/dev/nvme2n1');
-refused('a disk', 'disk', "$disk is in use by process 815 (fio). End it first.");
+refused('a disk', 'disk', "$disk is in use by process 815 (fio). End the process first.");
 fault('remove proc/815', "link $path{$disk}/nvme/nvme2/nvme2n1/holders/dm-7 ../../dm-7");
-refused('a disk below device mapper', 'disk', "$disk is in use by dm-7, which is on nvme2n1. Take that off the disk first.");
+refused('a disk below device mapper', 'disk', "$disk is in use by the host: volume dm-7 is stacked on its disk nvme2n1. Deactivate the volume first.");
 fault("remove $path{$disk}/nvme/nvme2/nvme2n1/holders");
 can_be_had('a disk that was let go', 'disk');
 
 # ---- interfaces
 
 fault("set $path{$nic}/net/eth1/flags 0x1003");
-refused('an interface that is up', 'nic', "$nic is in use by the host: its interface eth1 is up. Take it down first: ip link set eth1 down.");
+refused('an interface that is up', 'nic', "$nic is in use by the host: its interface eth1 is up. Take the interface down first: ip link set eth1 down.");
 fault("set $path{$nic}/net/eth1/flags 0x1002", "link $path{$nic}/net/eth1/master ../../../../../virtual/net/bond0");
-refused('an interface of a bond', 'nic', "$nic is in use by bond0, which its interface eth1 is part of. Take it out first: ip link set eth1 nomaster.");
+refused('an interface of a bond', 'nic', "$nic is in use by the host: its interface eth1 is a port of bond0. Detach the interface first: ip link set eth1 nomaster.");
 fault("remove $path{$nic}/net/eth1/master");
 can_be_had('an interface that is down', 'nic');
 

@@ -147,7 +147,7 @@ static void test_vf(void **state) {
 
 /* The VFs of a PF keep it with the host, and the remedy says how many there are. */
 static void test_remedy_of_vfs(void **state) {
-        static const char *const remedies[] = { "Remove it first: ", "Remove them first: " };
+        static const char *const remedies[] = { "Remove the VF first: ", "Remove the VFs first: " };
         Fixture *f = *state;
 
         for (unsigned n = 1; n <= ELEMENTSOF(remedies); n++) {
