@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * What the world was told of each device, and how that differs from what is so now. A value is kept as its digest: only
- * whether it is another one counts. Pure; who is told, and how, belongs to the caller.
+ * Snapshots of the D-Bus properties of all devices, and their comparison. The daemon compares the snapshot that it last
+ * signalled with the current one to find the signals to send. A snapshot stores digests instead of values. Pure.
  */
 
 #include "plan/plan.h"
 
-/* What can change while a device stays the same object. */
+/* Properties that can change during the lifetime of a device object. */
 typedef enum DeviceProperty {
         DEVICE_PROPERTY_POOL,
         DEVICE_PROPERTY_STATE,
@@ -18,12 +18,12 @@ typedef enum DeviceProperty {
         DEVICE_PROPERTY_ALLOCATION,
         _DEVICE_PROPERTY_MAX,
 } DeviceProperty;
-/* Its name on the bus. */
+/* The name of the property on the bus. */
 const char *device_property_to_string(DeviceProperty p);
 
 typedef struct DeviceSnapshot {
         PciAddress address;
-        uint64_t identity; /* of what cannot change: another card, or the same at another place, is another object */
+        uint64_t identity; /* digest of the constant properties; a change means that another device took the address */
         uint64_t values[_DEVICE_PROPERTY_MAX];
 } DeviceSnapshot;
 
@@ -33,14 +33,14 @@ typedef struct DeviceSnapshotList {
 } DeviceSnapshotList;
 
 DeviceSnapshot device_snapshot(const HostView *c, const PciDevice *dev);
-/* Bits, 1 << DeviceProperty; 0 when nothing is different. For snapshots of the same identity. */
+/* Returns a bit (1 << DeviceProperty) for each property that differs. Both snapshots must have the same identity. */
 unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now);
 
-/* Of all devices. NULL when out of memory. */
+/* Takes a snapshot of every device. NULL when out of memory. */
 DeviceSnapshotList *device_snapshot_list_new(const HostView *c);
 DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l);
 DEFINE_CLEANUP(DeviceSnapshotList *, device_snapshot_list_free)
-/* NULL when the device is not in it. */
+/* NULL when the list has no snapshot of the device. */
 DeviceSnapshot *device_snapshot_list_find(const DeviceSnapshotList *l, PciAddress address);
 
 typedef struct ChangeHandler {
@@ -49,14 +49,15 @@ typedef struct ChangeHandler {
         void (*changed)(PciAddress address, unsigned properties, void *userdata);
 } ChangeHandler;
 
-/* By address; a device of another identity is removed, then added. */
+/* Calls the handler for each difference, in the order of addresses. When the identity at an address changed, the
+ * handler gets removed(), then added(). */
 void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,
                                    const ChangeHandler *handler, void *userdata);
 
 /*
- * Appends the devices whose standing can change with that of the one at the address: itself, its group, its PF, its
- * VFs. The address may be of a device that is not there (a missing one has no relatives but those it is given: physfn,
- * or NULL). Some may come twice.
+ * Appends the addresses of the devices whose state can depend on the device at the address: the device itself, the
+ * members of its IOMMU group, its PF and its VFs. The inventory may lack the device; then its only relative is physfn,
+ * its PF, or none if physfn is NULL. An address may be appended twice. 0 or -ENOMEM.
  */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

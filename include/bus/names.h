@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Every well-known string of the D-Bus interface, once. org.passthroughd1(5) documents them; the only header of ours
- * that ctl/ shares. */
+/* Well-known strings of the D-Bus interface, which org.passthroughd1(5) documents. The daemon and ctl/ share them. */
 
 #define BUS_NAME                 "org.passthroughd1"
 #define BUS_PATH                 "/org/passthroughd1"
@@ -11,15 +10,15 @@
 #define BUS_ALLOCATION_INTERFACE "org.passthroughd1.Allocation"
 #define BUS_JOB_INTERFACE        "org.passthroughd1.Job"
 
-/* Who may call besides root: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
+/* The Unix group whose members may call read-only methods: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
 #define BUS_GROUP "passthrough"
 
-/* Object paths: prefix, slash, label encoded with sd_bus_path_encode(). */
+/* An object path is a prefix, a slash, and a label encoded with sd_bus_path_encode(). */
 #define BUS_DEVICE_PREFIX     "/org/passthroughd1/device"
 #define BUS_ALLOCATION_PREFIX "/org/passthroughd1/allocation"
 #define BUS_JOB_PREFIX        "/org/passthroughd1/job"
 
-/* A refusal is an error reply with two strings: the sentence (with the remedy), and the refusal as JSON. */
+/* A refusal is an error reply with two strings: the message with the remedy, and the refusal as JSON. */
 #define BUS_ERROR_PREFIX              "org.passthroughd1.Error."
 #define BUS_ERROR_INVALID_REQUEST     BUS_ERROR_PREFIX "InvalidRequest"
 #define BUS_ERROR_NO_SUCH_DEVICE      BUS_ERROR_PREFIX "NoSuchDevice"
@@ -43,24 +42,24 @@
 #define REQUEST_KEY_CPUS                "cpus"                /* u: vCPUs */
 #define REQUEST_KEY_MEMORY              "memory"              /* t: bytes */
 #define REQUEST_KEY_PAGE_SIZE           "page-size"           /* t: bytes */
-#define REQUEST_KEY_CELLS               "cells"               /* u */
+#define REQUEST_KEY_CELLS               "cells"               /* u: guest NUMA nodes */
 #define REQUEST_KEY_NUMA                "numa"                /* s: legacy, preferred, socket, required */
 #define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
 #define REQUEST_KEY_TOPOLOGY            "topology"            /* s: mirror, flat */
-#define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: released when its domain is gone */
-#define REQUEST_KEY_FORCE               "force"               /* b: the boot VGA and the console's card too */
-#define REQUEST_KEY_REPEAT              "repeat"              /* b: of Plan: how often it fits */
+#define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: release it when its domain stops */
+#define REQUEST_KEY_FORCE               "force"               /* b: allow the boot VGA and the console's card */
+#define REQUEST_KEY_REPEAT              "repeat"              /* b: Plan only: count how often it fits */
 #define REQUEST_KEY_VFS                 "vf-attributes"       /* a{ss}: slot or pool to "vlan=100,trust=on" */
-#define REQUEST_KEY_OWNER               "owner"               /* u: uid of whom it is for, else the caller */
+#define REQUEST_KEY_OWNER               "owner"               /* u: uid of the owner; default: the caller */
 #define REQUEST_KEY_SHARED_MEMORY       "shared-memory"       /* a(stt): name, bytes, page size or 0 */
 
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */
 
-/* Entries of GetHistory at most. */
+/* GetHistory returns at most this many entries. */
 #define BUS_HISTORY_MAX 1000U
 
-/* Results of JobRemoved. */
+/* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"
 #define JOB_RESULT_FAILED  "failed"
 #define JOB_RESULT_TIMEOUT "timeout"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* org.passthroughd1.Allocation. */
+/* The D-Bus interface org.passthroughd1.Allocation. */
 
 #include <errno.h>
 
@@ -42,7 +42,7 @@ static int append_memory(sd_bus_message *reply, const Allocation *a) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* With the names of all that have it, the allocation's own among them. */
+/* Appends (name, bytes, NUMA node, names of all allocations that share the region). */
 static int append_region(sd_bus_message *reply, const Region *r, const SharedRegion *shared) {
         int k = sd_bus_message_open_container(reply, 'r', "stias");
 
@@ -108,7 +108,7 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CONST),
         SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),
-        SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, 0), /* others come and go */
+        SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, 0), /* members change without a signal */
         SD_BUS_VTABLE_END,
 };
 

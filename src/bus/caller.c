@@ -8,18 +8,18 @@
 #include "error.h"
 #include "server-internal.h"
 
-/* One call that was put aside. */
+/* A queued call. */
 struct WaitingCall {
         Server *server;
         sd_bus_message *call;
         CallerMethod method;
-        sd_bus_slot *question; /* GetConnectionUnixUser */
+        sd_bus_slot *uid_query; /* the pending GetConnectionUnixUser */
 };
 
 static WaitingCall *waiting_call_free(WaitingCall *w) {
         if (!w)
                 return NULL;
-        sd_bus_slot_unref(w->question);
+        sd_bus_slot_unref(w->uid_query);
         sd_bus_message_unref(w->call);
         free(w);
         return NULL;
@@ -31,7 +31,7 @@ void callers_done(Server *s) {
                 waiting_call_free(s->waiting[--s->n_waiting]);
 }
 
-/* The oldest call of a connection, which the caller frees; NULL when none is left. */
+/* Removes the oldest call of a connection from the queue. NULL when none is left. The caller frees it. */
 static WaitingCall *take_oldest(Server *s, const char *sender) {
         for (size_t i = 0; i < s->n_waiting; i++)
                 if (streq(sd_bus_message_get_sender(s->waiting[i]->call), sender)) {
@@ -44,13 +44,13 @@ static WaitingCall *take_oldest(Server *s, const char *sender) {
         return NULL;
 }
 
-/* As sd-bus does with what a method returns: it is an error of which the method has told nothing yet. */
+/* Does what sd-bus does after a method handler: sends an error reply if the handler returned an error. */
 static void reply_error(sd_bus_message *call, int r, const sd_bus_error *error) {
         if (r < 0 || sd_bus_error_is_set(error))
                 (void) sd_bus_reply_method_errno(call, r, error);
 }
 
-static void read_answer(Server *s, sd_bus_message *answer, const char *sender) {
+static void store_uid(Server *s, sd_bus_message *answer, const char *sender) {
         uint32_t uid;
 
         if (sd_bus_message_is_method_error(answer, NULL) || sd_bus_message_read(answer, "u", &uid) < 0)
@@ -61,29 +61,29 @@ static void read_answer(Server *s, sd_bus_message *answer, const char *sender) {
         s->last_uid = uid;
 }
 
-/* The answer is good for all calls of the connection: they are served now, in the order in which they came. */
-static int on_answer(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error) {
+/* The uid holds for all queued calls of the connection. Serves them in the order in which they arrived. */
+static int on_uid(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error) {
         const WaitingCall *asked = userdata;
         Server *s = asked->server;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *first = sd_bus_message_ref(asked->call);
         const char *sender = sd_bus_message_get_sender(first);
         WaitingCall *next;
 
-        read_answer(s, answer, sender);
+        store_uid(s, answer, sender);
         while ((next = take_oldest(s, sender))) {
                 _cleanup_(cleanup_waiting_call_free) WaitingCall *w = next;
                 _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
                 int r = streq(sender, s->last_caller)
                                 ? w->method(s, w->call, s->last_uid, &error)
                                 : sd_bus_error_set(&error, SD_BUS_ERROR_ACCESS_DENIED,
-                                                   "The bus does not tell the uid of the caller.");
+                                                   "The bus did not return the uid of the caller.");
 
                 reply_error(w->call, r, &error);
         }
         return 0;
 }
 
-static size_t waiting_of(const Server *s, const char *sender) {
+static size_t count_waiting(const Server *s, const char *sender) {
         size_t n = 0;
 
         for (size_t i = 0; i < s->n_waiting; i++)
@@ -91,7 +91,7 @@ static size_t waiting_of(const Server *s, const char *sender) {
         return n;
 }
 
-static int put_aside(Server *s, sd_bus_message *call, CallerMethod method) {
+static int enqueue(Server *s, sd_bus_message *call, CallerMethod method) {
         _cleanup_(cleanup_waiting_call_free) WaitingCall *w = calloc(1, sizeof(*w));
         int r;
 
@@ -100,8 +100,8 @@ static int put_aside(Server *s, sd_bus_message *call, CallerMethod method) {
         w->server = s;
         w->call = sd_bus_message_ref(call);
         w->method = method;
-        r = sd_bus_call_method_async(s->bus, &w->question, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_answer, w, "s",
+        r = sd_bus_call_method_async(s->bus, &w->uid_query, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_uid, w, "s",
                                      sd_bus_message_get_sender(call));
         if (r < 0)
                 return r;
@@ -113,18 +113,18 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* Without a bus the other end of the socket is this program's own. */
+        /* Only server_new_peer() serves without a bus. The peer is then this program itself. */
         if (!sender)
                 return method(s, call, getuid(), error);
-        /* A bus gives a unique name only once. */
+        /* The bus never reuses a unique name, so the cached uid is valid. */
         if (streq(sender, s->last_caller))
                 return method(s, call, s->last_uid, error);
-        if (s->n_waiting >= CALLERS_WAITING_MAX || waiting_of(s, sender) >= CALLERS_WAITING_OF_ONE) {
+        if (s->n_waiting >= CALLERS_WAITING_MAX || count_waiting(s, sender) >= CALLERS_WAITING_OF_ONE) {
                 (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
-                              "Too many calls wait for the bus to tell who called.");
+                              "Too many calls wait for the bus to return the uid of their caller.");
                 return bus_reply_refusal(call, &refusal);
         }
-        return put_aside(s, call, method);
+        return enqueue(s, call, method);
 }
 
 int caller_check_root(sd_bus_message *call, uint32_t uid, sd_bus_error *error) {

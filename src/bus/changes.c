@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Standings of devices and their differences. */
+/* Snapshots of device properties and their comparison. */
 
 #include "bus/changes.h"
 
@@ -17,7 +17,7 @@ static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(device_property, DeviceProperty, _DEVICE_PROPERTY_MAX)
 
-static uint64_t identity_of(const PciDevice *dev) {
+static uint64_t identity_digest(const PciDevice *dev) {
         uint64_t digest = digest_string(DIGEST_START, dev->name);
 
         digest = digest_number(digest, dev->class);
@@ -36,7 +36,7 @@ DeviceSnapshot device_snapshot(const HostView *c, const PciDevice *dev) {
 
         return (DeviceSnapshot){
                 .address = dev->address,
-                .identity = identity_of(dev),
+                .identity = identity_digest(dev),
                 .values = {
                         [DEVICE_PROPERTY_POOL] = digest_string(DIGEST_START, pool ? pool->name : NULL),
                         [DEVICE_PROPERTY_STATE] = digest_number(DIGEST_START, state),
@@ -78,12 +78,12 @@ DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l) {
         return NULL;
 }
 
-static int standing_search(const void *key, const void *element) {
+static int snapshot_compare(const void *key, const void *element) {
         return pci_address_compare(*(const PciAddress *) key, ((const DeviceSnapshot *) element)->address);
 }
 
 DeviceSnapshot *device_snapshot_list_find(const DeviceSnapshotList *l, PciAddress address) {
-        return bsearch(&address, l->snapshots, l->n, sizeof(*l->snapshots), standing_search);
+        return bsearch(&address, l->snapshots, l->n, sizeof(*l->snapshots), snapshot_compare);
 }
 
 void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,

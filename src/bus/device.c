@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* org.passthroughd1.Device. */
+/* The D-Bus interface org.passthroughd1.Device. */
 
 #include <errno.h>
 
@@ -35,7 +35,7 @@ const PciDevice *bus_find_device(sd_bus_message *call, const HostView *c, const 
         return NULL;
 }
 
-/* A property is looked up by its object's path, so that a device that went away between calls is simply not found. */
+/* sd-bus calls this for each access to an object. The path of a device that was removed since is not found. */
 static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
         HostView c = server_view(userdata);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GetDomainXML and GetNcclTopology. What a template gives is told only when libvirt has validated it, one document
- * after the other, in a process of its own; the loop serves other calls meanwhile. */
+/* GetDomainXML and GetNcclTopology. GetDomainXML replies with a document made from a template only after libvirt
+ * validated the document. A separate process validates one document at a time; the event loop serves other calls
+ * meanwhile. */
 
 #include <errno.h>
 
@@ -10,7 +11,7 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* The template of GetDomainXML and GetNcclTopology, borrowed from the message. */
+/* Parses the options (a{sv}). *ret_template is borrowed from the message; it is unchanged without the option. */
 static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
         const char *key, *contents;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
@@ -18,7 +19,8 @@ static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusa
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
                 r = sd_bus_message_read(m, "s", &key);
                 if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
-                        return refuse_request(ret, "Known is 'template'.", "There is no option '%s'.", QUOTABLE(key));
+                        return refuse_request(ret, "The only option is 'template'.", "There is no option '%s'.",
+                                              QUOTABLE(key));
                 if (r >= 0)
                         r = sd_bus_message_peek_type(m, NULL, &contents);
                 if (r >= 0 && !streq(contents, "s"))
@@ -37,14 +39,15 @@ static Verdict check_state(const Allocation *a, Refusal *ret) {
         if (a->state != ALLOCATION_FAILED && a->state != ALLOCATION_RELEASING)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_WRONG_STATE, NULL,
-                      a->state == ALLOCATION_FAILED ? "Release it and allocate again."
-                                                    : "Allocate again when it is gone.",
-                      "'%s' is %s, no guest could start with it.%s%s", a->name,
+                      a->state == ALLOCATION_FAILED ? "Release the allocation and allocate again."
+                                                    : "Allocate again after the release.",
+                      "Allocation '%s' is %s: no guest can start with it.%s%s", a->name,
                       allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "", a->reason ?: "");
 }
 
-/* The arguments of both methods. NULL when the call was answered; then *ret_reply is what came of it. */
-static const Allocation *read_call(Server *s, sd_bus_message *call, HostView *ret_context, const char **ret_template,
+/* Reads and checks the arguments of both methods. On NULL the caller was sent an error or *ret_reply is a negative
+ * errno; the method returns *ret_reply. */
+static const Allocation *read_call(Server *s, sd_bus_message *call, HostView *ret_view, const char **ret_template,
                                    int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a;
@@ -58,8 +61,8 @@ static const Allocation *read_call(Server *s, sd_bus_message *call, HostView *re
                 *ret_reply = bus_reply_refusal(call, &refusal);
                 return NULL;
         }
-        *ret_context = server_view(s);
-        a = bus_find_allocation(call, ret_context, name, ret_reply);
+        *ret_view = server_view(s);
+        a = bus_find_allocation(call, ret_view, name, ret_reply);
         if (!a || check_state(a, &refusal) == VERDICT_NONE)
                 return a;
         *ret_reply = bus_reply_refusal(call, &refusal);
@@ -78,7 +81,7 @@ void documents_done(Server *s) {
                 document_done(&s->documents[--s->n_documents]);
 }
 
-/* refusal: NULL, the document is the answer. */
+/* Replies to the oldest call: with the refusal, or with the document if refusal is NULL. */
 static void answer_oldest(Server *s, const Refusal *refusal) {
         _cleanup_(document_done) WaitingDocument w = s->documents[0];
 
@@ -90,7 +93,8 @@ static void answer_oldest(Server *s, const Refusal *refusal) {
                 (void) sd_bus_reply_method_return(w.call, "s", w.document);
 }
 
-/* The others would wait longer than their callers do for a process that may never end. */
+/* After a time-out the validator process may never exit, and no other document can be validated until it does. So this
+ * sends the refusal to all queued calls. */
 static void on_answered(const Refusal *refusal, void *userdata) {
         Server *s = userdata;
 
@@ -119,8 +123,8 @@ static void validate_oldest(Server *s) {
         }
 }
 
-/* At the other end of a socket without a bus is one caller, who has no name. */
-static size_t waiting_of(const Server *s, const char *sender) {
+/* sender: NULL on a connection without a bus, which has a single caller. */
+static size_t count_waiting(const Server *s, const char *sender) {
         size_t n = 0;
 
         for (size_t i = 0; i < s->n_documents; i++)
@@ -128,19 +132,20 @@ static size_t waiting_of(const Server *s, const char *sender) {
         return n;
 }
 
-/* Takes the document over. */
+/* Takes ownership of the document. */
 static int validate_and_reply(Server *s, sd_bus_message *call, char *document, size_t size) {
         _cleanup_free_ char *owned = document;
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (s->n_documents >= DOCUMENTS_WAITING_MAX ||
-            waiting_of(s, sd_bus_message_get_sender(call)) >= DOCUMENTS_WAITING_OF_ONE)
+            count_waiting(s, sd_bus_message_get_sender(call)) >= DOCUMENTS_WAITING_OF_ONE)
                 (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                               "Too many documents wait for libvirt to validate them.");
         else if (s->validator && validator_is_late(s->validator))
                 (void) refuse(&refusal, VERDICT_NOT_VALIDATED, NULL,
-                              "Look into the journal, or ask without a template.",
-                              "libvirt did not validate an earlier document, and its process does not end.");
+                              "See the journal of passthroughd, or ask without a template.",
+                              "libvirt did not validate an earlier document in time, and the validating process does "
+                              "not exit.");
         if (refusal.verdict != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         s->documents[s->n_documents++] =
@@ -163,7 +168,7 @@ int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error
                 return r;
         if (domxml_make_with_lines(c.inventory, c.config, a, template, &document, &size, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        /* Without a template all of it is ours, and known to be valid. */
+        /* passthroughd wrote all of a document without a template. Such a document is always valid. */
         return template ? validate_and_reply(userdata, call, TAKE_PTR(document), size)
                         : sd_bus_reply_method_return(call, "s", document);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refusals as error replies. */
+/* Sends refusals as D-Bus error replies. */
 
 #include "error.h"
 
@@ -33,7 +33,7 @@ const char *bus_error_name(Verdict v) {
                 [VERDICT_SHARED_MEMORY_TAKEN] = BUS_ERROR_SHARED_MEMORY_TAKEN,
         };
 
-        /* All that is left is about one device and its state. */
+        /* All other verdicts are about the state of one device. */
         return (size_t) v < _VERDICT_MAX && names[v] ? names[v] : BUS_ERROR_UNAVAILABLE;
 }
 

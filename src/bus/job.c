@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* org.passthroughd1.Job. */
+/* The D-Bus interface org.passthroughd1.Job. */
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices as JSON. They are written as text: a node has thousands of them, and an object of json-c for each value
- * takes several times as long. */
+/* Devices as JSON. A host can have thousands of devices. Printing them as text directly is several times faster than
+ * creating a json_object for each value. */
 
 #include "json-internal.h"
 #include "json-text.h"
@@ -27,8 +27,7 @@ static void put_ids(JsonText *t, const PciDevice *dev) {
         json_text_string(t, dev->path);
 }
 
-static void put_standing(JsonText *t, const char *pool, DeviceState state, const Refusal *why,
-                         const Allocation *holder) {
+static void put_state(JsonText *t, const char *pool, DeviceState state, const Refusal *why, const Allocation *holder) {
         json_text_key(t, "pool");
         json_text_string(t, pool);
         json_text_key(t, "state");
@@ -53,7 +52,7 @@ static void put_vfs(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-/* Index as the guest and lspci count them; the last one is the expansion ROM. */
+/* The indices are those of lspci and of the guest; the last index is the expansion ROM. */
 static void put_bars(JsonText *t, const PciDevice *dev) {
         bool first = true;
 
@@ -119,7 +118,7 @@ static void put_device(JsonText *t, const HostView *c, const PciDevice *dev) {
         const Pool *pool = policy_pool(c->policy, dev);
 
         put_ids(t, dev);
-        put_standing(t, pool ? pool->name : NULL, state, &why, ledger_holder(c->ledger, dev->address));
+        put_state(t, pool ? pool->name : NULL, state, &why, ledger_holder(c->ledger, dev->address));
         put_facts(t, c, dev);
         json_text_literal(t, "}");
 }
@@ -141,14 +140,15 @@ json_object *json_device(const HostView *c, const PciDevice *dev) {
         return o;
 }
 
-/* The keys of any other device; what was not written down when it was allocated is null. */
+/* An allocated device that is missing from the host, with the same keys as json_device(). A value that the allocation
+ * does not record is null. */
 static json_object *json_missing(const HostView *c, const Claim *claim) {
         static const char *const unknown[] = {
                 "class", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
         };
         static const Refusal why = {
                 .verdict = VERDICT_MISSING,
-                .message = (char *) "It is in an allocation, but not on this node any more.",
+                .message = (char *) "The device is allocated, but is missing from this node.",
         };
         const Allocation *a = claim->allocation;
         const AllocationDevice *d = allocation_find_device(a, claim->address);
@@ -170,13 +170,13 @@ static json_object *json_missing(const HostView *c, const Claim *claim) {
                 gone.path = d->path;
         }
         put_ids(&t, &gone);
-        put_standing(&t, d ? d->pool : NULL, DEVICE_STATE_MISSING, &why, a);
+        put_state(&t, d ? d->pool : NULL, DEVICE_STATE_MISSING, &why, a);
         put_facts(&t, c, &gone);
         json_text_literal(&t, "}");
         o = parse(&t);
         printbuf_free(t.out);
         if (o && (!d || !d->is_vf))
-                json_object_object_add(o, "type", NULL); /* a PF, or none */
+                json_object_object_add(o, "type", NULL); /* the allocation does not record whether it was a PF */
         for (size_t i = 0; o && i < ELEMENTSOF(unknown); i++)
                 json_object_object_add(o, unknown[i], NULL);
         return o;

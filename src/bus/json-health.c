@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How well a device is, as JSON. */
+/* The PCIe link and the AER error counters of a device as JSON. */
 
 #include "json-internal.h"
 #include "model/pcilink.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* ACS and ATS on the way between two functions as JSON. What was not read is null. */
+/* ACS and ATS on the path between two functions as JSON. Unknown values are null. */
 
 #include "json-internal.h"
 #include "model/peerpath.h"
@@ -42,17 +42,17 @@ static json_object *json_access(PeerAccess access) {
         return access != PEER_ACCESS_UNKNOWN ? json_object_new_string(peer_access_to_string(access)) : NULL;
 }
 
-json_object *json_peer_path(const Inventory *inv, const PciDevice *asks, const PciDevice *other) {
+json_object *json_peer_path(const Inventory *inv, const PciDevice *initiator, const PciDevice *target) {
         json_object *o = json_object_new_object(), *ports = json_object_new_array(), *ats = json_object_new_object();
         _cleanup_free_ char *setting = NULL;
         PeerPath path;
 
-        peer_path_find(inv, asks, other, &path);
-        (void) peer_path_setting(inv, &path, asks, &setting);
+        peer_path_find(inv, initiator, target, &path);
+        (void) peer_path_setting(inv, &path, initiator, &setting);
         for (size_t i = 0; i < path.n_ports; i++)
                 (void) json_object_array_add(ports, json_port(&inv->devices[path.ports[i]]));
-        add_ats(ats, inv, asks);
-        add_ats(ats, inv, other);
+        add_ats(ats, inv, initiator);
+        add_ats(ats, inv, target);
         json_object_object_add(o, "peer_to_peer", json_access(path.access));
         json_object_object_add(o, "ports", ports);
         json_object_object_add(o, "ats", ats);

@@ -6,7 +6,7 @@
 #include "guest/domxml.h"
 #include "json-internal.h"
 
-/* An attribute as JSON says it: octets and words as text. */
+/* Numbers and booleans are native JSON values; all other attributes are strings. */
 static json_object *json_attribute(VfAttribute a, uint64_t value) {
         char text[VF_VALUE_MAX];
 
@@ -24,7 +24,7 @@ static json_object *json_attribute(VfAttribute a, uint64_t value) {
         }
 }
 
-/* Named as in the text of them, with underscores as all our keys. NULL when there are none. */
+/* The keys are the attribute names with underscores instead of dashes. NULL when no attribute is set. */
 static json_object *json_attributes(const VfAttributes *v) {
         json_object *o = v->set ? json_object_new_object() : NULL;
 
@@ -109,7 +109,7 @@ static void add_placement(json_object *o, const Allocation *a) {
         json_object_object_add(o, "cells", cells);
 }
 
-/* Of a plan: whoever has it by now is not known. */
+/* The shared memory regions. In a plan, "members" is null. */
 static json_object *json_regions(const Allocation *a) {
         json_object *array = json_object_new_array();
 
@@ -132,8 +132,8 @@ static json_object *json_regions(const Allocation *a) {
         return array;
 }
 
-/* A plan has no name, id, generation and owner yet. */
-static json_object *json_promise(const Inventory *inv, const Allocation *a, bool planned) {
+/* planned: a is the allocation of a plan, which has no name, id, generation and owner yet. */
+static json_object *json_allocation_or_plan(const Inventory *inv, const Allocation *a, bool planned) {
         json_object *o = json_object_new_object();
 
         json_object_object_add(o, "name", planned ? NULL : json_string_or_null(a->name));
@@ -153,7 +153,7 @@ static json_object *json_promise(const Inventory *inv, const Allocation *a, bool
 }
 
 json_object *json_allocation(const Inventory *inv, const Allocation *a) {
-        return json_promise(inv, a, false);
+        return json_allocation_or_plan(inv, a, false);
 }
 
 json_object *json_score(const Score *s, bool pairs) {
@@ -233,7 +233,7 @@ static json_object *json_limits(const Plan *p) {
 }
 
 json_object *json_plan(const HostView *c, const Plan *p) {
-        json_object *o = json_promise(c->inventory, p->allocation, true), *pairs = json_object_new_array();
+        json_object *o = json_allocation_or_plan(c->inventory, p->allocation, true), *pairs = json_object_new_array();
 
         for (size_t i = 0; i < p->n_pairs; i++) {
                 json_object *pair = json_object_new_object();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Values as JSON text. */
+/* Appends JSON text to a printbuf. */
 
 #include "json-text.h"
 
@@ -26,7 +26,7 @@ void json_text_object(JsonText *t, json_object *o) {
         (void) json_object_put(o);
 }
 
-/* ASCII without a character that JSON escapes. */
+/* True for ASCII text that needs no escaping in JSON. */
 static bool is_plain(const char *s, size_t n) {
         bool plain = true;
 

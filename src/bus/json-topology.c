@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The node as a tree for DescribeTopology: NUMA nodes with what is free on them, devices below their bridges, and how
- * far GPUs and NICs are apart. */
+/* The host topology for DescribeTopology: NUMA nodes with their free resources, devices below their bridges, and the
+ * distances between GPUs and NICs. */
 
 #include <errno.h>
 #include <stdio.h>
 
 #include "json-internal.h"
 
-/* Devices in the order a person reads them: each before what is below it. Indices into the inventory, -1 for none. */
+/* The tree of devices, for a walk in preorder. All values are inventory indices; -1 is none. */
 typedef struct Tree {
-        int *above; /* the bridge, or a VF's PF */
-        int *child; /* the first one below */
-        int *next;  /* of the same above */
-        int top;    /* the first on a root bus */
+        int *above; /* the parent: the bridge above a device, or the PF of a VF */
+        int *child; /* the first child */
+        int *next;  /* the next sibling */
+        int top;    /* the first device on a root bus */
 } Tree;
 
 static void tree_done(Tree *t) {
         free(t->above);
 }
 
-static bool is_beside(const PciDevice *a, const PciDevice *b) {
+static bool has_same_parent(const PciDevice *a, const PciDevice *b) {
         size_t n = pci_device_host_length(a);
 
         return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
 }
 
-/* A VF is shown with its PF, unless the paths, against all sense, put them elsewhere: there must be no circle. */
+/* A VF is shown below its PF. If the sysfs paths place the VF and the PF below different bridges, the VF is shown below
+ * its own bridge, because damaged data could otherwise make the tree cyclic. */
 static int find_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
 
-        return pf && pf->type == PCI_TYPE_PF && is_beside(pf, dev) ? (int) inventory_device_index(inv, pf)
-                                                                   : dev->parent;
+        return pf && pf->type == PCI_TYPE_PF && has_same_parent(pf, dev) ? (int) inventory_device_index(inv, pf)
+                                                                         : dev->parent;
 }
 
 static int tree_init(Tree *t, const Inventory *inv) {
@@ -42,7 +43,7 @@ static int tree_init(Tree *t, const Inventory *inv) {
         *t = (Tree){ .above = all, .child = all + n, .next = all + 2 * n, .top = -1 };
         for (size_t i = 0; i < n; i++)
                 t->child[i] = -1;
-        /* From the end, so that each list ascends. */
+        /* Each device is prepended to its list, so the loop runs backwards to get ascending lists. */
         for (size_t i = n; i-- > 0;) {
                 int above = find_above(inv, &inv->devices[i]), *list = above >= 0 ? &t->child[above] : &t->top;
 
@@ -53,7 +54,7 @@ static int tree_init(Tree *t, const Inventory *inv) {
         return 0;
 }
 
-/* Down, else across, else up and across. -1 at the end. */
+/* The next device in preorder: the first child, the next sibling, or the next sibling of an ancestor. -1 at the end. */
 static int tree_next(const Tree *t, int i) {
         if (t->child[i] >= 0)
                 return t->child[i];
@@ -62,12 +63,12 @@ static int tree_next(const Tree *t, int i) {
         return i >= 0 ? t->next[i] : -1;
 }
 
-/* Class 13, "non-essential instrumentation": functions that do nothing, which some machines have by the dozen. */
+/* Class 0x13, "non-essential instrumentation": placeholder functions; some machines have dozens of them. */
 static bool is_dummy(const PciDevice *dev) {
         return dev->class >> 16 == 0x13;
 }
 
-static const char *kind_of(const PciDevice *dev) {
+static const char *device_kind(const PciDevice *dev) {
         if (dev->is_bridge)
                 return "bridge";
         if (pci_device_is_platform(dev) || is_dummy(dev))
@@ -92,7 +93,7 @@ static json_object *json_place(const HostView *c, const Tree *t, const PciDevice
         json_object_object_add(o, "address", json_address(dev->address));
         json_object_object_add(o, "root", json_root(top));
         json_object_object_add(o, "above", above >= 0 ? json_address(c->inventory->devices[above].address) : NULL);
-        json_object_object_add(o, "kind", json_object_new_string(kind_of(dev)));
+        json_object_object_add(o, "kind", json_object_new_string(device_kind(dev)));
         json_object_object_add(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
         json_object_object_add(o, "vendor", json_hex(dev->vendor, 4));
         json_object_object_add(o, "device", json_hex(dev->device, 4));
@@ -109,8 +110,8 @@ static json_object *json_place(const HostView *c, const Tree *t, const PciDevice
         return o;
 }
 
-/* Of what an allocation has and the node has not any more, only what was written down is known. */
-static json_object *json_lost(const Claim *claim) {
+/* An allocated device that is missing from the host. A value that the allocation does not record is null. */
+static json_object *json_missing(const Claim *claim) {
         static const char *const unknown[] = {
                 "root",      "above",  "kind",           "type",        "class", "name",
                 "numa_node", "driver", "acs_capability", "acs_control", "ats",
@@ -142,11 +143,11 @@ static json_object *json_devices(const HostView *c, const Tree *t) {
         }
         for (size_t i = 0; i < c->ledger->n_claims; i++)
                 if (!inventory_find(c->inventory, c->ledger->claims[i].address))
-                        (void) json_object_array_add(array, json_lost(&c->ledger->claims[i]));
+                        (void) json_object_array_add(array, json_missing(&c->ledger->claims[i]));
         return array;
 }
 
-/* Cores of the node that have a thread in the set. */
+/* The number of cores of the NUMA node with at least one thread in the set. */
 static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         CpuSet seen = { 0 };
 
@@ -158,12 +159,12 @@ static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet 
 
 static json_object *json_cores(const HostView *c, const NumaNode *node, const CpuSet *set) {
         json_object *o = json_object_new_object();
-        CpuSet here = node->cpus, elsewhere = node->cpus;
+        CpuSet inside = node->cpus, outside = node->cpus;
 
-        cpuset_subtract(&elsewhere, set);
-        cpuset_subtract(&here, &elsewhere);
-        json_object_object_add(o, "cpus", json_cpus(&here));
-        json_object_object_add(o, "cores", json_object_new_int(count_cores(c->inventory, node, &here)));
+        cpuset_subtract(&outside, set);
+        cpuset_subtract(&inside, &outside);
+        json_object_object_add(o, "cpus", json_cpus(&inside));
+        json_object_object_add(o, "cores", json_object_new_int(count_cores(c->inventory, node, &inside)));
         return o;
 }
 
@@ -177,7 +178,7 @@ static void add_cpus(json_object *o, const HostView *c, const NumaNode *node) {
         json_object_object_add(o, "housekeeping", json_cores(c, node, &c->config->housekeeping));
 }
 
-/* page_size 0: ordinary pages. */
+/* page_size 0: base pages, counted in bytes; else hugepages, counted in pages. */
 static json_object *json_memory(const HostView *c, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
         uint64_t available = ledger_memory_free(c->ledger, c->inventory, c->config, node, page_size);
@@ -219,7 +220,7 @@ static bool is_in_matrix(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev)) && !dev->is_bridge;
 }
 
-/* Inventory indices of GPUs, then NICs, into members. Returns how many, which may be more than there is room for. */
+/* Stores the inventory indices of all GPUs, then of all NICs. Returns their number, even if members has less room. */
 static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOLOGY_MATRIX_MAX]) {
         size_t n = 0;
 
@@ -236,7 +237,7 @@ static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOL
         return n;
 }
 
-/* The words are shared: each is one object with many references. */
+/* The matrix shares one JSON string for each distance, by reference count. */
 static json_object *json_distances(const Locality *l, const uint32_t *members, size_t n) {
         json_object *rows = json_object_new_array(), *self = json_object_new_string("X"), *words[_DISTANCE_MAX];
 
@@ -269,8 +270,8 @@ static json_object *json_near_pair(const HostView *c, const PciDevice *gpu, cons
         return o;
 }
 
-/* GPUs with what is below the same root port: where a way that is not by the root complex exists, it is said whether it
- * is taken. NULL when there are too many. */
+/* Pairs of a GPU and another GPU or NIC below the same root port, each with its peer-to-peer path. Only these pairs
+ * have a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
 static json_object *json_near_pairs(const HostView *c, const uint32_t *members, size_t n) {
         json_object *pairs = json_object_new_array();
         size_t found = 0;
@@ -281,7 +282,7 @@ static json_object *json_near_pairs(const HostView *c, const uint32_t *members, 
                                         *b = &c->inventory->devices[members[j]];
                         Distance d = place_distance(&c->locality->places[members[i]], &c->locality->places[members[j]]);
 
-                        /* GPUs come first. */
+                        /* members lists GPUs first, so if a is no GPU, neither is b. */
                         if (d > DISTANCE_PXB || !pci_device_is_gpu(a))
                                 continue;
                         if (found++ == TOPOLOGY_PAIRS_MAX) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refusals and the node as JSON. Out of memory shows as null, see model/json-value.h. */
+/* Refusals and the whole host as JSON. A value is null if there was no memory for it, see model/json-value.h. */
 
 #include "json.h"
 
@@ -20,7 +20,7 @@ json_object *json_refusal(const Refusal *r) {
 static const char *group_role_text(GroupRole role) {
         switch (role) {
         case GROUP_ROLE_COMPANION:
-                return "goes along as another function of the card";
+                return "is assigned too, as another function of the card";
         case GROUP_ROLE_HOLD:
                 return "is held on the VFIO driver";
         case GROUP_ROLE_BLOCK:
@@ -30,7 +30,8 @@ static const char *group_role_text(GroupRole role) {
         }
 }
 
-/* What an allocation of dev does, or did, with another member of its group. */
+/* The role of another member of dev's IOMMU group in an allocation of dev: in the existing one, or else in a future
+ * one. NULL if dev is in no pool. */
 static const char *member_role(const HostView *c, const PciDevice *dev, const PciDevice *member) {
         const Allocation *holder = ledger_holder(c->ledger, dev->address),
                          *other = ledger_holder(c->ledger, member->address);
@@ -41,7 +42,7 @@ static const char *member_role(const HostView *c, const PciDevice *dev, const Pc
                 return group_role_text(GROUP_ROLE_HOLD);
         if (holder && !other)
                 return group_role_text(pci_device_driver_is_harmless(member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK);
-        /* What would become of it is a question only where the device itself may be given away. */
+        /* Only a device in a pool can be allocated. */
         return policy_pool(c->policy, dev) ? group_role_text(policy_group_role(c->policy, dev, member)) : NULL;
 }
 
@@ -136,7 +137,7 @@ static json_object *json_quarantine(const Ledger *l) {
         return list;
 }
 
-/* The node with its devices, which it takes over. */
+/* Takes ownership of devices, the array of devices. */
 static json_object *describe_with(const HostView *c, const char *version, json_object *devices) {
         json_object *o = json_object_new_object(), *nodes = json_object_new_array();
         json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The program's objects as JSON, for Describe and --json. Keys are documented in
- * org.passthroughd1(5). Pure. */
+/* Devices, allocations, plans and refusals as JSON, for Describe and --json. org.passthroughd1(5) documents the keys.
+ * Pure. */
 
 #include "model/json-value.h"
 #include "plan/device-state.h"
 
-/* All constructors return NULL when out of memory; the caller owns the object (json_object_put). */
+/* All constructors return NULL when out of memory. The caller owns the object (json_object_put()). */
 json_object *json_device(const HostView *c, const PciDevice *dev);
 json_object *json_explain(const HostView *c, const PciDevice *dev);
 json_object *json_allocation(const Inventory *inv, const Allocation *a);
@@ -15,11 +15,14 @@ json_object *json_plan(const HostView *c, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
 /*
- * The node: devices, pools, nodes, allocations, notes. version is the program's. The array of devices has no elements:
- * the devices are read from c when the object is made into text, so what c points to has to outlive the object.
+ * The whole host: devices, pools, NUMA nodes, allocations, notes. version: the program version. The "devices" array has
+ * no elements; json-c prints the devices from c when it serializes the object. So everything that c points to must
+ * outlive the object.
  */
 json_object *json_describe(const HostView *c, const char *version);
-/* The node as a tree, for people: NUMA nodes, devices below bridges, distances of GPUs and NICs up to so many. */
+/* The topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs. The
+ * matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
+ * pairs. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U
 json_object *json_topology(const HostView *c);

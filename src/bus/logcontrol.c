@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* org.freedesktop.LogControl1(5), what "systemctl service-log-level" talks to. */
+/* The D-Bus interface org.freedesktop.LogControl1(5), which "systemctl service-log-level" uses. */
 
 #include "server-internal.h"
 #include "util/log.h"
@@ -18,10 +18,10 @@ static int set_level(const char *text, sd_bus_error *error) {
 
         if (level < 0)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "'%s' is not a log level; there are emerg, alert, crit, err, warning, "
-                                         "notice, info and debug.",
+                                         "'%s' is not a log level. The log levels are emerg, alert, crit, err, "
+                                         "warning, notice, info and debug.",
                                          QUOTABLE(text));
-        log_info("Messages up to %s are logged from now on.", text);
+        log_info("The maximum log level is now %s.", text);
         log_set_max_level(level);
         return 0;
 }
@@ -36,9 +36,10 @@ static int set_target(const char *text, sd_bus_error *error) {
 
         if (target == _LOG_TARGET_INVALID)
                 return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-                                         "'%s' is not a log target; there are auto, journal, console and null.",
+                                         "'%s' is not a log target. The log targets are auto, journal, console and "
+                                         "null.",
                                          QUOTABLE(text));
-        log_info("Messages go to %s from now on.", text);
+        log_info("The log target is now %s.", text);
         log_set_target(target);
         return 0;
 }
@@ -57,7 +58,7 @@ static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_er
         if (r < 0)
                 return r;
         if (!streq(interface, INTERFACE) || (!streq(property, "LogLevel") && !streq(property, "LogTarget")))
-                return sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_PROPERTY, "There is no property '%s' to set.",
+                return sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_PROPERTY, "There is no writable property '%s'.",
                                          QUOTABLE(property));
         r = sd_bus_message_read(call, "v", "s", &text);
         if (r >= 0)
@@ -65,7 +66,8 @@ static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_er
         return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
 }
 
-/* Before the vtable is looked at: the function of a property that sets it has to reply at once. */
+/* Handles Properties.Set before the vtable does. The setter of a vtable property must reply immediately, and cannot
+ * wait for the uid of the caller. */
 static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Set") <= 0)
                 return 0;

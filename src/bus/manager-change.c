@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The methods of the manager that change something. */
+/* The Manager methods that change something. Only root may call them. */
 
 #include "error.h"
 #include "request.h"
@@ -24,7 +24,7 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
                 return r;
         request_init(&request);
         if (bus_read_request(call, &request, &refusal) == VERDICT_NONE && request.repeat)
-                (void) refuse_request(&refusal, "Ask Plan.", "How often a request fits is not for an allocation.");
+                (void) refuse_request(&refusal, "Call Plan with 'repeat'.", "Allocate does not take the key 'repeat'.");
         if (refusal.verdict != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         if (!request.has_owner)
@@ -38,10 +38,10 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 
-/* Release and Accept: of an allocation, as long as it is the one of that generation. */
-static int call_tenancy(sd_bus_message *call, Server *s,
-                        Verdict (*function)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job,
-                                            Refusal *ret)) {
+/* Release and Accept. The generation protects a newer allocation of the same name from a delayed call. */
+static int call_with_generation(sd_bus_message *call, Server *s,
+                                Verdict (*function)(void *userdata, const char *name, uint64_t generation,
+                                                    uint32_t *ret_job, Refusal *ret)) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint64_t generation;
         const char *name;
@@ -56,11 +56,11 @@ static int call_tenancy(sd_bus_message *call, Server *s,
 }
 
 static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        return call_tenancy(call, s, s->callbacks->release);
+        return call_with_generation(call, s, s->callbacks->release);
 }
 
 static int accept(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        return call_tenancy(call, s, s->callbacks->accept);
+        return call_with_generation(call, s, s->callbacks->accept);
 }
 
 static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
@@ -81,7 +81,7 @@ static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, 
         return reply_job(call, id);
 }
 
-/* A device in quarantine need not be there any more. */
+/* Does not look the device up, because a quarantined device may be missing. */
 static int clear_quarantine(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         PciAddress device;

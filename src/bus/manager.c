@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* org.passthroughd1.Manager. */
+/* The D-Bus interface org.passthroughd1.Manager. */
 
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* Takes o over. */
+/* Takes ownership of o. */
 static int reply_json(sd_bus_message *call, json_object *o) {
         const char *text = o ? json_line(o) : NULL;
         int r = text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
@@ -144,7 +144,7 @@ static int reply_plan(const Server *s, sd_bus_message *call, const Request *requ
         return reply_json(call, json_plan(&c, plan));
 }
 
-/* For the caller. The message was read once already, and found in order. */
+/* Plans with the caller as the owner. Parses the message a second time; method_plan() did so once. */
 static int plan_as(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_request_ Request request;
@@ -167,7 +167,7 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
         request_init(&request);
         if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        /* The owner makes a difference to nothing but shared memory. */
+        /* Only a plan with shared memory depends on the owner. */
         if (request.n_regions > 0 && !request.has_owner)
                 return caller_identify(userdata, call, plan_as, error);
         return reply_plan(userdata, call, &request);
@@ -213,7 +213,8 @@ static int property_get_read_only(sd_bus *bus, const char *path, const char *int
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS
-/* Of all methods: for another one sd-bus asks the bus who calls, and reads all messages in while it waits. */
+/* All methods have this flag. Without it sd-bus queries the bus for the caller's credentials, and blocks meanwhile
+ * while it queues all incoming messages. The daemon checks the caller itself: caller.h. */
 #define OPEN    SD_BUS_VTABLE_UNPRIVILEGED
 
 static const sd_bus_vtable manager_vtable[] = {

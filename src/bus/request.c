@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The a{sv} of Plan and Allocate. */
+/* Parses the request (a{sv}) of Plan and Allocate. */
 
 #include "request.h"
 
@@ -21,7 +21,7 @@ static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
                 k = request_add_pool(r, pool, count);
                 if (k == -EEXIST)
                         (void) refuse_request(ret, "Ask for each pool once, with the count.",
-                                              "The pool '%s' is there twice.", QUOTABLE(pool));
+                                              "The request names pool '%s' twice.", QUOTABLE(pool));
                 else if (k == -E2BIG)
                         (void) refuse_request(ret, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
                 if (k < 0)
@@ -74,7 +74,7 @@ static int read_memory(sd_bus_message *m, Request *r, Refusal *ret) {
         return sd_bus_message_read(m, "t", &r->memory);
 }
 
-/* Core calls ordinary pages 0. */
+/* The page size of base pages is 0 in a Request. */
 static uint64_t hugepage(uint64_t size) {
         return size == REQUEST_PAGE_MIN ? 0 : size;
 }
@@ -94,8 +94,8 @@ static int read_cells(sd_bus_message *m, Request *r, Refusal *ret) {
 
 static int refuse_slot(const char *slot, int error, Refusal *ret) {
         if (error == -EEXIST)
-                (void) refuse_request(ret, "Give all its attributes at once.", "VF attributes of '%s' are there twice.",
-                                      QUOTABLE(slot));
+                (void) refuse_request(ret, "Put all its attributes into one entry.",
+                                      "The request has VF attributes of '%s' twice.", QUOTABLE(slot));
         else if (error == -E2BIG)
                 (void) refuse_request(ret, NULL, "A request can have VF attributes for at most %u slots.",
                                       REQUEST_DEVICES_MAX);
@@ -128,8 +128,8 @@ static int read_owner(sd_bus_message *m, Request *r, Refusal *ret) {
         int k = sd_bus_message_read(m, "u", &r->owner);
 
         if (k >= 0 && r->owner == UINT32_MAX) {
-                (void) refuse_request(ret, "Say the uid of whom it is for, or leave it out.",
-                                      "The owner %" PRIu32 " is nobody: the kernel has no such uid.", r->owner);
+                (void) refuse_request(ret, "Set 'owner' to the uid of the owner, or leave it out.",
+                                      "The owner %" PRIu32 " is not a valid uid.", r->owner);
                 return -EINVAL;
         }
         if (k >= 0)
@@ -195,7 +195,8 @@ static const struct {
         { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b", read_release_with_domain },
 };
 
-/* One key and its variant. The message's own errors (-EBADMSG) are told apart from refusals by ret->verdict. */
+/* Parses one entry of the dictionary. Returns 0 or negative errno. If *ret has a verdict, the error is a refusal;
+ * otherwise sd-bus could not read the message. */
 static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
         const char *key, *contents;
         int k = sd_bus_message_read(m, "s", &key);
@@ -206,7 +207,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 if (!streq(key, request_keys[i].key))
                         continue;
                 if (*seen & (1U << i)) {
-                        (void) refuse_request(ret, NULL, "The key '%s' is there twice.", key);
+                        (void) refuse_request(ret, NULL, "The request has the key '%s' twice.", key);
                         return -EINVAL;
                 }
                 *seen |= 1U << i;
@@ -214,7 +215,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                 if (k < 0)
                         return k;
                 if (!streq(contents, request_keys[i].type)) {
-                        (void) refuse_request(ret, NULL, "The key '%s' has the D-Bus type '%s', wanted is '%s'.", key,
+                        (void) refuse_request(ret, NULL, "The key '%s' has the D-Bus type '%s' instead of '%s'.", key,
                                               QUOTABLE(contents), request_keys[i].type);
                         return -EINVAL;
                 }
@@ -225,7 +226,7 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
         }
         (void) refuse_request(
                 ret,
-                "Known are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
+                "The keys are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
                 "shared-memory, owner, release-with-domain, force and repeat.",
                 "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;

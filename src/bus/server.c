@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Connection and name. */
+/* Connects to the system bus, registers the D-Bus objects and requests the bus name. */
 
 #include "bus/server.h"
 
@@ -9,10 +9,10 @@
 #include "util/log.h"
 #include "util/messages.h"
 
-/* Where the bus is, D-Bus Specification, Well-known Message Bus Instances. */
+/* The default address: D-Bus Specification, Well-known Message Bus Instances. */
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
-/* What sd-bus tells itself. */
+/* The sender and path of the Disconnected signal that sd-bus generates locally. */
 #define LOCAL      "org.freedesktop.DBus.Local"
 #define LOCAL_PATH "/org/freedesktop/DBus/Local"
 
@@ -30,8 +30,8 @@ static int add_objects(Server *s) {
         return r < 0 ? r : log_control_add(s);
 }
 
-/* A call that changes nothing is for its reply: it is not served when the caller wants none, so that calls cost the
- * caller a wait, and the bus has a limit for calls that wait. */
+/* Ignores a read-only call that expects no reply. The bus limits the pending replies of a connection, so a caller
+ * cannot flood the daemon with calls that expect a reply. */
 static int drop_unanswered(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
 
@@ -39,7 +39,7 @@ static int drop_unanswered(sd_bus_message *m, void *userdata, sd_bus_error *erro
                !bus_is_change(member) && !streq(member, "Set");
 }
 
-/* The objects on a connection, whose messages the loop takes in. The loop ends with the connection. */
+/* Registers the objects and attaches the connection to the event loop, which exits when the connection is lost. */
 static int set_up(Server *s, sd_event *event) {
         int r = sd_bus_set_exit_on_disconnect(s->bus, true);
 
@@ -52,8 +52,7 @@ static int set_up(Server *s, sd_event *event) {
         return r < 0 ? log_error_errno(r, "Failed to set up the D-Bus objects: %m") : 0;
 }
 
-/* No message brings file descriptors: as many as callers like could come with calls, and the daemon has none to spare.
- */
+/* Rejects file descriptors in messages. No method takes one, and callers could exhaust the daemon's descriptors. */
 static int connect_bus(sd_bus **ret) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
         int r = sd_bus_new(&bus);
@@ -74,7 +73,7 @@ static int connect_bus(sd_bus **ret) {
 
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_BUS_LOST }),
-                 "The connection to the system bus is lost, so that no caller can reach passthroughd. It ends.");
+                 "The system bus closed the connection, so no caller can reach passthroughd. passthroughd exits.");
         return 0;
 }
 
@@ -89,9 +88,9 @@ int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata
         r = connect_bus(&s->bus);
         if (r < 0)
                 return log_error_errno(r, "Failed to connect to the system bus: %m");
-        /* Before any hardware is touched; the name itself is taken when there is something to serve. */
+        /* Fail before any hardware is changed. server_announce() requests the name later, when the daemon is ready. */
         if (sd_bus_get_name_creds(s->bus, BUS_NAME, 0, NULL) >= 0)
-                return log_error_errno(-EBUSY, "Another passthroughd serves on this bus.");
+                return log_error_errno(-EBUSY, "Another passthroughd owns the name %s on this bus.", BUS_NAME);
         r = set_up(s, event);
         if (r < 0)
                 return r;
@@ -108,7 +107,7 @@ static int start_peer(sd_bus *bus) {
 
         if (r >= 0)
                 r = sd_bus_set_server(bus, true, id);
-        /* Who holds the other end may call everything. */
+        /* The peer may call every method. */
         if (r >= 0)
                 r = sd_bus_set_trusted(bus, true);
         return r < 0 ? r : sd_bus_start(bus);
@@ -144,7 +143,7 @@ int server_announce(Server *s) {
         int r = sd_bus_request_name(s->bus, BUS_NAME, 0);
 
         if (r < 0)
-                return log_error_errno(r, "Failed to take the name %s on the system bus: %m", BUS_NAME);
+                return log_error_errno(r, "Failed to request the name %s on the system bus: %m", BUS_NAME);
         s->announced = true;
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signals: jobs, allocations and devices that come, change and go. */
+/* Emits signals when a job, an allocation or a device is added, changes or is removed. */
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 
 static void check(int r, const char *what) {
         if (r < 0)
-                log_warning_errno(r, "Failed to signal %s, ignoring: %m", what);
+                log_warning_errno(r, "Failed to emit the signal for %s, ignoring: %m", what);
 }
 
 void server_job_new(Server *s, uint32_t id) {
@@ -49,10 +49,10 @@ void server_job_removed(Server *s, uint32_t id, const char *result) {
                 r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", "uos", id, path, result);
         if (r >= 0)
                 r = sd_bus_emit_object_removed(s->bus, path);
-        check(r, "the end of a job");
+        check(r, "a removed job");
 }
 
-/* The Manager's signal and the ObjectManager's, for an object that is there (added) or about to go. */
+/* Emits the Manager's signal and the ObjectManager's signal. A removed object must still exist during the call. */
 static void signal_object(Server *s, const char *signal, const char *label, const char *path, bool added) {
         int r;
 
