@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Recorded machines: writing one down, unpacking it, and answering for it as the daemon would, by the same objects on a
- * private connection.
+ * Recorded machines: recording a machine as a .tree file, unpacking the file, and serving the D-Bus objects of the
+ * daemon for the recorded machine on a private connection.
  */
 
 #include <stdio.h>
@@ -13,34 +13,39 @@
 typedef struct Replay Replay;
 
 /*
- * Reads the node, a .tree file or a directory with sys/ and proc/ below it, with the configuration config (NULL: the
- * one recorded with it, in etc/passthroughd), and serves org.passthroughd1 on one end of a socket pair, from a child
- * process. What Allocate claims there is in memory only. On failure *ret_problem (caller frees) is a sentence.
+ * Forks a child process that reads the recorded machine and serves org.passthroughd1 on one end of a socket pair.
+ * Allocate changes only the memory of the child.
+ * node: a .tree file, or a directory that contains sys/ and proc/.
+ * config: a configuration file; NULL: the recorded configuration, in etc/passthroughd.
+ * On failure *ret_problem (caller frees) is a sentence.
  */
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem);
-/* The other end of the pair, for sd_bus_set_fd(); the caller's from then on. */
+/* Returns the caller's end of the socket pair, for sd_bus_set_fd(). The caller owns the descriptor. */
 int replay_take_fd(Replay *r);
 Replay *replay_free(Replay *r);
 DEFINE_CLEANUP(Replay *, replay_free)
 
 /*
- * Makes a directory from a .tree file, in the directory top (NULL: $TMPDIR, /dev/shm or /tmp): what the daemon would
- * read of that machine. The file may be hostile. Caller removes it with tree_remove() and frees the path. On failure
- * *ret_problem (caller frees) is a sentence, or NULL for want of memory.
+ * Unpacks a .tree file, which may be hostile, into a new directory below top (NULL: $TMPDIR, /dev/shm or /tmp). The
+ * directory contains the files that the daemon would read on the recorded machine. The caller removes the directory
+ * with tree_remove() and frees *ret_dir. On failure *ret_problem (caller frees) is a sentence, or NULL when out of
+ * memory.
  */
 int tree_unpack(const char *file, const char *top, char **ret_dir, char **ret_problem);
 void tree_remove(const char *dir);
 
 typedef enum SnapshotFlags {
-        SNAPSHOT_IDENTITIES = 1 << 0, /* serial numbers and MAC addresses as they are, not hashed */
+        SNAPSHOT_IDENTITIES = 1 << 0, /* record serial numbers and MAC addresses unhashed */
 } SnapshotFlags;
 
 /*
- * Records the machine below root, "/" for this one, as a .tree on out: what the daemon reads, as far as this user may.
- * Never what can block (sriov_numvfs) or wakes a device. On failure *ret_problem (caller frees) is a sentence, or NULL
- * for want of memory. Whether out could take it is not looked at: that is for who flushes it.
+ * Writes a .tree file to out with the files that the daemon reads, as far as this user may read them. Reads no file
+ * that can block (sriov_numvfs), and wakes no device. root: the root directory of the machine, "/" for the running one.
+ * On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory. A failed write to out is not
+ * reported; the caller finds it when it flushes out.
  */
 int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem);
-/* As above of a recorded node, a .tree file or a directory. For a process of its own: it may change the
- * user namespace. What it unpacks is gone when this returns, and however the process ends but for SIGKILL. */
+/* As above for a recorded machine, a .tree file or a directory. Call it in a dedicated process, because it may move the
+ * process into a new user namespace. It removes the unpacked files before it returns, and also when the process is
+ * terminated, except by SIGKILL. */
 int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);

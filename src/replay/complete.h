@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What a .tree file need not say because it follows: see "Made by the simulator" in tests/nodes/README.md. */
+/* Adds the sysfs entries that a .tree file may omit: "Made by the simulator" in tests/nodes/README.md. */
 
 #include "util/sysfs.h"
 
 typedef struct Completion {
         const Sysfs *fs;
         int root_fd;
-        int devices_fd; /* sys/bus/pci/devices; -1 at first: a machine without PCI has none */
-        bool no_iommu;  /* %iommu off */
-        char **vfio;    /* drivers that %driver declares to be vfio */
+        int devices_fd; /* sys/bus/pci/devices; -1 until the first PCI function is found */
+        bool no_iommu;  /* the file has "%iommu off" */
+        char **vfio;    /* names of the drivers that %driver declares with the word "vfio" */
         size_t n_vfio;
 } Completion;
 
 /*
- * Adds to an unpacked tree, as far as a reader of it can tell: sys/bus/pci/devices, groups with type and
- * reserved_regions, vfio-dev of what is on a VFIO driver, the directories of drivers. Nothing is made through a link.
+ * Adds to an unpacked tree the entries that the daemon reads: sys/bus/pci/devices, the IOMMU groups with type and
+ * reserved_regions, vfio-dev of each function that is bound to a VFIO driver, and the directories of drivers. Never
+ * follows a link to create an entry.
  */
 int complete_node(Completion *c);
 
-/* How a link in the directory from names the path to; both are from the root. NULL when out of memory. */
+/* Returns the relative target of a link in the directory from that points to the path to. Both paths start at the root.
+ * NULL when out of memory; the caller frees. */
 char *relative_path(const char *from, const char *to);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What tells one machine from another, replaced: the same value by the same replacement throughout one recording, under
- * a random key that is forgotten afterwards, so that no value can be guessed and tried.
+ * Replaces identifiers of a machine by keyed hashes. Within one recording the same value always has the same
+ * replacement. The key is random and discarded after the recording, so nobody can confirm a guessed value.
  */
 
 #include <stdio.h>
@@ -11,33 +11,34 @@
 #include "util/cleanup.h"
 
 typedef struct Identities {
-        bool keep;
+        bool keep; /* replace nothing */
         uint64_t key[2];
-        char *host;   /* name of the machine, up to the first dot; NULL when not known */
-        char *domain; /* the rest of it, with the dot */
+        char *host;   /* the host name up to the first dot; NULL if unknown */
+        char *domain; /* the rest of the host name, from the dot */
 } Identities;
 
-/* name: of the machine, may be NULL. */
+/* name: the host name, or NULL. 0, -ENOMEM, or -EIO without random numbers. */
 int identities_init(Identities *i, bool keep, const char *name);
 void identities_done(Identities *i);
 
 /*
- * A copy of text with these replaced: MAC addresses ("00:1b:21:3a:4f:2c", "00-1b-21-3a-4f-2c", "001b213a4f2c", and
- * those in names like "enx001b213a4f2c"), UUIDs and other long hexadecimal numbers, what follows "UUID=" and "LABEL=";
- * where with_host, which is for text that is only read by people, also the name of the machine and such numbers without
- * a letter in them. NULL when out of memory.
+ * Returns a copy of text in which these are replaced: MAC addresses ("00:1b:21:3a:4f:2c", "00-1b-21-3a-4f-2c",
+ * "001b213a4f2c", and in interface names like "enx001b213a4f2c"), UUIDs, hexadecimal numbers of 12, 16 or 32 digits,
+ * and the values of "UUID=" and "LABEL=". with_host also replaces the host name, and such numbers even if all their
+ * digits are decimal; only for text that no program interprets. NULL when out of memory; the caller frees.
  */
 char *identities_scrub(const Identities *i, const char *text, bool with_host);
 
-/* A copy of a path or the name of an interface, which must stay the same wherever it stands: only names like
- * "enx001b213a4f2c" are replaced. NULL when out of memory. */
+/* Returns a copy of a path or of an interface name, in which only interface names like "enx001b213a4f2c" are replaced.
+ * Every occurrence of a path in a recording is replaced by this function, so the occurrences still match. NULL when out
+ * of memory; the caller frees. */
 char *identities_scrub_path(const Identities *i, const char *path);
 
-/* Writes 12 digits for the n bytes of s, whether identities are kept or not. */
+/* Writes the hash of the n bytes of s as 12 hex digits, even if keep is set. */
 void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f);
 
-/* The whole value is one: its hex digits are replaced, what is between them stays ("0002:c903:00f5:1234"), and so do
- * zeros alone. In place. */
+/* Replaces the hex digits of text in place, and keeps the separators ("0002:c903:00f5:1234"). A text whose digits are
+ * all zero stays. */
 void identities_replace_digits(const Identities *i, char *text);
-/* Bytes of a serial number. In place. */
+/* Replaces a binary serial number in place. */
 void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t size);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A recorded machine in memory, and what the daemon would make of it: everything is read when it is loaded, and what is
- * allocated is nowhere but here.
+ * A recorded machine in memory with the callbacks that a D-Bus server needs. replay_node_load() reads the whole
+ * machine. Allocations exist only in memory.
  */
 
 #include "bus/server.h"
@@ -11,16 +11,17 @@
 typedef struct ReplayNode ReplayNode;
 
 /*
- * node: a .tree file or a directory; config: NULL for what was recorded. For a process of its own: it may change the
- * user namespace. Nothing is on disk any more when this returns. On failure *ret_problem (caller
- * frees) is a sentence.
+ * node: a .tree file or a directory. config: a configuration file; NULL: the recorded configuration. Call it in a
+ * dedicated process, because it may move the process into a new user namespace. It removes all unpacked files before it
+ * returns. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
  */
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem);
 ReplayNode *replay_node_free(ReplayNode *n);
 DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 
-/* Logs what is odd about the configuration, and that there is none. */
+/* Logs problems of the configuration, a missing configuration, and VFs that the configuration wants but the recorded
+ * machine lacks. node: the path, for messages. */
 void replay_node_warn(const ReplayNode *n, const char *node);
 
-/* userdata is the ReplayNode. */
+/* Callbacks for server_new_peer(). Their userdata is the ReplayNode. */
 extern const ServerCallbacks replay_node_callbacks;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Where a recorded machine is while it is read: the directory that was named, or what a .tree file is unpacked into. */
+/* The root directory of a recorded machine: a directory of the user, or a temporary one with the unpacked .tree file.
+ */
 
 #include <signal.h>
 
@@ -9,10 +10,10 @@
 
 typedef struct Root {
         char *dir;
-        bool unpacked; /* ours to remove */
-        int scratch;   /* what it was unpacked into, which goes as a whole; -1: a directory of the system's */
-        bool masked;   /* no signal gets through, so that nothing is left in that */
-        sigset_t mask; /* as it was */
+        bool unpacked; /* dir is temporary */
+        int scratch;   /* the private tmpfs that contains dir; the kernel frees it with the descriptor; -1: none */
+        bool masked;   /* all signals are blocked */
+        sigset_t mask; /* the signal mask before */
 } Root;
 
 #define ROOT_INIT                                                                                                      \
@@ -20,9 +21,9 @@ typedef struct Root {
 #define _cleanup_root_ _cleanup_(root_done)
 
 /*
- * node: a .tree file or a directory, either with what any machine has. For a process of its own: it may change the user
- * namespace, and until root_done() signals may have to wait. On failure *ret_problem (caller frees) is a sentence, or
- * NULL for want of memory.
+ * Opens a directory, or unpacks a .tree file. Refuses a node without sys/. Call it in a dedicated process, because it
+ * may move the process into a new user namespace and block all signals until root_done(). On failure *ret_problem
+ * (caller frees) is a sentence, or NULL when out of memory. root_done() is needed after a failure too.
  */
 int root_open(Root *root, const char *node, char **ret_problem);
 void root_done(Root *root);

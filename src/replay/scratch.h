@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Room for files that nobody else sees and that goes with the process, however it ends. It is there for speed too: a
- * disk file system can take a minute to make again as many files as it has just removed.
+ * A private tmpfs for temporary files. The kernel frees it when the process ends, even by SIGKILL. It is also faster: a
+ * disk file system can need a minute to create as many files as were just removed from it.
  */
 
-/* A directory in memory, as a descriptor; its size is limited by the kernel, to half of the memory. Negative errno
- * where the system does not allow that, which is no error. May put the process into a user namespace of its own, where
- * it is the same user. */
+/* Returns a descriptor of the root directory of a new tmpfs that is mounted nowhere. The kernel limits its size to half
+ * of the memory. Negative errno if the system does not allow the mount; callers then use another directory. May move
+ * the process into a new user namespace, in which its uid and gid stay the same. */
 int scratch_open(void);
