@@ -189,11 +189,13 @@ static int begin(Probe *s, sd_event *event, const Sysfs *fs, unsigned timeout_se
 static int gather(Probe *s, const Inventory *inv) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
-                ProbeAnswer *a = probe_cache_find(s->answers, dev);
+                ProbeAnswer *a;
 
-                if ((a && a->asked) || !s->kind->wanted(s->userdata, dev))
+                if (!s->kind->wanted(s->userdata, dev))
                         continue;
                 a = probe_cache_add(s->answers, dev, s->kind->unknown);
+                if (a && a->asked)
+                        continue;
                 if (!a || pci_address_append(&s->asked, &s->n_asked, dev->address) < 0)
                         return -ENOMEM;
                 a->asked = true;
