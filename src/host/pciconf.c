@@ -10,9 +10,10 @@
 #include "pciconf.h"
 #include "util/strings.h"
 
-#define CONFIG_HEADER_SIZE 64
-#define CONFIG_PCI_SIZE    256
-#define NAME_MAX_LENGTH    256
+#define CONFIG_HEADER_SIZE   64
+#define CONFIG_PCI_SIZE      256
+#define CONFIG_EXTENDED_SIZE (CONFIG_PCI_SIZE + 4) /* with the header of the first extended capability */
+#define NAME_MAX_LENGTH      256
 
 /* The controls that isolate a function. */
 #define ACS_REQUIRED (PCI_ACS_CAP_VALID | PCI_ACS_CAP_REQ_RED | PCI_ACS_CAP_CMPLT_RED | PCI_ACS_CAP_FORWARD)
@@ -95,16 +96,17 @@ PciConf *pciconf_free(PciConf *conf) {
 typedef struct ReadCall {
         struct pci_access *access;
         PciAddress address;
-        uint8_t config[CONFIG_PCI_SIZE];
+        uint8_t config[CONFIG_EXTENDED_SIZE];
         PciConfFacts facts;
 } ReadCall;
 
 /*
- * Reads the first 256 bytes in one system call; libpci would make one call per register. All 4096 bytes are not read
- * because they take real hardware a millisecond. Returns the number of bytes read: 256, 64 or 0.
+ * Reads the first 256 bytes and the header of the first extended capability in one system call; libpci would make one
+ * call per register. All 4096 bytes are not read because they take real hardware a millisecond. Returns the number of
+ * bytes read: 260, 256, 64 or 0.
  */
 static int read_config(struct pci_dev *dev, uint8_t *config) {
-        static const int sizes[] = { CONFIG_PCI_SIZE, CONFIG_HEADER_SIZE };
+        static const int sizes[] = { CONFIG_EXTENDED_SIZE, CONFIG_PCI_SIZE, CONFIG_HEADER_SIZE };
 
         for (size_t i = 0; i < ELEMENTSOF(sizes); i++)
                 if (pci_read_block(dev, 0, config, sizes[i]))
@@ -112,18 +114,11 @@ static int read_config(struct pci_dev *dev, uint8_t *config) {
         return 0;
 }
 
-/* Tells whether the extended config space (behind the first 256 bytes) can be read. */
-static bool is_extended(struct pci_dev *dev, int size) {
-        uint8_t header[4];
-
-        return size >= CONFIG_PCI_SIZE && pci_read_block(dev, CONFIG_PCI_SIZE, header, sizeof(header));
-}
-
-static PciAcs acs_of_capability(struct pci_dev *dev, PciConfFacts *facts) {
+static PciAcs acs_of_capability(struct pci_dev *dev, int size, PciConfFacts *facts) {
         const struct pci_cap *cap;
         uint16_t can, does;
 
-        if (!is_extended(dev, CONFIG_PCI_SIZE))
+        if (size < CONFIG_EXTENDED_SIZE)
                 return PCI_ACS_UNKNOWN;
         cap = pci_find_cap(dev, PCI_EXT_CAP_ID_ACS, PCI_CAP_EXTENDED);
         if (!cap)
@@ -151,12 +146,12 @@ static PciAcs acs_of(struct pci_dev *dev, int size, bool multifunction, PciConfF
         switch ((pci_read_word(dev, (int) express->addr + PCI_EXP_FLAGS) & PCI_EXP_FLAGS_TYPE) >> 4) {
         case PCI_EXP_TYPE_ROOT_PORT:
         case PCI_EXP_TYPE_DOWNSTREAM:
-                return acs_of_capability(dev, facts);
+                return acs_of_capability(dev, size, facts);
         case PCI_EXP_TYPE_UPSTREAM:
         case PCI_EXP_TYPE_ENDPOINT:
         case PCI_EXP_TYPE_LEG_END:
         case PCI_EXP_TYPE_ROOT_INT_EP:
-                return multifunction ? acs_of_capability(dev, facts) : PCI_ACS_CLEAN;
+                return multifunction ? acs_of_capability(dev, size, facts) : PCI_ACS_CLEAN;
         default:
                 return PCI_ACS_OPEN;
         }
@@ -165,7 +160,7 @@ static PciAcs acs_of(struct pci_dev *dev, int size, bool multifunction, PciConfF
 static PciAts ats_of(struct pci_dev *dev, int size) {
         const struct pci_cap *cap;
 
-        if (!is_extended(dev, size))
+        if (size < CONFIG_EXTENDED_SIZE)
                 return PCI_ATS_UNKNOWN;
         cap = pci_find_cap(dev, PCI_EXT_CAP_ID_ATS, PCI_CAP_EXTENDED);
         if (!cap)
