@@ -21,7 +21,7 @@ typedef struct Scan {
         bool locked;          /* of an update: overrides are taken over, too */
         PciAddress *reread;   /* of an update: what is read anew, ascending */
         size_t n_reread;
-        size_t *siblings; /* indices in inv: of each PF the VF that the others share their identity with */
+        size_t *siblings; /* indices in inv: of each PF the VF whose identity and parent directory the others share */
         size_t n_siblings;
 } Scan;
 

@@ -41,17 +41,6 @@ static int device_path(const Scan *s, const char *name, char **ret) {
         return string_copy(ret, real + strlen(below));
 }
 
-static int read_path(const Scan *s, const char *name, PciDevice *dev) {
-        int r = device_path(s, name, &dev->path);
-
-        if (r < 0 || dev->path)
-                return r;
-        r = string_copy(&dev->path, "");
-        if (r < 0)
-                return r;
-        return pci_device_add_fault(dev, "its place below sys/devices is not known");
-}
-
 static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
 }
@@ -143,6 +132,26 @@ static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
         return NULL;
 }
 
+/* The kernel gives a VF the parent of its PF: the directories of one PF's VFs differ in the last component only. */
+static int path_beside(const char *sibling, const char *name, char **ret) {
+        int directory = (int) (strrchr(sibling, '/') + 1 - sibling);
+
+        return string_replace(ret, "%.*s%s", directory, sibling, name);
+}
+
+static int read_path(const Scan *s, const char *name, PciDevice *dev) {
+        const PciDevice *sibling = find_sibling(s, dev);
+        int r = sibling && strchr(sibling->path, '/') ? path_beside(sibling->path, name, &dev->path)
+                                                      : device_path(s, name, &dev->path);
+
+        if (r < 0 || dev->path)
+                return r;
+        r = string_copy(&dev->path, "");
+        if (r < 0)
+                return r;
+        return pci_device_add_fault(dev, "its place below sys/devices is not known");
+}
+
 /* The first VF of each PF that was read whole. */
 static int note_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
         if (dev->type != PCI_TYPE_VF || !device_facts_are_whole(d, dev) || find_sibling(s, dev))
@@ -177,11 +186,9 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *
         memcpy(dev->bar_size, known->bar_size, sizeof(dev->bar_size));
         dev->fault = known->fault;
         dev->instance = device_dir_instance(d);
-        r = note_sibling(s, d, dev);
-        if (r < 0)
-                return r;
-
         r = read_path(s, name, dev);
+        if (r >= 0)
+                r = note_sibling(s, d, dev);
         if (r >= 0)
                 r = device_facts_read(d, dev);
         if (r >= 0)
