@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "devicedir.h"
 #include "util/fileio.h"
@@ -45,14 +44,18 @@ DEFINE_STRING_TABLE_TO_STRING(attribute, Attribute, _ATTRIBUTE_MAX)
 
 struct DeviceDir {
         int fd;
+        uint64_t instance;
         uint32_t present; /* one bit per Attribute */
         bool locked;
         unsigned *virtfns;
         size_t n_virtfns;
 };
 
+/* The first letter decides for most entries. */
 static int name_compare(const void *key, const void *element) {
-        return strcmp(key, *(const char *const *) element);
+        const char *name = key, *attribute = *(const char *const *) element;
+
+        return *name == *attribute ? strcmp(name, attribute) : *name - *attribute;
 }
 
 static int unsigned_compare(const void *a, const void *b) {
@@ -74,9 +77,12 @@ static int add_virtfn(DeviceDir *d, const char *number) {
         return 0;
 }
 
-static int add_entry(DeviceDir *d, const char *name) {
+static int add_entry(DeviceDir *d, const struct dirent64 *entry) {
+        const char *name = entry->d_name;
         const char *const *found;
 
+        if (streq(name, "."))
+                d->instance = entry->d_ino;
         if (strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
                 return add_virtfn(d, name + strlen(VIRTFN_PREFIX));
         found = bsearch(name, attribute_table, _ATTRIBUTE_MAX, sizeof(*attribute_table), name_compare);
@@ -92,7 +98,7 @@ static int list_entries(DeviceDir *d) {
         while ((n = getdents64(d->fd, buf, sizeof(buf))) > 0)
                 for (ssize_t at = 0; at < n;) {
                         const struct dirent64 *entry = (const void *) (buf + at);
-                        int r = add_entry(d, entry->d_name);
+                        int r = add_entry(d, entry);
 
                         if (r < 0)
                                 return r;
@@ -139,9 +145,7 @@ void device_dir_set_locked(DeviceDir *d) {
 }
 
 uint64_t device_dir_instance(const DeviceDir *d) {
-        struct stat st;
-
-        return fstat(d->fd, &st) < 0 ? 0 : st.st_ino;
+        return d->instance;
 }
 
 bool device_dir_has(const DeviceDir *d, Attribute a) {
