@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory of a region: allocated on its node, checked, cleared. */
+/* Allocates the memory of a shared memory region on its NUMA node, checks the node of each page, and clears the memory.
+ */
 
 #include "region-memory.h"
 
@@ -11,7 +12,7 @@
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
-#define LOOKS_MAX     1000U /* at pages that do not stay mapped */
+#define LOOKS_MAX     1000U /* attempts to find the node of pages that do not stay mapped */
 #define OOM_SCORE     "/proc/self/oom_score_adj"
 #define OOM_SCORE_MAX 16U
 
@@ -34,7 +35,8 @@ static int map(int fd, const Region *r, Mapping *ret) {
         return 0;
 }
 
-/* The policy is the file's, for whoever makes its pages. */
+/* Sets the memory policy of the file (of the mapping for a hugetlbfs), which applies to pages that are allocated later.
+ */
 static int bind_to_node(const Mapping *m, int node) {
         struct bitmask *nodes;
         long r;
@@ -57,9 +59,9 @@ static int bind_to_node(const Mapping *m, int node) {
 }
 
 /*
- * Maps the pages, because the kernel tells the node of mapped pages only. madvise() and not a read of the pages: a
- * member of the group may shorten the file at this moment, and a read beyond its end is a SIGBUS. Leaves in pages those
- * whose node is unknown.
+ * Checks that n pages are on node. The pages must be mapped, because move_pages() reports the node of mapped pages
+ * only. They are mapped with madvise(): a member of the group may shorten the file at any moment, and then a read
+ * beyond the end of the file would raise SIGBUS. On success pages and n hold the pages whose node is still unknown.
  */
 static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         int where[PAGES_AT_ONCE];
@@ -78,8 +80,8 @@ static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         return 0;
 }
 
-/* Checks n pages, stride apart. The kernel may move a page, or merge it into a larger one, after it was mapped: such a
- * page is mapped and looked at again. */
+/* Checks that n pages, stride bytes apart, are on node. The kernel may migrate or merge a page after it was mapped;
+ * such a page is mapped and checked again. */
 static int check_pages(char *at, size_t stride, size_t n, int node) {
         void *pages[PAGES_AT_ONCE];
         int k = 0;
@@ -115,9 +117,12 @@ static void set_oom_score(const char *score) {
                 (void) !write(fd, score, strlen(score));
 }
 
-/* Where the node has less than it should it is us that the kernel ends, not a guest that has memory there. Only for so
- * long: what the job does next to devices is not to be cut off. */
-static void volunteer(char ret_before[static OOM_SCORE_MAX]) {
+/*
+ * Makes the OOM killer prefer this process over guests while the region's memory is allocated. The caller restores the
+ * score from ret_before afterwards, because the job then changes devices and must not be killed. ret_before is "" when
+ * the score was not changed.
+ */
+static void raise_oom_score(char ret_before[static OOM_SCORE_MAX]) {
         _cleanup_close_ int fd = open(OOM_SCORE, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd >= 0 ? read(fd, ret_before, OOM_SCORE_MAX - 1) : -1;
 
@@ -127,10 +132,11 @@ static void volunteer(char ret_before[static OOM_SCORE_MAX]) {
 }
 
 /*
- * Not by touching the pages: without enough memory that would be a SIGBUS. A file of hugetlbfs has no memory policy,
- * its mapping has one: hugepages are allocated through the mapping.
+ * Allocates the pages from offset at. The pages are not written, because a write raises SIGBUS when memory is short. In
+ * a hugetlbfs the memory policy belongs to the mapping and not to the file, so hugepages are allocated through the
+ * mapping.
  */
-static int make_pages(const Mapping *m, int fd, const Region *r, uint64_t at, uint64_t size) {
+static int allocate_pages(const Mapping *m, int fd, const Region *r, uint64_t at, uint64_t size) {
         if (r->page_size == 0)
                 return fallocate(fd, 0, (off_t) at, (off_t) size) < 0 ? -errno : 0;
         if (madvise(m->at + at, size, MADV_POPULATE_WRITE) >= 0)
@@ -144,11 +150,11 @@ int region_populate(int fd, const Region *r) {
         char before[OOM_SCORE_MAX];
         int k = map(fd, r, &m);
 
-        volunteer(before);
+        raise_oom_score(before);
         if (k == 0)
                 k = bind_to_node(&m, r->node);
         for (uint64_t at = 0; k == 0 && at < r->size; at += chunk)
-                k = make_pages(&m, fd, r, at, MIN(r->size - at, chunk));
+                k = allocate_pages(&m, fd, r, at, MIN(r->size - at, chunk));
         if (k == 0)
                 k = check_nodes(&m, r);
         if (*before)
@@ -157,6 +163,6 @@ int region_populate(int fd, const Region *r) {
 }
 
 int region_clear(int fd) {
-        /* Not up to the size of the file, which a member of the group may raise at this moment. */
+        /* A fixed end and not the size of the file: a member of the group may enlarge the file at any moment. */
         return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, INT64_MAX) < 0 ? -errno : 0;
 }

@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * The memory in the file of a region, for region.c alone. Takes seconds for a large region; a signal can end it.
+ * Allocates and frees the memory of a region's file, for region.c. A call takes seconds for a large region; a signal
+ * can interrupt it.
  *
- * Members of SharedMemoryGroup= may have the file open and change its size at any moment. So nothing here reads or
- * writes through a mapping: beyond the end of the file that would be a SIGBUS.
+ * Members of SharedMemoryGroup= may have the file open and may change its size at any moment. These functions therefore
+ * never read or write through a mapping: an access beyond the end of the file raises SIGBUS.
  */
 
 #include "ledger/region.h"
 
-/* Allocates all pages, and checks the node of each. The contents stay. -EXDEV: a page is on another node; -EBUSY: its
- * node cannot be found out; -EEXIST: the file became shorter meanwhile. */
+/* Allocates all pages and checks the node of each. Existing contents are kept. -EXDEV: a page is on another node.
+ * -EBUSY: the node of a page cannot be determined. -EEXIST: the file was shortened during the call. */
 int region_populate(int fd, const Region *r);
-/* Frees all pages of the file, which keeps its size; its mappings read zeros. */
+/* Frees all pages of the file. The file keeps its size, and its mappings read zeros. */
 int region_clear(int fd);

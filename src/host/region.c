@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file of a region: where it is, whose it is, made and removed. */
+/* Finds, creates and removes the file of a shared memory region. */
 
 #include "host/region.h"
 
@@ -25,14 +25,14 @@
 #define SHM_ENTRIES_MAX 65536U
 #define GROUP_BUFFER    16384U
 
-#define MODE_NEW  0600 /* nobody else opens it before it is whole */
+#define MODE_NEW  0600 /* no other user can open the file before the region is complete */
 #define MODE_DONE 0660
 
-/* Where the files are. */
+/* The directories of a region's files. */
 typedef struct Place {
         int shm;       /* dev/shm */
-        int memory;    /* where the file with the memory is: the same, or a hugetlbfs */
-        char path[64]; /* of the latter, as the link in dev/shm has it */
+        int memory;    /* the directory of the file with the memory: shm or a hugetlbfs */
+        char path[64]; /* absolute path of the hugetlbfs, for the link in dev/shm */
 } Place;
 
 static void place_done(Place *p) {
@@ -49,7 +49,8 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
         return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Below dev, the only part of the file system where the daemon's sandbox lets it write. */
+/* Finds the hugetlbfs with this page size. Only dev/hugepages* is searched: of all places where a hugetlbfs is mounted,
+ * the daemon's sandbox allows writes below dev only. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
         char **names = NULL;
@@ -84,28 +85,28 @@ static int place_find(const Sysfs *fs, const Region *r, Place *p) {
         return p->memory < 0 ? p->memory : 0;
 }
 
-/* What has our name in a directory. */
-typedef struct Found {
-        bool ours;    /* and as we made it; where a crash came between it may still be empty */
-        bool altered; /* ours too, but a member of the group gave it another size, or another name beside ours */
-        bool whole;   /* nothing is left to do */
-} Found;
+/* The state of a file that has the region's name. */
+typedef struct FileState {
+        bool ours;    /* the daemon created it and it is unaltered; after a crash it may still be empty */
+        bool altered; /* the daemon created it, and a member of the group changed its size or linked it elsewhere */
+        bool whole;   /* it is complete: size, memory and mode are those of the region */
+} FileState;
 
-static Found judge(const struct stat *s, const Region *r) {
+static FileState check_file(const struct stat *s, const Region *r) {
         bool mine = S_ISREG(s->st_mode) && s->st_uid == geteuid(), done = (s->st_mode & 07777) == MODE_DONE;
         bool as_made = s->st_nlink == 1 && (s->st_size == 0 || (uint64_t) s->st_size == r->size);
 
-        return (Found){
+        return (FileState){
                 .ours = mine && as_made,
-                .altered = mine && !as_made && done, /* before that nobody else can */
+                .altered = mine && !as_made && done, /* before MODE_DONE no other user can alter the file */
                 .whole = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,
         };
 }
 
-/* -EEXIST: it is neither ours nor was. */
-static int open_found(int dir, const Region *r, Found *ret) {
+/* Opens the file that has the region's name. -EEXIST: the daemon did not create that file. */
+static int open_found(int dir, const Region *r, FileState *ret) {
         char name[REGION_FILE_MAX];
-        /* Neither a link nor a FIFO leads us anywhere. */
+        /* Another user may have created a link or a FIFO of that name: do not follow it, and do not block on it. */
         _cleanup_close_ int fd =
                 openat(dir, region_file(r, name), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat s;
@@ -114,13 +115,13 @@ static int open_found(int dir, const Region *r, Found *ret) {
                 return errno == ENOENT ? -ENOENT : -EEXIST;
         if (fstat(fd, &s) < 0)
                 return -errno;
-        *ret = judge(&s, r);
+        *ret = check_file(&s, r);
         return ret->ours || ret->altered ? TAKE_FD(fd) : -EEXIST;
 }
 
-/* One that is as it was made, to give it to somebody. */
+/* Opens the region's file for a guest. -EEXIST: the daemon did not create the file, or the file was altered. */
 static int open_ours(int dir, const Region *r) {
-        Found found;
+        FileState found;
         _cleanup_close_ int fd = open_found(dir, r, &found);
 
         if (fd < 0)
@@ -148,8 +149,9 @@ static int find_group(const char *group, gid_t *ret) {
 }
 
 /*
- * The ledger has promised the name to the region. In a directory that all can write to, another user may take it while
- * there is no file, as after a boot: such a file gets another name, and its owner loses nothing.
+ * Renames a file of another user that has the region's name. Every user can write to dev/shm and can create such a file
+ * while the region has none, for example after a boot. The ledger reserves the name for the region. The other user's
+ * file keeps its contents.
  */
 static int move_aside(int dir, const char *name) {
         char aside[REGION_FILE_MAX + 32];
@@ -163,13 +165,15 @@ static int move_aside(int dir, const char *name) {
         (void) snprintf(aside, sizeof(aside), "moved-%s-%016" PRIx64, name, random);
         if (renameat2(dir, name, dir, aside, RENAME_NOREPLACE) < 0)
                 return -errno;
-        log_warning("A file of uid %u had the name of the shared memory %s. It is %s now.", s.st_uid, name, aside);
+        log_warning("A file of uid %u had the name of the shared memory region %s. The file was renamed to %s.",
+                    s.st_uid, name, aside);
         return 0;
 }
 
-/* For QEMU to find it where libvirt says. */
+/* Links a file in a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. -EEXIST: another file or link has
+ * the name. */
 static int link_memory(const Place *p, const char *name) {
-        char target[sizeof(p->path) + 1 + REGION_FILE_MAX], there[sizeof(target)];
+        char target[sizeof(p->path) + 1 + REGION_FILE_MAX], current[sizeof(target)];
         struct stat s;
         ssize_t n;
 
@@ -180,13 +184,14 @@ static int link_memory(const Place *p, const char *name) {
                 return 0;
         if (errno != EEXIST)
                 return -errno;
-        /* In such a directory QEMU may not follow a link of just anybody's (fs.protected_symlinks). */
+        /* In a sticky directory the kernel does not let QEMU follow another user's link (fs.protected_symlinks). */
         if (fstatat(p->shm, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || s.st_uid != geteuid())
                 return -EEXIST;
-        n = readlinkat(p->shm, name, there, sizeof(there));
-        return n == (ssize_t) strlen(target) && memcmp(there, target, (size_t) n) == 0 ? 0 : -EEXIST;
+        n = readlinkat(p->shm, name, current, sizeof(current));
+        return n == (ssize_t) strlen(target) && memcmp(current, target, (size_t) n) == 0 ? 0 : -EEXIST;
 }
 
+/* Allocates the region's memory, creates the link, and gives the file to the group. */
 static int fill(const Place *p, int fd, const Region *r, gid_t gid) {
         char name[REGION_FILE_MAX];
         int k = 0;
@@ -198,7 +203,7 @@ static int fill(const Place *p, int fd, const Region *r, gid_t gid) {
                 k = move_aside(p->shm, region_file(r, name));
         if (k >= 0)
                 k = link_memory(p, region_file(r, name));
-        /* Last: from here on it counts as whole. */
+        /* The mode is set last: MODE_DONE marks a complete region. */
         if (k >= 0 && (fchown(fd, (uid_t) -1, gid) < 0 || fchmod(fd, MODE_DONE) < 0))
                 k = -errno;
         return k;
@@ -209,13 +214,13 @@ static int remove_file(const Place *p, const Region *r) {
 
         if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* The link, if it is ours: making it again tells. */
+        /* link_memory() succeeds only if the link is the region's. */
         if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
                 return -errno;
         return 0;
 }
 
-/* A child of an earlier daemon, which is on its way out, may remove it between the two attempts. */
+/* A child process of an earlier daemon may still remove the file between the create and the open. */
 #define OPEN_ATTEMPTS 3
 
 static int create_or_open(int dir, const Region *r, bool *ret_made) {
@@ -257,10 +262,10 @@ int region_make(const Sysfs *fs, const Region *r, const char *group) {
 int region_remove(const Sysfs *fs, const Region *r) {
         _cleanup_(place_done) Place p;
         _cleanup_close_ int fd = -1;
-        Found found;
+        FileState found;
         int k = place_find(fs, r, &p);
 
-        /* Where it could not be it is not. */
+        /* Without the directory or the hugetlbfs there is no file to remove. */
         if (k == -ENOENT || k == -ENODEV || k == -ENOTSUP)
                 return 0;
         if (k < 0)
@@ -270,7 +275,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
                 return 0;
         if (fd < 0 && fd != -ENOENT)
                 return fd;
-        /* A process may have the file open, as its server does, or may have linked it elsewhere: it reads zeros. */
+        /* The ivshmem server or another process may still have the file open, or have a hard link to it. */
         if (fd >= 0)
                 k = region_clear(fd);
         return k < 0 ? k : remove_file(&p, r);
@@ -281,7 +286,7 @@ int region_look(const Sysfs *fs, const Region *r) {
         _cleanup_close_ int fd = -1;
         struct stat s;
         char name[REGION_FILE_MAX];
-        Found found = { 0 };
+        FileState found = { 0 };
         int k = place_find(fs, r, &p);
 
         if (k < 0)
@@ -291,14 +296,14 @@ int region_look(const Sysfs *fs, const Region *r) {
                 return fd;
         if (p.memory == p.shm)
                 return found.whole || found.altered;
-        /* What is in the way of the link, or leads elsewhere. */
+        /* Another file, or a link to another target, may have the name in dev/shm. */
         k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;
         return link_memory(&p, name) < 0 ? -EEXIST : found.whole || found.altered;
 }
 
-static bool is_left_over(int dir, const char *name) {
+static bool is_own_region(int dir, const char *name) {
         struct stat s;
 
         return strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0 &&
@@ -315,7 +320,7 @@ int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < n; i++)
-                if (is_left_over(fd, names[i])) {
+                if (is_own_region(fd, names[i])) {
                         memmove(names[i], names[i] + prefix, strlen(names[i] + prefix) + 1);
                         names[kept++] = names[i];
                 } else

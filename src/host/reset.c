@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reset, and whether a device is alive afterwards. */
+/* Resets a device and checks that it responds afterwards. */
 
 #include "reset.h"
 
@@ -13,14 +13,14 @@
 int reset_device(const Sysfs *fs, PciAddress address) {
         int r = sriov_has_vf(fs, address, 0) ? -ENOTEMPTY : sysfs_write(fs, PCI_PATH(address, "reset"), "1");
 
-        /* The file is there where there is a way, or was when the kernel looked: with a sibling there is none any more.
-         */
+        /* The kernel creates the file "reset" when the device has a reset method. A bus reset becomes impossible when
+         * another function appears on the bus; a write then fails with ENOTTY. */
         if (r == -ENOENT || r == -ENOTTY)
                 return 0;
         return r < 0 ? r : 1;
 }
 
-/* The standard header; where a device does not answer the bus gives ones (domain.md H, PCI 3.0 6.1). */
+/* The standard header of config space. A device that does not respond reads as all ones (domain.md H, PCI 3.0 6.1). */
 #define HEADER_SIZE 64
 
 static bool all_ones(const uint8_t *bytes, size_t n) {
@@ -45,7 +45,7 @@ int reset_check(const Sysfs *fs, PciAddress address) {
                 return -errno;
         if (n < 2 || all_ones(header, (size_t) n))
                 return -EIO;
-        /* VFs have no ids of their own (SR-IOV 9.3.4.1). */
+        /* The vendor ID register of a VF is all ones (SR-IOV 9.3.4.1). */
         if (all_ones(header, 2))
                 return 0;
         r = sysfs_read(fs, PCI_PATH(address, "vendor"), text, sizeof(text));

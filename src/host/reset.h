@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is done to a device between two owners. Like host/driver.h for the child of a job only. */
+/* Resets a device between two owners. As host/driver.h, the calls must run in the child process of a job. */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 /*
- * Resets the function by the first of its reset_method that works; what that lists may not be possible any more, so it
- * is tried (domain.md D1, D2). 0: the kernel has no way to reset it, 1 done, else the kernel's errno.
+ * Resets the function; the kernel tries the methods in reset_method in order. A listed method may have become
+ * impossible, so only the attempt shows whether the device can be reset (domain.md D1, D2). 1: reset. 0: the kernel has
+ * no method to reset the function. -ENOTEMPTY: the function is a PF with VFs. Otherwise the kernel's errno.
  */
 int reset_device(const Sysfs *fs, PciAddress address);
-/* Whether config space answers, as the device that sysfs says it is: 0, -EIO all ones, -ENXIO another one. */
+/* Checks that the device responds. 0: it responds with the vendor ID that sysfs has. -EIO: config space is all ones.
+ * -ENXIO: it responds with another vendor ID. Otherwise a negative errno of a failed read. */
 int reset_check(const Sysfs *fs, PciAddress address);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Device Serial Number capability (PCI Express Base 7.9.3). */
+/* Reads the Device Serial Number capability (PCI Express Base 7.9.3). */
 
 #include "host/serial.h"
 
@@ -12,13 +12,13 @@
 
 #include "model/serial.h"
 
-/* Its two registers. */
+/* Offsets of the two halves of the serial number in the capability. */
 #define SERIAL_LOW       4
 #define SERIAL_HIGH      8
-/* As many as fit between the two ends: a list that runs in a circle ends, too. */
+/* The number of capabilities that fit into extended config space; bounds the walk of a list that has a loop. */
 #define CAPABILITIES_MAX ((PCI_CFG_SPACE_EXP_SIZE - PCI_CFG_SPACE_SIZE) / 8)
 
-/* -ENODATA past the end of what may be read. */
+/* -ENODATA: the register is beyond the readable part of config space. */
 static int read_word(int fd, int at, uint32_t *ret) {
         uint32_t word;
         ssize_t n = pread(fd, &word, sizeof(word), at);
@@ -52,7 +52,7 @@ static int find_serial(int fd, uint64_t *ret) {
 
                 if (r < 0)
                         return r;
-                /* A card that fell off the bus reads all ones, and says nothing about who it is. */
+                /* The card does not respond, so its serial number is unknown. */
                 if (header == UINT32_MAX)
                         return -EIO;
                 if (header == 0)
@@ -64,7 +64,8 @@ static int find_serial(int fd, uint64_t *ret) {
         return 0;
 }
 
-/* A conventional device has 256 bytes for everybody; of an express one an unprivileged reader gets 64. */
+/* Tells whether the device has no extended config space. The config file of a conventional device has 256 bytes, that
+ * of an express device 4096; without privilege a reader gets the first 64 bytes of either. */
 static bool is_conventional(int fd) {
         off_t end = lseek(fd, 0, SEEK_END);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Virtual functions of a PF. */
+/* Creates and removes the virtual functions of a PF. */
 
 #include "sriov.h"
 
@@ -14,10 +14,12 @@
 
 /* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
 #define ENTRIES_MAX         70000U
-/* How long virtfn links may take to come or go after the kernel said that it is done. */
+/* How long to wait for virtfn links to appear or disappear after the write to sriov_numvfs has returned. */
 #define LINKS_WAIT_MSEC     2000
 #define LINKS_INTERVAL_MSEC 5
 
+/* Writes the attribute if it has another value, and reads it back. 1: changed. 0: unchanged. -EIO: it has another value
+ * after the write. */
 static int set_attribute(const Sysfs *fs, PciAddress pf, const char *attribute, const char *value) {
         const char *path = PCI_PATH(pf, attribute);
         char now[SYSFS_ATTRIBUTE_MAX];
@@ -39,7 +41,7 @@ static int set_attribute(const Sysfs *fs, PciAddress pf, const char *attribute, 
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
         int r = set_attribute(fs, pf, "sriov_drivers_autoprobe", value);
 
-        /* Before Linux 4.12 there is none, and VFs are always probed: they are unbound when they are needed. */
+        /* Linux before 4.12 lacks the attribute and always probes new VFs. A later step unbinds such a VF. */
         return r == -ENOENT ? 0 : r;
 }
 
@@ -47,7 +49,8 @@ static bool is_virtfn(const char *name) {
         return strncmp(name, "virtfn", strlen("virtfn")) == 0;
 }
 
-/* The number of its VFs; ret_bound: of those that have a driver, or NULL. */
+/* Counts the VFs of pf by their virtfn links. *ret_bound is increased by the number of VFs that have a driver; NULL
+ * skips this. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
         char **names = NULL;
@@ -83,7 +86,8 @@ static int64_t now_msec(void) {
         return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
 }
 
-/* Of a PF's driver that works on after the write returned: sysfs tells nobody when links come or go. */
+/* Waits until pf has count virtfn links, because a PF's driver may go on after the write has returned. This polls:
+ * sysfs has no notification for links. */
 static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_MSEC * 1000000 };
         int64_t end = now_msec() + LINKS_WAIT_MSEC;
@@ -100,7 +104,7 @@ static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         }
 }
 
-/* 1 changed, 0 it was so. */
+/* 1: changed. 0: unchanged. */
 static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         char value[16];
         int changed, r;
@@ -123,8 +127,8 @@ int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
                 return -EBUSY;
         r = change_numvfs(fs, pf, count);
         /*
-         * The kernel only warns when the driver enabled fewer; then none is better than some. Only after our own write
-         * was taken: another errno may mean that somebody else made VFs meanwhile.
+         * The kernel only logs a warning when the driver enabled fewer VFs; remove these VFs again. Other errors than
+         * -EIO leave the VFs alone, because another program may have created them since they were counted.
          */
         if (r == -EIO && links == 0)
                 (void) set_attribute(fs, pf, "sriov_numvfs", "0");
@@ -137,8 +141,8 @@ int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count) {
 
         if (r < 0)
                 return r;
-        /* A VF that a guest has open makes the write wait for the guest (domain.md C9), and a driver is needed for
-         * that. */
+        /* Removing a VF blocks while a guest has it open (domain.md C9). A guest can have a VF open only through a
+         * driver, so VFs with a driver are not removed. */
         if (bound > 0 || (links != 0 && links != count))
                 return -EBUSY;
         return change_numvfs(fs, pf, 0);

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Virtual functions of a PF (domain.md C). Like host/driver.h only for the child of a job: even reading sriov_numvfs
- * can hang. */
+/* Creates and removes the virtual functions of a PF (domain.md C). As host/driver.h, the calls must run in the child
+ * process of a job: even a read of sriov_numvfs can hang. */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* sriov_drivers_autoprobe: whether the kernel binds new VFs by itself. 0 unchanged, 1 changed, negative errno. */
+/* Writes sriov_drivers_autoprobe, which controls whether the kernel binds drivers to new VFs: "0" or "1". Returns 0
+ * unchanged, 1 changed, or a negative errno. */
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value);
 
 /*
- * From none to count. Reads back the number and counts the virtfn links, which it waits for a while: -EIO when the
- * kernel made fewer, and then there are none again. -EBUSY, with nothing written, when there are others already; else
- * the kernel's errno (C1). 0 unchanged, 1 changed.
+ * Creates count VFs. Reads sriov_numvfs back and waits up to two seconds for the virtfn links. 0: the PF had count VFs
+ * already. 1: created. -EIO: the kernel created fewer VFs, and they were removed again. -EBUSY: the PF has another
+ * number of VFs; nothing was written. Otherwise the kernel's errno (C1).
  */
 int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count);
 /*
- * From count to none, the links too. -EBUSY, with nothing written, when there is another number of them or one has a
- * driver. 0 there were none, 1 changed.
+ * Removes all count VFs and waits until their virtfn links are gone. 0: the PF had no VFs. 1: removed. -EBUSY: the PF
+ * has another number of VFs, or a VF has a driver; nothing was written. Otherwise a negative errno.
  */
 int sriov_remove_vfs(const Sysfs *fs, PciAddress pf, unsigned count);
-/* Whether it has a VF with that index. */
+/* Tells whether the PF has a VF with index vf. */
 bool sriov_has_vf(const Sysfs *fs, PciAddress pf, unsigned vf);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ledger on disk. */
+/* Reads and writes the ledger's files. */
 
 #include "host/store.h"
 
@@ -20,21 +20,21 @@
 struct Store {
         char *path;
         int state_fd;
-        int allocations_fd;  /* -errno: it cannot be opened, and the ledger is read-only */
-        int quarantine_fd;   /* the same */
-        uint64_t generation; /* the last one handed out */
-        uint64_t reserved;   /* the number in the file */
-        Ledger *ledger;      /* what was loaded from here, not owned */
+        int allocations_fd;  /* -errno: the directory cannot be opened, and the ledger is read-only */
+        int quarantine_fd;   /* as allocations_fd */
+        uint64_t generation; /* the last one assigned */
+        uint64_t reserved;   /* the number in STATE/generation */
+        Ledger *ledger;      /* of store_load(), not owned */
 };
 
-/* Remembers in the ledger that it cannot be written; returns r, what came of changing a file. */
+/* Records in the ledger that changing a file failed. r is the result of the change; returns r. */
 static int note_failure(const Store *s, int r) {
         if (r < 0 && r != -ENOMEM)
                 (void) string_replace(&s->ledger->unwritable, "The ledger cannot be written: %s.", strerror(-r));
         return r;
 }
 
-/* The same of a file that was written: then the ledger can be. */
+/* As note_failure(), for the write of a file: a success clears the recorded failure. */
 static int note_write(const Store *s, int r) {
         if (r >= 0)
                 (void) string_copy(&s->ledger->unwritable, NULL);
@@ -50,11 +50,11 @@ static int open_dir(int parent_fd, const char *name, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A child that the daemon before had just forked has the lock until it sees that its parent is gone. */
+/* A child process of the previous daemon holds the lock until it notices that its parent has exited. */
 #define LOCK_TRIES 100
 #define LOCK_PAUSE (20L * 1000L * 1000L) /* nsec */
 
-/* Two daemons on one ledger would promise everything twice. The lock goes with the process, however that ends. */
+/* Two daemons with one ledger would allocate each device twice. The kernel releases the lock when the process ends. */
 static int lock(const Store *s, const char *path) {
         int r = flock(s->state_fd, LOCK_EX | LOCK_NB);
 
@@ -65,11 +65,11 @@ static int lock(const Store *s, const char *path) {
         if (r >= 0)
                 return 0;
         if (errno == EWOULDBLOCK)
-                return log_error_errno(-EBUSY, "Another passthroughd uses the state directory %s.", path);
+                return log_error_errno(-EBUSY, "Another passthroughd process uses the state directory %s.", path);
         return log_error_errno(-errno, "Failed to lock the state directory %s: %m", path);
 }
 
-/* A missing file is the beginning of time; a broken one must not restart it. */
+/* Without the file generations start at 1. A damaged file is an error, because generations must not start again. */
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, "generation", 64, &text, NULL);
@@ -79,7 +79,7 @@ static int read_generation(Store *s) {
                 return 0;
         if (r < 0)
                 return r;
-        /* One that was cut short would read as a smaller number, and hand out again what is in use. */
+        /* A truncated number is a smaller number, and generations in use would be assigned again. */
         end = strchr(text, '\n');
         if (!end)
                 return -EINVAL;
@@ -89,7 +89,7 @@ static int read_generation(Store *s) {
         return r;
 }
 
-/* A crash leaves one at most; a daemon that cannot finish a write may leave many. */
+/* A crash leaves one temporary file at most. A daemon whose writes fail may leave many. */
 static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 
@@ -97,7 +97,7 @@ static void remove_temporaries(const Store *s) {
                 int r = fds[i] < 0 ? 0 : remove_temporaries_at(fds[i]);
 
                 if (r < 0)
-                        log_warning_errno(r, "Failed to remove temporary files in %s, ignoring: %m", s->path);
+                        log_warning_errno(r, "Failed to remove temporary files below %s, ignoring: %m", s->path);
         }
 }
 
@@ -157,7 +157,7 @@ static const char *why_unreadable(int error) {
         }
 }
 
-/* Another user could plant promises there, and take them away. */
+/* The ledger becomes read-only when other users can write to the directory: they could add and remove allocations. */
 static int check_directory(const Store *s, int fd, const char *name, Ledger *l) {
         struct stat st;
 
@@ -172,7 +172,7 @@ static int check_directory(const Store *s, int fd, const char *name, Ledger *l) 
                 s->path, *name ? "/" : "", name, st.st_uid, st.st_mode & 07777U);
 }
 
-/* "it is held by 'b'." as part of a longer sentence. */
+/* Removes the full stop of a sentence that becomes part of a longer one. Returns sentence, which may be NULL. */
 static const char *without_stop(char *sentence) {
         size_t n = sentence ? strlen(sentence) : 0;
 
@@ -181,7 +181,8 @@ static const char *without_stop(char *sentence) {
         return sentence;
 }
 
-/* The allocation of a file in a directory; *ret is NULL when it cannot be used, and then the ledger is read-only. */
+/* Reads an allocation or quarantine file. When the file cannot be used, *ret is NULL and the ledger becomes read-only.
+ */
 static int read_allocation(int dir_fd, const char *dir, const char *file, Ledger *l, Allocation **ret) {
         _cleanup_free_ char *text = NULL, *message = NULL, *path = NULL;
         size_t size;
@@ -217,7 +218,7 @@ static int load_file(Store *s, Ledger *l, const char *file) {
         if (r < 0)
                 return r;
         if (!streq(expected, file))
-                return refuse_file(l, "allocations", file, "it is about an allocation of another name");
+                return refuse_file(l, "allocations", file, "it holds an allocation of another name");
         if (ledger_adopt(l, a, &refusal) != VERDICT_NONE)
                 return refuse_file(l, "allocations", file,
                                    without_stop(refusal.message) ?: "it contradicts another file");
@@ -241,7 +242,7 @@ static int load_quarantined(Store *s, Ledger *l, const char *file) {
         if (r < 0 || !a)
                 return r;
         if (a->n_devices != 1 || !a->reason || !streq(quarantine_file(a->devices[0].address, expected), file))
-                return refuse_file(l, "quarantine", file, "it is not about that device");
+                return refuse_file(l, "quarantine", file, "it does not hold the device that it is named after");
         r = ledger_quarantine(l, a);
         if (r == 0)
                 TAKE_PTR(a);
@@ -260,7 +261,7 @@ static int load_directory(Store *s, Ledger *l, const char *name, int dir_fd,
                 return r == -ENOMEM ? r
                                     : set_read_only(l, name, r == -E2BIG ? "it has too many files" : why_unreadable(r));
         for (size_t i = 0; r >= 0 && i < n; i++)
-                /* Dot files are temporaries of interrupted writes. */
+                /* Files whose name begins with a dot are temporary files of interrupted writes. */
                 if (names[i][0] != '.')
                         r = load(s, l, names[i]);
         (void) free_names(names, n);
@@ -292,14 +293,14 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 r = load_directory(s, l, "allocations", s->allocations_fd, load_file);
         if (r >= 0)
                 r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
-        /* The daemon starts these services as root. */
+        /* The daemon starts these services as root, so other users must not be able to name them. */
         if (r >= 0 && trusted)
                 r = load_services(s, l, &services);
         if (r < 0)
                 return log_error_errno(r, "Failed to load the ledger: %m");
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
-        /* A file system that is read-only says so before anything is written. */
+        /* Reports a read-only file system at startup, before the first write fails. */
         if (s->allocations_fd >= 0 &&
             note_failure(s, faccessat(s->allocations_fd, ".", W_OK, AT_EACCESS) < 0 ? -errno : 0) < 0)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }), "%s", l->unwritable);
@@ -315,7 +316,8 @@ static int save(const Store *s, int dir_fd, const char *file, const Allocation *
                 return -ENOMEM;
         if (strlen(text) > LEDGER_FILE_MAX)
                 return -E2BIG;
-        /* Want of memory may have left out a member. What could not be read back would make the ledger read-only. */
+        /* Without enough memory the formatter may leave out a member. The next daemon could not read such a file, and
+         * its ledger would be read-only. */
         if (ledger_file_parse(text, strlen(text), &again, &message) != LEDGER_FILE_OK)
                 return -ENOMEM;
         return note_write(s, write_file_atomic_at(dir_fd, file, text, strlen(text)));

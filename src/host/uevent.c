@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* libudev's monitor, as little of it as serves. */
+/* Receives uevents with libudev's monitor. */
 
 #include "host/uevent.h"
 
@@ -8,11 +8,11 @@
 
 #include "util/strings.h"
 
-/* A few thousand events: all VFs of a node come at once, several events each. */
+/* Room for some thousand events: all VFs of a host appear at once, with several events each. */
 #define RECEIVE_BUFFER (16 * 1024 * 1024)
-/* Events in a row that are no PCI function's, before the loop gets its turn back. */
+/* The number of irrelevant events to skip before returning to the event loop. */
 #define SKIPPED_MAX    256
-/* Below sys. */
+/* Device paths, relative to /sys. */
 #define PCI_DRIVERS    "/bus/pci/drivers/"
 #define SYSTEM_DEVICES "/devices/system/"
 
@@ -38,7 +38,7 @@ int uevent_monitor_new(UeventMonitor **ret) {
                 if (r < 0)
                         return r;
         }
-        /* With a smaller one more events are lost, which a rescan mends. */
+        /* A failure is ignored: with a smaller buffer more events are lost, and each loss causes a full scan. */
         (void) udev_monitor_set_receive_buffer_size(m->monitor, RECEIVE_BUFFER);
         r = udev_monitor_enable_receiving(m->monitor);
         if (r < 0)
@@ -70,7 +70,7 @@ static UeventAction action_from_string(const char *s) {
         return streq_ptr(s, "remove") ? UEVENT_REMOVE : UEVENT_CHANGE;
 }
 
-/* -EINVAL: it is of something else. */
+/* -EINVAL: the event is not about a PCI function, a PCI driver or a system device. */
 static int read_event(struct udev_device *event, UeventAction *ret_action, PciAddress *ret_address) {
         const char *name = udev_device_get_sysname(event), *path = udev_device_get_devpath(event);
         int r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Units of systemd by org.freedesktop.systemd1(5). */
+/* Starts, stops and runs systemd units through org.freedesktop.systemd1(5). */
 
 #include "units.h"
 
@@ -15,13 +15,14 @@
 #define MANAGER    SERVICE ".Manager"
 #define UNIT       SERVICE ".Unit"
 #define PATH_SIZE  256U
-/* What systemd may take to end a command whose time is up. */
+/* How long systemd may take to kill a command whose time limit has passed. */
 #define GRACE_USEC 1000000U
 
-/* What JobRemoved is waited for, and what it said. */
+/* A systemd job whose JobRemoved signal is awaited. */
 typedef struct UnitJob {
         char path[PATH_SIZE];
-        bool removed, done;
+        bool removed; /* the signal has arrived */
+        bool done;    /* the job succeeded */
 } UnitJob;
 
 static uint64_t left_until(uint64_t end) {
@@ -39,7 +40,7 @@ static int open_bus(uint64_t end, sd_bus **ret) {
         return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, MAX(left_until(end), (uint64_t) 1));
 }
 
-/* Nothing is loaded where there is no systemd. */
+/* Tells whether the unit is not loaded, or systemd is not on the bus. */
 static bool is_absent(const sd_bus_error *error) {
         return sd_bus_error_has_name(error, SERVICE ".NoSuchUnit") ||
                sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
@@ -78,7 +79,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *ret_e
         return 0;
 }
 
-/* Signals that come before the reply wait until the bus is processed. */
+/* Waits for the job's JobRemoved signal. sd-bus queues signals that arrive before the reply of the method call. */
 static int wait_for_job(sd_bus *bus, UnitJob *job, uint64_t end) {
         while (!job->removed) {
                 int r = sd_bus_process(bus, NULL);
@@ -96,7 +97,7 @@ static int wait_for_job(sd_bus *bus, UnitJob *job, uint64_t end) {
 static int subscribe(sd_bus *bus, UnitJob *job, sd_bus_error *error) {
         int r = sd_bus_match_signal(bus, NULL, SERVICE, PATH, MANAGER, "JobRemoved", on_job_removed, job);
 
-        /* systemd signals jobs only when somebody asked for it. */
+        /* systemd sends JobRemoved only while a client is subscribed. */
         return r < 0 ? r : sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "Subscribe", error, NULL, NULL);
 }
 
@@ -157,7 +158,8 @@ static int append_command(sd_bus_message *m, const char *const *words) {
         return r;
 }
 
-/* A oneshot, so that its job ends when the command does; for one of these its start has the time limit. */
+/* The unit is a oneshot service, so that its start job ends when the command exits. TimeoutStartSec= of a oneshot
+ * service limits the run time of the command. */
 static int new_transient(sd_bus *bus, const char *name, const char *description, const char *const *words, uint64_t end,
                          sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(bus, ret, SERVICE, PATH, MANAGER, "StartTransientUnit");
@@ -176,7 +178,8 @@ static int new_transient(sd_bus *bus, const char *name, const char *description,
         return r < 0 ? r : sd_bus_message_append(*ret, "a(sa(sv))", 0);
 }
 
-/* A unit that failed stays until it is told not to, with what it ended with. */
+/* Reads the exit status of a failed unit, and removes the unit with ResetFailedUnit: systemd keeps failed units loaded.
+ */
 static int failed_status(sd_bus *bus, const char *name, int *ret_status) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *result = NULL;

@@ -2,24 +2,26 @@
 #pragma once
 
 /*
- * systemd's units, over a connection of its own to the system bus. Every call may wait, until CLOCK_MONOTONIC has
- * reached end (microseconds): like host/driver.h for the child of a job only.
+ * Starts, stops and runs systemd units. Each call opens its own connection to the system bus and may block until
+ * CLOCK_MONOTONIC has reached end (in microseconds). As host/driver.h, the calls must run in the child process of a
+ * job.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* 1: active, or on the way to it. 0: neither; not loaded, or there is no systemd. */
+/* 1: the unit is active, activating or reloading. 0: it is not, it is not loaded, or systemd is not on the bus.
+ * Otherwise a negative errno. */
 int unit_is_active(const char *name, uint64_t end);
-/* Returns when it has stopped: 0, -ETIMEDOUT, -EIO when systemd says that it failed to, or another error. */
+/* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
+ * negative errno. */
 int unit_stop(const char *name, uint64_t end);
-/* The same for starting. *ret_asked: systemd has taken the job or refuses it for good, so there is no need to try
- * again.
- */
+/* Starts the unit, with the results of unit_stop(). *ret_asked: systemd has accepted or refused the start job, so a
+ * retry is useless. */
 int unit_start(const char *name, uint64_t end, bool *ret_asked);
 /*
- * Runs a command, words with NULL after the last, as a unit of its own, which is ended when the time is up. 0 when its
- * exit status was 0, 1 and *ret_status when it was another one or that of a signal (128 and its number), -ETIMEDOUT,
- * -ENOSYS where there is no systemd, or another error.
+ * Runs a command as a transient unit; words is its NULL-terminated argument vector. systemd kills the command when the
+ * time limit has passed. 0: the exit status was 0. 1: the exit status is in *ret_status, 128 plus the signal's number
+ * when a signal killed the command. -ETIMEDOUT. -ENOSYS: systemd is not on the bus. Otherwise a negative errno.
  */
 int unit_run(const char *name, const char *description, const char *const *words, uint64_t end, int *ret_status);

@@ -13,21 +13,21 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define REMEDY_START "Reinstall the package passthroughd and libvirt's library, or ask without a template."
-#define REMEDY_END   "Look into the journal, or ask without a template."
+#define REMEDY_START "Reinstall the package passthroughd and libvirt's library, or make the request without a template."
+#define REMEDY_END   "See the journal, or make the request without a template."
 
 struct Validator {
-        ValidatorAnswered answered; /* NULL once it was called */
+        ValidatorAnswered answered; /* NULL after it was called */
         ValidatorEnded ended;
         void *userdata;
         bool late;
-        int answer; /* the reading end of the process's standard output */
+        int answer; /* the read end of the pipe from the process's standard output */
         sd_event_source *child, *timer;
 };
 
 static Verdict refuse_unknown(Refusal *ret, const char *remedy, const char *reason) {
         return refuse(ret, VERDICT_NOT_VALIDATED, NULL, remedy,
-                      "libvirt did not validate the document that the template gives: %s.", reason);
+                      "libvirt did not validate the document made from the template: %s.", reason);
 }
 
 static void tell(Validator *v, const Refusal *refusal) {
@@ -37,7 +37,7 @@ static void tell(Validator *v, const Refusal *refusal) {
                 answered(refusal, v->userdata);
 }
 
-/* A reason of libvirt's as a part of a sentence: it quotes the template. */
+/* Makes libvirt's reason a printable part of a sentence. The reason quotes the template, which can hold any bytes. */
 static void make_quotable(char *reason) {
         size_t n = strlen(reason);
 
@@ -48,7 +48,7 @@ static void make_quotable(char *reason) {
                         *p = '?';
 }
 
-/* "LINE NAME\nREASON" */
+/* text is "LINE ELEMENT\nREASON". LINE is 0 when the reason is not about a line of the template. */
 static Verdict refuse_invalid(Refusal *ret, char *text) {
         char *reason = text, *name, *first = strsep(&reason, "\n");
         long line = strtol(first, &name, 10);
@@ -58,7 +58,7 @@ static Verdict refuse_invalid(Refusal *ret, char *text) {
         make_quotable(reason);
         if (line <= 0)
                 return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Try the template with virt-xml-validate.",
-                              "libvirt refuses the document that the template gives: %s.", reason);
+                              "libvirt refuses the document made from the template: %s.", reason);
         return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Correct or remove the element.",
                       "libvirt refuses the template's <%s>: %s. See line %ld.", QUOTABLE(name + 1), reason, line);
 }
@@ -121,7 +121,7 @@ Validator *validator_free(Validator *v) {
 }
 DEFINE_CLEANUP(Validator *, validator_free)
 
-/* Beside this program, where a build has it, or in libexec beside this program's directory, where it is installed. */
+/* Finds the program in the directory of this program (in a build tree) or in ../libexec (when installed). */
 static int find_program(char ret[static PATH_MAX]) {
         static const char *const places[] = { "", "../libexec/" };
         char self[PATH_MAX];
@@ -144,7 +144,7 @@ static int find_program(char ret[static PATH_MAX]) {
         return -errno;
 }
 
-/* A file in memory, so that nobody need wait until the process reads. */
+/* The document as a memfd. A pipe would block the daemon until the process reads. */
 static int make_input(const char *document, size_t size) {
         _cleanup_close_ int fd = memfd_create("document", MFD_CLOEXEC);
 
@@ -160,7 +160,7 @@ static int make_input(const char *document, size_t size) {
         return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* With an empty environment, no signal blocked or ignored, and only standard input, output and error. */
+/* Starts the program with an empty environment, no signal blocked or ignored, and no descriptors but 0, 1 and 2. */
 static int spawn(const char *program, int input, int output, pid_t *ret) {
         char *const arguments[] = { (char *) VALIDATION_PROGRAM, NULL }, *const environment[] = { NULL };
         posix_spawn_file_actions_t files;
@@ -188,7 +188,7 @@ static int spawn(const char *program, int input, int output, pid_t *ret) {
         return -r;
 }
 
-/* The process is killed and reaped together with the event source. */
+/* Watches the process and starts the timeout. sd-event kills and reaps the process when the event source is freed. */
 static int watch(Validator *v, sd_event *event, pid_t pid) {
         int r = sd_event_add_child(event, &v->child, pid, WEXITED, on_exit_of_child, v);
 
@@ -231,7 +231,7 @@ Verdict validator_start(sd_event *event, const char *document, size_t size, Vali
         r = start(v, event, document, size);
         if (r < 0)
                 return refuse(ret_refusal, VERDICT_NOT_VALIDATED, NULL, REMEDY_START,
-                              "libvirt did not validate the document that the template gives: " VALIDATION_PROGRAM
+                              "libvirt did not validate the document made from the template: " VALIDATION_PROGRAM
                               " cannot be started: %s.",
                               strerror(-r));
         *ret = TAKE_PTR(v);
