@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Promises: planned, written down and prepared. */
+/* Allocate: plans the request, reserves the devices in the ledger, and starts the job that prepares them. */
 
 #include <errno.h>
 #include <systemd/sd-id128.h>
@@ -11,9 +11,9 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Plans made before the node is called too restless to plan on. */
+/* Plans made for a request before it is refused because the node changes too fast. */
 #define PLAN_ATTEMPTS_MAX 4
-/* Devices in use that are passed over; each costs a look at all processes. */
+/* Devices in use that a request skips; each costs a scan of /proc/PID/fd of all processes. */
 #define USED_MAX          8
 
 static void prepare_begun(Manager *m, const ManagerJob *mj);
@@ -29,8 +29,8 @@ static const JobKind prepare_kind = {
         .finished = prepare_finished,
 };
 
-/* The host may use one of the devices. On a VFIO driver, or on none, a device carries neither disk nor network of the
- * host's; a GPU without a driver may show the firmware's console. */
+/* The host may use one of the devices. A device without a driver, or on a VFIO driver, has no disk or network interface
+ * of the host; but a GPU without a driver may show the firmware's console. */
 static bool takes_from_host(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -41,7 +41,7 @@ static bool takes_from_host(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* A device has to be bound to its VFIO driver. */
+/* A device is not bound to its VFIO driver yet. */
 static bool needs_driver(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -52,8 +52,8 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Reads again what the outcome of a plan depends on: what it takes, or, where it is refused (NULL), which drivers there
- * are and what the host uses. 1: a fact is another one. */
+/* Reads the facts that the plan depends on again: those of its devices, or, for a refused plan (a is NULL), the drivers
+ * and the needs of the host. Returns 1 when a fact changed, 0, or a negative errno. */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
         int host = drivers >= 0 && (!a || takes_from_host(m, a)) ? manager_refresh_host(m) : drivers;
@@ -64,7 +64,7 @@ static int refresh_planned(Manager *m, const Allocation *a) {
         return groups < 0 ? groups : drivers | host | groups;
 }
 
-/* Plans on facts that were read before, reads again what the plan depends on, and plans anew when that differs. */
+/* Makes a plan from the known facts, reads the facts it depends on again, and repeats this when they changed. */
 static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
@@ -82,20 +82,21 @@ static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **
                         return v;
                 }
         }
-        return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out what binds devices on this node.",
-                      "Drivers change faster than a plan can be made.");
+        return refuse(ret_refusal, VERDICT_BUSY, NULL, "Find out which program binds and unbinds devices on this node.",
+                      "The drivers of devices change faster than a plan can be made.");
 }
 
-/* Its memory counts as idle, which a process that has its devices open would disprove. */
+/* No guest is known to run with a, so its memory counts as free; a process with its devices open would disprove that.
+ */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
 }
 
 /*
- * A guest that libvirt does not tell of, as one in a container, has its memory when it has its devices open: QEMU gets
- * the one before the other. Each such guest costs a look at all processes, so they are looked for only where the
- * request depends on the answer, and no longer than a look may take. One that was not found counts as idle. The next
- * look for guests forgets what was found.
+ * Finds guests that libvirt does not know, for example in a container, by their open devices: QEMU allocates the memory
+ * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes, so this is
+ * done only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest is
+ * not found in that time counts as idle. manager_look_for_guests() resets the result.
  */
 static bool find_untold_guests(Manager *m, const Request *request) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
@@ -121,13 +122,14 @@ static bool find_untold_guests(Manager *m, const Request *request) {
         return found;
 }
 
-/* The same for CPUs, memory and guests, which are read first. */
+/* plan_on_fresh_devices(), after CPUs, memory and guests were read again. */
 static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         Verdict v;
 
         if (request->cpus > 0 && manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret_refusal);
-        /* After the memory: what a guest gives back in between is not counted as free, nor that guest as running. */
+        /* Guests after memory: otherwise the memory of a guest that ends in between would count as free, although its
+         * allocation still needs it. */
         if (request->cpus > 0)
                 manager_look_for_guests(m);
         v = plan_on_fresh_devices(m, request, ret, ret_refusal);
@@ -137,8 +139,7 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
         return plan_on_fresh_devices(m, request, ret, ret_refusal);
 }
 
-/* What somebody uses is left out, as long as there is another one; else who that is says more than a lack of devices.
- */
+/* Skips devices in use while others are free. When none is left, the refusal names the first user that was found. */
 static Verdict plan_unused(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         PciAddress used[USED_MAX];
         bool again = true;
@@ -154,7 +155,7 @@ static Verdict plan_unused(Manager *m, const Request *request, Plan **ret, Refus
                 if (v == VERDICT_NONE) {
                         v = manager_check_use(m, plan->allocation, USE_ALLOCATE, &why);
                         again = v == VERDICT_BUSY && why.has_device && n < ELEMENTSOF(used) &&
-                                ledger_block(m->host.ledger, why.device, v, "Somebody uses it.") == 0;
+                                ledger_block(m->host.ledger, why.device, v, "It is in use.") == 0;
                 }
                 if (again)
                         used[n++] = why.device;
@@ -171,7 +172,7 @@ static Verdict plan_unused(Manager *m, const Request *request, Plan **ret, Refus
         return v == VERDICT_NONE ? v : ret_refusal->verdict;
 }
 
-/* Who will ask why the screen is dark finds it in the journal. */
+/* Logs that a forced allocation takes the display of the host, which turns dark. */
 static void log_forced(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices && a->forced; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -179,13 +180,13 @@ static void log_forced(const Manager *m, const Allocation *a) {
 
                 if (dev && pci_device_is_display(dev))
                         log_full(LOG_WARNING, 0, (&(LogFields){ .device = address, .allocation = a->name }),
-                                 "%s goes to '%s' by force of uid %u, though %s.", address, a->name, a->owner,
-                                 dev->boot_vga ? "it is the boot VGA" : "the host's console is on it");
+                                 "%s is allocated to '%s', as uid %u forced it, although %s.", address, a->name,
+                                 a->owner, dev->boot_vga ? "it is the boot VGA" : "the host's console is on it");
         }
 }
 
-/* Name, identity and generation; then into the ledger and onto disk. On VERDICT_NONE the ledger owns *a, which is NULL
- * then. */
+/* Gives *a its name, id and generation, and adds it to the ledger in memory and on disk. On VERDICT_NONE the ledger
+ * owns the allocation, and *a is NULL. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
         sd_id128_t id;
@@ -209,7 +210,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
                 return v;
         r = store_save(m->store, claimed);
         if (r < 0) {
-                /* A file whose directory could not be synced may be there all the same. */
+                /* The file may exist although the fsync() of its directory failed. */
                 (void) store_remove(m->store, name);
                 (void) ledger_remove(m->host.ledger, name);
                 return manager_refuse_storage(ret, r);
@@ -300,13 +301,13 @@ static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
 
-        /* Past its deadline the child may still hold the lock that reading would wait for. */
+        /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
                 if (!manager_is_bound(m, a)) {
-                        job_set_message(mj->job, "All was done, but a device is not on the VFIO driver after all.");
+                        job_set_message(mj->job, "All steps succeeded, but a device is not bound to its VFIO driver.");
                         manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                         return JOB_FAILED_DIRTY;
                 }
@@ -317,7 +318,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                 manager_check_promise(m, a);
                 break;
         case JOB_FAILED:
-                /* What an earlier run did is still done: only a release leads back to the beginning. */
+                /* The steps of the interrupted job are not undone, so only a release restores the devices. */
                 if (!mj->resumed) {
                         manager_forget(m, a);
                         break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices that were not handed back in order: kept from everybody, until an admin has looked. */
+/* Quarantine: a device whose release failed is not allocated again until an admin clears it. */
 
 #include "manager.h"
 
@@ -13,7 +13,7 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
 
 static const JobKind clear_kind = { .verb = "clear-quarantine", .finished = clear_finished };
 
-/* In memory whatever the disk says; 0 when a restart knows it too. */
+/* Puts the device in quarantine in memory, also when that cannot be written to disk. Returns 0 when it was written. */
 static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
         PciAddress address = d->address;
@@ -49,13 +49,13 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
                 const PciDevice *dev = inventory_find(m->host.inventory, d->address);
                 _cleanup_free_ char *evidence = NULL;
 
-                /* Another card at the address had no guest. */
+                /* A card that replaced the allocated one was not used by the guest. */
                 if (d->lost || (dev && !allocation_device_is(d, dev)))
                         continue;
                 if (!pool || !pool->one_time_use || d->role == DEVICE_ROLE_HELD ||
                     ledger_find_quarantined(m->host.ledger, d->address))
                         continue;
-                if (string_replace(&evidence, "'%s' had it, and pool '%s' wants each looked at after use.", a->name,
+                if (string_replace(&evidence, "'%s' has used it, and pool '%s' has OneTimeUse=yes.", a->name,
                                    pool->name) < 0 ||
                     quarantine(m, a, d, evidence) < 0)
                         r = -EIO;
@@ -63,7 +63,7 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
         return r;
 }
 
-/* Intent first: what a crash cuts short the next start brings to its end. */
+/* Saves the intent before the first step, so that a restart after a crash finishes the clearing. */
 static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, Refusal *ret) {
         PciAddress device = rest->devices[0].address;
         StepList *steps;
@@ -92,10 +92,11 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (v != VERDICT_NONE)
                 return v;
         if (!rest)
-                return refuse(ret, VERDICT_WRONG_STATE, &device, "'passthroughctl quarantine' lists those that are.",
+                return refuse(ret, VERDICT_WRONG_STATE, &device,
+                              "'passthroughctl quarantine' lists the devices in quarantine.",
                               "%s is not in quarantine.", PCI_ADDRESS_STR(device));
         if (holder)
-                return refuse(ret, VERDICT_ALLOCATED, &device, "Release that one first.", "%s is held by '%s'.",
+                return refuse(ret, VERDICT_ALLOCATED, &device, "Release the allocation first.", "%s is held by '%s'.",
                               PCI_ADDRESS_STR(device), holder->name);
         v = manager_check_blocked(m, rest, false, ret);
         if (v != VERDICT_NONE)
@@ -133,7 +134,7 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
                 Allocation *still = ledger_find_quarantined(m->host.ledger, device);
 
                 still->state = ALLOCATION_FAILED;
-                /* Else the next start tries once more. */
+                /* Otherwise the next start of the daemon tries again. */
                 if (result == JOB_FAILED)
                         (void) store_save_quarantined(m->store, still);
                 return result;
@@ -142,7 +143,7 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
         if (r < 0) {
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
                          "Failed to remove %s from the quarantine on disk: %m", PCI_ADDRESS_STR(device));
-                job_set_message(mj->job, "It could not be removed from the quarantine on disk.");
+                job_set_message(mj->job, "The device could not be removed from the quarantine on disk.");
                 return JOB_FAILED;
         }
         rest = ledger_unquarantine(m->host.ledger, device);

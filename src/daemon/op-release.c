@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Promises taken back. */
+/* Release: starts the job that returns the devices of an allocation to the host, and then removes the allocation. */
 
 #include <inttypes.h>
 
@@ -19,7 +19,7 @@ static const JobKind release_kind = {
         .finished = release_finished,
 };
 
-/* One that was condemned before a restart stays where it is, as it does within one run. */
+/* Skips the devices that an earlier attempt at this release put in quarantine. */
 static void leave_out_quarantined(const Ledger *l, StepList *steps) {
         for (size_t i = steps->n; i-- > 0;)
                 if (step_has_device(&steps->steps[i]) && ledger_find_quarantined(l, steps->steps[i].device))
@@ -36,7 +36,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
             steps_clean(a, m->host.config, &steps) < 0 || steps_remove_regions(a, steps) < 0)
                 return refuse_no_memory(ret);
         leave_out_quarantined(m->host.ledger, steps);
-        /* Intent first: from the first write on a crash must lead to the release being finished. */
+        /* Save the intent before the first step, so that a restart after a crash finishes the release. */
         ledger_set_state(m->host.ledger, a, ALLOCATION_RELEASING);
         r = store_save(m->store, a);
         if (r < 0) {
@@ -63,18 +63,18 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                 return refuse(ret, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
                               "There is no allocation '%s'.", QUOTABLE(name));
         if (a->generation != generation)
-                return refuse(ret, VERDICT_STALE_GENERATION, NULL, "If you mean the present one, use its generation.",
+                return refuse(ret, VERDICT_STALE_GENERATION, NULL, "To act on the present one, use its generation.",
                               "'%s' has generation %" PRIu64 " now, not %" PRIu64
-                              ": it is not what that generation was given.",
+                              ": it was released and allocated again.",
                               name, a->generation, generation);
-        /* One that was interrupted has no job while a process of an earlier daemon is at it. */
+        /* An orphan blocks an interrupted allocation, which has no job to wait for then. */
         v = manager_check_blocked(m, a, true, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
-        /* When that is not known any more, who has a device open is. */
+        /* When the guests could not be read, manager_check_use() finds a guest by its open devices. */
         if (a->domain && !m->guests_unread)
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut it down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
@@ -103,8 +103,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
 }
 
-/* Only now: jobs with the same memory run one after the other, and who has it may have changed while this one waited.
- */
+/* Jobs with the same shared memory region wait for each other, so its members are known only when the job begins. */
 static void release_begun(Manager *m, const ManagerJob *mj) {
         manager_keep_shared(m, mj->job);
 }
@@ -120,13 +119,13 @@ static Verdict release_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
         Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
 
-        /* Past its deadline the child may still hold the lock that reading would wait for. */
+        /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
                 if (manager_quarantine_used(m, a) < 0 || mj->unsaved) {
-                        job_set_message(mj->job, "A device is in quarantine, but that could not be written to disk. "
+                        job_set_message(mj->job, "The quarantine of a device could not be written to disk. "
                                                  "Release it again.");
                         manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                         return JOB_FAILED_DIRTY;
@@ -135,7 +134,7 @@ static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult re
                 manager_forget(m, a);
                 break;
         case JOB_FAILED:
-                /* Nobody has to wait for a job that a restart took up again, so the reason must stay. */
+                /* No caller waits for a resumed job, so the reason for its failure must be kept. */
                 if (mj->resumed)
                         manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                 else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the manager knows of the admin's wishes: at start, and when they are read again. */
+/* The configuration: reads it at startup and on a reload. */
 
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
@@ -22,7 +22,7 @@ static int load_config(const Manager *m, Config **ret) {
 
 static void log_config(const Manager *m, const Config *config) {
         if (config->n_files == 0 && !config->unreadable)
-                log_notice("There is no %s: no device is on offer.", m->config_path ?: "passthroughd.conf");
+                log_notice("There is no %s, so no device is on offer.", m->config_path ?: "passthroughd.conf");
         config_log_problems(config);
 }
 
@@ -34,7 +34,7 @@ int manager_load_config(Manager *m) {
         return r;
 }
 
-/* A warning for each device that an allocation keeps though no pool offers it any more. */
+/* Logs a warning for each allocated device that no pool offers any more. */
 static void log_dropped(const Manager *m) {
         for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
                 const Claim *claim = &m->host.ledger->claims[i];
@@ -44,12 +44,12 @@ static void log_dropped(const Manager *m) {
                 if (dev && promise_is_dropped(m->host.policy, claim->allocation, dev))
                         log_full(LOG_WARNING, 0,
                                  (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
-                                 "%s is not on offer any more; '%s', which has it, keeps it until it is released.",
+                                 "%s is not on offer any more; '%s' keeps it until the allocation is released.",
                                  PCI_ADDRESS_STR(claim->address), name);
         }
 }
 
-/* The same hardware twice: by the configuration alone, or beside what is promised. */
+/* Refuses a policy that offers the same hardware twice, by itself or together with the allocations. */
 static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *ret) {
         if (policy->conflict.verdict != VERDICT_NONE)
                 return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",
@@ -72,7 +72,7 @@ AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
         return promise_has_dropped(m->host.policy, a) ? AFTER_RELEASE_RESTORE : m->host.config->after_release;
 }
 
-/* Whether the device gets something from config that start would have given it. */
+/* The new policy wants VFs on the device, or wants it bound at startup, and the old one did not. */
 static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
         const Pool *pool = policy_offers(now, dev) ? policy_pool(now, dev) : NULL;
         const Pool *old = policy_offers(before, dev) ? policy_pool(before, dev) : NULL;
@@ -91,13 +91,13 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         host_state_take_config(&m->host, config, policy);
         manager_log_policy(policy);
         log_dropped(m);
-        log_info("Took the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
+        log_info("Loaded the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
         manager_publish(m);
         manager_want_reconcile(m);
 }
 
-/* What the host needs is the configuration's to say too. */
+/* The configuration also decides which devices the host needs, so they are marked again first. */
 static int make_policy(Manager *m, const Config *config, Policy **ret) {
         int r = critical_mark(m->fs, config, m->host.inventory);
 
@@ -110,10 +110,10 @@ static Verdict reload(Manager *m, Refusal *ret) {
         _cleanup_refusal_ Refusal twice = { 0 };
 
         if (load_config(m, &config) < 0 || make_policy(m, config, &policy) < 0)
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "The journal says why.",
-                              "The configuration could not be read. The old one stays.");
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "See the journal for the reason.",
+                              "The configuration could not be read. The old configuration stays.");
         if (config->unreadable)
-                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Let the daemon read it, then reload.",
+                return refuse(ret, VERDICT_CONFIG_REFUSED, NULL, "Give the daemon read permission, then reload.",
                               "%s The old configuration stays.", config->unreadable);
         log_config(m, config);
         if (check_twice(policy, m->host.ledger, &twice) != VERDICT_NONE)
@@ -123,7 +123,7 @@ static Verdict reload(Manager *m, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Type=notify-reload wants the time; Type=notify does without. */
+/* Type=notify-reload requires MONOTONIC_USEC; Type=notify ignores it. */
 static void notify_reloading(void) {
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) clock_usec(CLOCK_MONOTONIC));
 }
@@ -132,7 +132,7 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         Verdict v;
 
-        /* Before the announcement READY would be a lie. */
+        /* Before the announcement the daemon is not ready yet. */
         if (m->announced)
                 notify_reloading();
         v = reload(m, &why);
@@ -140,10 +140,11 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
                 (void) sd_notify(false, "READY=1");
         if (v == VERDICT_NONE)
                 return v;
-        /* The inventory is marked as the configuration wanted it that is not taken. */
+        /* make_policy() marked the inventory for the refused configuration. */
         if (critical_mark(m->fs, m->host.config, m->host.inventory) < 0 || host_state_remake_policy(&m->host) < 0)
-                log_warning("Out of memory: what the host needs is found anew before the next allocation.");
-        /* It is about a device when that would be offered twice. */
+                log_warning(
+                        "Out of memory: the devices that the host needs are read again before the next allocation.");
+        /* A refusal with a device says that the device would be offered twice. */
         log_full(LOG_ERR, 0, (&(LogFields){ .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
                  why.message, why.remedy);
         return refuse(ret, v, why.has_device ? &why.device : NULL, why.remedy, "%s", why.message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The number of VFs of a PF: made where there are none, changed where nobody uses those that are there, and never
- * changed back when somebody else changed it.
+ * The number of VFs of a PF: creates VFs on a PF without VFs, and changes the number when no VF is in use. A change by
+ * another program is reported, not reverted.
  */
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-#define REMEDY_CHANGE "'passthroughctl sriov PF NUMBER' changes it when nobody uses them."
+#define REMEDY_CHANGE "'passthroughctl sriov PF NUMBER' changes the number when no VF is in use."
 
 static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
@@ -23,30 +23,30 @@ static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS,
                                       .device_failed = not_identified,
                                       .finished = vfs_finished };
 
-/* One that hangs has the kernel's lock: the next one would only wait with it. */
+/* A change that hangs holds the kernel's lock for adding and removing VFs, and the next one would block on it. */
 static Verdict check_hanging(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = manager_find_orphan_at_vfs(m);
 
         if (orphan)
                 return refuse(ret, VERDICT_STUCK, &pf->address,
-                              "The journal says what it hangs in; a reboot ends it for sure.",
-                              "The number of VFs of %s cannot be changed while the kernel has not come back from a "
-                              "job of the daemon before, '%s'.",
+                              "See the journal for the call it is stuck in; a reboot clears it.",
+                              "The number of VFs of %s cannot be changed while the kernel has not returned from a job "
+                              "of an earlier daemon, '%s'.",
                               PCI_ADDRESS_STR(pf->address), QUOTABLE(orphan));
         for (size_t i = 0; i < m->n_jobs; i++) {
                 const Step *step = job_is_stuck(m->jobs[i].job) ? job_current(m->jobs[i].job) : NULL;
 
                 if (step && step_hang(step))
                         return refuse(ret, VERDICT_STUCK, &pf->address,
-                                      "The journal says what it hangs in; a reboot ends it for sure.",
-                                      "The number of VFs of %s cannot be changed while the kernel has not come back "
+                                      "See the journal for the call it is stuck in; a reboot clears it.",
+                                      "The number of VFs of %s cannot be changed while the kernel has not returned "
                                       "from the attempt to %s.",
                                       PCI_ADDRESS_STR(pf->address), job_step(m->jobs[i].job));
         }
         return VERDICT_NONE;
 }
 
-/* Whether the PF could have so many, as far as that shows before the kernel is asked. */
+/* Checks whether the PF can have count VFs, without a write to the kernel. */
 static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
         const char *address = PCI_ADDRESS_STR(pf->address);
         Verdict v = ledger_check_blocked(m->host.ledger, pf->address, ret);
@@ -58,7 +58,8 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
                               "%s is a VF, and a VF cannot have VFs.", address);
         if (pf->type != PCI_TYPE_PF)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                              "Enable SR-IOV in the firmware of node and card.", "%s cannot have VFs.", address);
+                              "Enable SR-IOV in the firmware of the node and of the card.", "%s cannot have VFs.",
+                              address);
         if (count > pf->total_vfs)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
                               "ConnectX: raise NUM_OF_VFS in the firmware configuration.",
@@ -69,11 +70,11 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
         return VERDICT_NONE;
 }
 
-/* What the ledger says against making VFs on a PF that has none, or will have none before. */
+/* Checks whether the ledger permits VFs on the PF. The job removes existing VFs first, so they do not matter. */
 static Verdict check_ledger(const Manager *m, const PciDevice *pf, Refusal *ret) {
         Verdict v = ledger_check_device(m->host.ledger, m->host.inventory, pf, NULL, ret);
 
-        /* That allocations have VFs of it is no reason against making them again after a boot. */
+        /* Allocations may have VFs of the PF that a boot removed; creating them again is fine. */
         if (v != VERDICT_PF_HAS_VFS)
                 return v;
         refusal_done(ret);
@@ -85,11 +86,11 @@ static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress p
                 return refuse(ret, VERDICT_ALLOCATED, &vf, "Shut the domain down, then release the allocation.",
                               "%s, a VF of %s, is held by '%s', and the domain '%s' runs with it.", PCI_ADDRESS_STR(vf),
                               PCI_ADDRESS_STR(pf), a->name, QUOTABLE(a->domain));
-        return refuse(ret, VERDICT_ALLOCATED, &vf, "Release that one first.", "%s, a VF of %s, is held by '%s'.",
+        return refuse(ret, VERDICT_ALLOCATED, &vf, "Release the allocation first.", "%s, a VF of %s, is held by '%s'.",
                       PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
 }
 
-/* One that is missing is promised all the same. */
+/* Refuses when a VF of the PF is allocated, even one that is missing. */
 static Verdict check_promised(const Manager *m, const PciDevice *pf, Refusal *ret) {
         for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
                 const Claim *claim = &m->host.ledger->claims[i];
@@ -101,7 +102,7 @@ static Verdict check_promised(const Manager *m, const PciDevice *pf, Refusal *re
         return VERDICT_NONE;
 }
 
-/* A driver of the host is use by the host: that a netdev is down does not show that nobody counts on it. */
+/* A bound host driver counts as in use, even if its netdev is down. */
 static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -111,14 +112,14 @@ static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret
                 v = ledger_check_kept(m->host.ledger, pf->vfs[i], ret);
                 if (v == VERDICT_NONE && vf && !pci_device_driver_is_harmless(vf))
                         v = refuse(ret, VERDICT_BUSY, &vf->address,
-                                   "Make sure that the host does not need it, and unbind its driver.",
+                                   "Make sure that the host does not need the VF, and unbind its driver.",
                                    "%s, a VF of %s, is bound to %s: the host may be using it.",
                                    PCI_ADDRESS_STR(vf->address), PCI_ADDRESS_STR(pf->address), vf->driver);
         }
         return v;
 }
 
-/* Its VFs, and mediated devices. */
+/* Refuses when a process has a VF of the PF, or a mediated device on it, open. */
 static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const HolderQuery query = { .address = pf->address, .group = -1, .only_parts = true };
         Holder holder;
@@ -132,7 +133,7 @@ static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
                       "%s is in use by %s.", holder.subject, holder.text);
 }
 
-/* All that would be lost with the VFs that are there. */
+/* Refuses when a VF that would be removed is in use. */
 static Verdict check_users(const Manager *m, const PciDevice *pf, Refusal *ret) {
         Verdict v = pf->n_virtfns > 0 ? check_promised(m, pf, ret) : VERDICT_NONE;
 
@@ -147,7 +148,7 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
         return r < 0 ? manager_scan(m) : r;
 }
 
-/* Which VFs there are, and then who has them. */
+/* Reads the VFs of the PF, and then the guests that use them. */
 static int read_again(Manager *m, PciAddress address) {
         int r = manager_read_vfs(m, &address, 1);
 
@@ -155,7 +156,7 @@ static int read_again(Manager *m, PciAddress address) {
         return r;
 }
 
-/* Of one that is there already only when nobody has it, nor can meet it. */
+/* An existing VF may get attributes only when it has no driver and is not allocated or in quarantine. */
 static bool may_identify(const Manager *m, const PciDevice *pf, unsigned index) {
         const PciDevice *vf = NULL;
 
@@ -167,7 +168,8 @@ static bool may_identify(const Manager *m, const PciDevice *pf, unsigned index) 
                ledger_check_kept(m->host.ledger, vf->address, NULL) == VERDICT_NONE;
 }
 
-/* Who each VF is while no allocation has it, and what its pool says: the same after each boot. */
+/* The attributes of each VF while it is not allocated: a stable identity, the same after each boot, and those of its
+ * pool. */
 static int attributes_of_vfs(const Manager *m, const PciDevice *pf, unsigned count, VfAttributes **ret) {
         const Pool *pool = policy_vf_pool(m->host.policy, pf);
         _cleanup_free_ VfAttributes *attributes = calloc(count + 1, sizeof(*attributes));
@@ -223,7 +225,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
                 return v;
         if (pf->n_vfs > 0 && !pci_device_is_mlx4_pf(pf))
                 return refuse(ret, VERDICT_VFS_PRESENT, &pf->address, REMEDY_CHANGE,
-                              "%s has %zu VF%s, %u %s wanted; changing the number would destroy those that are there.",
+                              "%s has %zu VF%s, %u %s wanted; a change of the number would remove the existing VFs.",
                               PCI_ADDRESS_STR(pf->address), pf->n_vfs, PLURAL(pf->n_vfs), count, ARE(count));
         v = check_pf(m, pf, count, ret);
         if (v == VERDICT_NONE)
@@ -233,13 +235,14 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
         return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
 }
 
-/* Only hardware that the admin put into our hands. */
+/* The configuration must let the daemon manage the VFs of the PF. */
 static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const Pool *external = policy_external_pool(m->host.policy, pf);
 
         if (external)
-                return refuse(ret, VERDICT_EXCLUDED, &pf->address, "Ask whoever makes them, or take that line away.",
-                              "VirtualFunctions=external (%s:%u) leaves the VFs of %s to somebody else.",
+                return refuse(ret, VERDICT_EXCLUDED, &pf->address,
+                              "Change the number with the program that manages the VFs, or remove that line.",
+                              "VirtualFunctions=external (%s:%u) leaves the VFs of %s to another program.",
                               external->virtual_functions_place.file, external->virtual_functions_place.line,
                               PCI_ADDRESS_STR(pf->address));
         if (!policy_vf_pool(m->host.policy, pf))
@@ -249,7 +252,7 @@ static Verdict check_pool(const Manager *m, const PciDevice *pf, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* On facts of now. */
+/* Reads the PF again, checks it, and starts the job. */
 static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
         const PciDevice *pf;
         Verdict v;
@@ -279,7 +282,7 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
         if (!pf)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
                               PCI_ADDRESS_STR(address));
-        /* What can have none has none. */
+        /* A device without SR-IOV has 0 VFs already: the job is empty. */
         if (count == 0 && pf->type != PCI_TYPE_PF)
                 return start_vfs(m, pf, count, ret_job, ret);
         v = check_pf(m, pf, count, ret);
@@ -310,7 +313,7 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
                 manager_record(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
-/* Events may have told of them while the job was at work, when nothing could be done for them. */
+/* Queues the new VFs: while the job ran, their uevents could not be handled. */
 static void tell_arrived(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
@@ -318,11 +321,12 @@ static void tell_arrived(Manager *m, PciAddress address) {
                 manager_arrived(m, pf->vfs[i]);
 }
 
-/* They are made all the same: who gets one gives it what was asked for, or is told that it cannot be had. */
+/* The VFs exist all the same. An allocation sets the attributes of its VF again, and fails if that is impossible. */
 static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
 
-        log_full(LOG_WARNING, 0, &fields, "VF %u of %s is left as it was made: %s", step->vf, fields.device, message);
+        log_full(LOG_WARNING, 0, &fields, "VF %u of %s keeps the attributes it was created with: %s", step->vf,
+                 fields.device, message);
 }
 
 static bool changes_number(const Job *job) {
@@ -340,8 +344,8 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
         if (result == JOB_DONE)
                 record_done(m, mj->job, address);
         if (result == JOB_DONE && ledger_find_contested(m->host.ledger, address))
-                manager_record(m, HISTORY_UNCONTESTED, address, NULL, "The number of VFs of %s is ours again.",
-                               PCI_ADDRESS_STR(address));
+                manager_record(m, HISTORY_UNCONTESTED, address, NULL,
+                               "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) ledger_contest(m->host.ledger, address, 0, NULL);
         if (!changes_number(mj->job))

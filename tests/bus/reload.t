@@ -38,8 +38,8 @@ my %ways = (
         'SIGHUP'  => sub {
                 my $offset = log_since();
                 kill 'HUP', pid();
-                wait_until(sub { log_since($offset) =~ /^(?:Took the configuration|.* The old configuration stays\.)/m }) or die 'no answer to SIGHUP';
-                return log_since($offset) =~ /^Took the configuration/m;
+                wait_until(sub { log_since($offset) =~ /^(?:Loaded the configuration|.* The old configuration stays\.)/m }) or die 'no answer to SIGHUP';
+                return log_since($offset) =~ /^Loaded the configuration/m;
         },
         'passthroughctl reload' => sub { return (ctl('reload'))[0] == 0 },
 );
