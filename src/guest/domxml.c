@@ -34,8 +34,8 @@ static Verdict check_allocation(const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].lost)
                         return refuse(ret, VERDICT_MISSING, &a->devices[i].address,
-                                      "Plug it in again, or release the allocation.",
-                                      "The card that was %s is not on this node any more.",
+                                      "Plug the card in again, or release the allocation.",
+                                      "The card that had the address %s is no longer on this node.",
                                       PCI_ADDRESS_STR(a->devices[i].address));
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role != DEVICE_ROLE_HELD && !pci_address_is_assignable(a->devices[i].address))

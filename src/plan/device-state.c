@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Device states. */
 
 #include "plan/device-state.h"
 
@@ -20,19 +19,20 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
-/* The PF is the host's as before, and its VFs are on offer: it is only told. */
+/* True when the number of VFs of the PF was changed outside the daemon and a pool offers its VFs. */
 static bool is_contested(const HostView *c, const PciDevice *dev, Refusal *ret) {
         const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
 
         if (!contested || !policy_vf_pool(c->policy, dev))
                 return false;
-        (void) refuse(ret, VERDICT_VFS_PRESENT, &dev->address,
-                      "Find out who did; 'passthroughctl sriov PF NUMBER' changes it back when nobody uses its VFs.",
-                      "%s", contested->message);
+        (void) refuse(
+                ret, VERDICT_VFS_PRESENT, &dev->address,
+                "Find out what changed the number. 'passthroughctl sriov PF NUMBER' restores it while no VF is in use.",
+                "%s", contested->message);
         return true;
 }
 
-/* What keeps a guest from a device of an allocation, as a state of the device. */
+/* The state of an allocated device. */
 static DeviceState held_state(const HostView *c, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
@@ -51,7 +51,7 @@ static DeviceState held_state(const HostView *c, const Allocation *holder, const
         }
 }
 
-/* Its allocation keeps it, but a guest had better not. */
+/* True when the health check found the device unhealthy. Its allocation keeps the device. */
 static bool is_unhealthy(const HostView *c, const PciDevice *dev, Refusal *ret) {
         const Finding *unhealthy = ledger_find_unhealthy(c->ledger, dev->address);
 
@@ -66,7 +66,7 @@ DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) 
         DeviceState promised;
         Verdict held;
 
-        /* First: an allocation that has it does not get it moving. */
+        /* First, because a stuck device stays stuck whether or not it is allocated. */
         if (blocked && blocked->verdict == VERDICT_STUCK) {
                 (void) refuse(ret, blocked->verdict, &dev->address, NULL, "%s", blocked->message);
                 return DEVICE_STATE_STUCK;
@@ -74,9 +74,9 @@ DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) 
         held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
         if (holder && ret && promise_is_dropped(c->policy, holder, dev))
                 (void) refuse(ret, held, &dev->address, NULL,
-                              "%s is held by '%s' and %s: it goes back to the host when '%s' is released.",
+                              "%s is held by '%s' and %s. It returns to the host when '%s' is released.",
                               PCI_ADDRESS_STR(dev->address), holder->name,
-                              policy_pool(c->policy, dev) ? "excluded now" : "in no pool any more", holder->name);
+                              policy_pool(c->policy, dev) ? "is excluded now" : "is in no pool any more", holder->name);
         if (holder && (promised = held_state(c, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
                 return promised;
         if (holder && is_unhealthy(c, dev, ret))
@@ -99,9 +99,9 @@ DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) 
                         (void) policy_check(c->policy, dev, ret);
                 return DEVICE_STATE_HOST;
         }
-        /* A job gets it ready: nobody has it, nor can have it yet. */
+        /* A job still prepares the device: it is neither allocated nor available. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
-        /* Its group, its PF or one of its VFs is taken: it cannot be had, though nobody asked for it. */
+        /* Another allocation has its IOMMU group, its PF or one of its VFs. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

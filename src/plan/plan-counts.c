@@ -6,10 +6,10 @@
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* How many taken devices of a pool are named in the sentence. */
+/* Most unavailable devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
 
-/* "0000:82:00.0 is held by 'vm1'." for the first few devices of the pool that are not free. */
+/* Appends why the first few unavailable devices of the pool are not free: "0000:82:00.0 is held by 'vm1'." */
 static void append_reasons(const HostView *c, const Pool *pool, Refusal *ret) {
         unsigned named = 0;
 
@@ -36,7 +36,7 @@ static void append_reasons(const HostView *c, const Pool *pool, Refusal *ret) {
         }
 }
 
-/* Devices of a pool: all, and those that would be free were it not for an allocation. */
+/* Counts the devices of a pool: all, and those that only an allocation keeps from being free. */
 static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
         const HostView *c = p->context;
 
@@ -63,7 +63,7 @@ static bool wants_vfs(const Pool *pool) {
         return wants;
 }
 
-/* Devices that the Match= lines of a pool match and an earlier pool has; the first such pool in *ret. */
+/* The number of devices that the pool's Match= lines match but that an earlier pool has. *ret: the first such pool. */
 static unsigned count_shadowed(const HostView *c, const Pool *pool, const Pool **ret) {
         unsigned n = 0;
 
@@ -82,30 +82,29 @@ static unsigned count_shadowed(const HostView *c, const Pool *pool, const Pool *
 static Verdict refuse_empty_pool(const HostView *c, const Pool *pool, unsigned wanted, Refusal *ret) {
         const Pool *earlier = NULL;
         unsigned shadowed = count_shadowed(c, pool, &earlier);
-        const char *remedy = pool->external    ? "Its VFs are made by somebody else (VirtualFunctions=external)."
-                             : wants_vfs(pool) ? "VirtualFunctions= creates VFs at start where there are none."
-                                               : "Mend the Match= lines of the pool, or ask for another.";
+        const char *remedy = pool->external    ? "Create its VFs outside the daemon (VirtualFunctions=external)."
+                             : wants_vfs(pool) ? "VirtualFunctions= of the pool creates VFs when the daemon starts."
+                                               : "Correct the Match= lines of the pool, or ask for another pool.";
 
         if (shadowed > 0)
                 return refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL,
-                              "A device is in the first pool that matches it: put the narrower pool first, or ask for "
-                              "the other.",
-                              "Pool '%s' has 0 of its 0 devices free, %u wanted. Its Match= lines match %u device%s, "
-                              "which %s in an earlier pool: '%s'.",
+                              "A device belongs to the first pool that matches it. Put the narrower pool first, or ask "
+                              "for the earlier pool.",
+                              "Pool '%s': %u wanted, 0 of 0 free. Its Match= lines match %u device%s, which %s in the "
+                              "earlier pool '%s'.",
                               pool->name, wanted, shadowed, PLURAL(shadowed), ARE(shadowed), earlier->name);
-        return refuse(
-                ret, VERDICT_INSUFFICIENT_DEVICES, NULL, remedy,
-                "Pool '%s' has 0 of its 0 devices free, %u wanted. No device of this node matches its Match= lines.",
-                pool->name, wanted);
+        return refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, remedy,
+                      "Pool '%s': %u wanted, 0 of 0 free. No device of this node matches its Match= lines.", pool->name,
+                      wanted);
 }
 
-/* held: devices that an allocation has and that nothing else keeps from being free. */
+/* held: devices that only an allocation keeps from being free. */
 static const char *advise(const SearchPool *pool, unsigned n_free, unsigned held) {
         if (n_free + held >= pool->wanted)
-                return "Release an allocation that has some, or ask for fewer.";
+                return "Release an allocation of these devices, or ask for fewer.";
         if (n_free > 0)
                 return "Ask for fewer.";
-        return held > 0 ? "Release an allocation that has some, and ask for fewer."
+        return held > 0 ? "Release an allocation of these devices, and ask for fewer."
                         : "'passthroughctl explain DEVICE' says what keeps a device from being free.";
 }
 
@@ -120,8 +119,7 @@ Verdict planner_check_counts(const Planner *p, Refusal *ret) {
                 if (all == 0)
                         return refuse_empty_pool(p->context, pool->pool, pool->wanted, ret);
                 (void) refuse(ret, VERDICT_INSUFFICIENT_DEVICES, NULL, advise(pool, n_free, held),
-                              "Pool '%s' has %u of its %u device%s free, %u wanted.", pool->pool->name, n_free, all,
-                              PLURAL(all), pool->wanted);
+                              "Pool '%s': %u wanted, %u of %u free.", pool->pool->name, pool->wanted, n_free, all);
                 if (ret && ret->message)
                         append_reasons(p->context, pool->pool, ret);
                 return VERDICT_INSUFFICIENT_DEVICES;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Why there is no plan. Asked only after the search came back empty; what is short is found by asking again for less.
- */
+/* Why there is no plan. Runs only after the search found none, and plans relaxed requests to find out what is short. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,10 +9,10 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
-/* How many devices of a pool are named in the sentence. */
+/* Most devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
 
-/* The same request with something left out: would it do? 1, 0, or negative when that could not be found out. */
+/* Is there a plan for the relaxed request? 1, 0, or negative when that is unknown. */
 static int is_feasible(const Planner *p, const Request *relaxed) {
         Planner again = *p;
         size_t n_nodes;
@@ -22,7 +21,7 @@ static int is_feasible(const Planner *p, const Request *relaxed) {
         return planner_is_feasible(&again, &n_nodes);
 }
 
-/* "node 0 has 8, node 1 has 0": of nodes with CPUs. */
+/* Free CPUs of the nodes with CPUs: "node 0 has 8, node 1 has 0". */
 static char *list_cpus(const Planner *p) {
         char *text = NULL;
 
@@ -46,7 +45,7 @@ static size_t count_cpu_nodes(const Inventory *inv) {
         return n;
 }
 
-/* More cells are worth a word only where a number of them was asked for: else all numbers were tried. */
+/* The remedy mentions the number of cells only if the request has one: otherwise all numbers were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         size_t n_nodes = count_cpu_nodes(p->context->inventory);
         _cleanup_free_ char *list = list_cpus(p);
@@ -58,14 +57,17 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         if (fewer < 0)
                 return planner_give_up(fewer, ret);
         return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
-                      fewer ? "Ask for fewer CPUs, or for another number of guest cells, or none."
+                      fewer ? "Ask for fewer CPUs, for another number of guest cells, or for no number of cells."
                             : "Ask for fewer CPUs.",
-                      "%u CPUs in whole cores are wanted, in equal shares from %s%zu node%s; %s free.", r->cpus,
+                      "%u CPUs wanted, as whole cores in equal shares from %s%zu node%s. Free CPUs: %s.", r->cpus,
                       r->cells ? "" : "at most ", r->cells ?: MIN(n_nodes, ALLOCATION_CELLS_MAX),
-                      PLURAL(r->cells ?: n_nodes), list ?: "there are none");
+                      PLURAL(r->cells ?: n_nodes), list ?: "none");
 }
 
-/* Is it what r, without devices, is to share? It shares nothing afterwards. */
+/*
+ * Refuses when the shared memory of r, a request without devices, is what does not fit. Removes the shared memory from
+ * r.
+ */
 static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         NumaPolicy numa = r->numa;
         int does = 0;
@@ -84,7 +86,7 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
 }
 
-/* Without devices: is it the CPUs, the memory, or that no node has both? */
+/* Refuses when the request does not fit even without devices: because of CPUs, memory, or because no node has both. */
 static Verdict check_room(const Planner *p, Refusal *ret) {
         uint64_t page = request_page(p->request);
         Request r = *p->request;
@@ -97,8 +99,9 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         if (does != 0)
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         if (p->request->cells > count_cpu_nodes(p->context->inventory))
-                return refuse(ret, VERDICT_NUMA, NULL, "Ask for at most as many guest cells.",
-                              "%u guest cells are wanted, this node has %zu NUMA nodes with CPUs.", p->request->cells,
+                return refuse(ret, VERDICT_NUMA, NULL,
+                              "Ask for no more guest cells than there are NUMA nodes with CPUs.",
+                              "%u guest cells wanted, but this host has %zu NUMA nodes with CPUs.", p->request->cells,
                               count_cpu_nodes(p->context->inventory));
         v = check_sharing(p, &r, ret);
         if (v != VERDICT_NONE)
@@ -111,7 +114,7 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                         : refuse_cpus(&roomy, &r, ret);
 }
 
-/* "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node": the first few of each pool. */
+/* The first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node". */
 static char *list_devices(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -133,7 +136,7 @@ static char *list_devices(const Planner *p) {
         return text;
 }
 
-/* "the NUMA policy 'required' of pool 'gpu'": of those that are stricter than nothing. */
+/* The NUMA policies of pools that are stricter than 'preferred': "the NUMA policy 'required' of pool 'gpu'". */
 static char *list_policies(const Planner *p) {
         char *text = NULL;
 
@@ -150,7 +153,7 @@ static char *list_policies(const Planner *p) {
         return text;
 }
 
-/* Would the request fit if every node had memory enough? */
+/* True when the request would fit if every node had enough memory. */
 static bool only_memory_is_short(const Planner *p) {
         Planner roomy = *p;
 
@@ -163,26 +166,30 @@ static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several
         _cleanup_free_ char *devices = list_devices(p), *memory = planner_list_memory(p);
 
         return refuse(ret, VERDICT_NUMA, NULL, remedy,
-                      "There are enough free devices and CPUs, but not enough memory where %s want%s it: %s. Of memory "
-                      "%s free.",
+                      "Enough devices and CPUs are free, but not enough memory on the NUMA nodes that %s allow%s. Free "
+                      "devices: %s. Free memory: %s.",
                       by, several ? "" : "s", devices ?: "", memory ?: "");
 }
 
-/* by: what wants them elsewhere, one thing or several. */
+/* by: the NUMA policies and the proximity that the free devices do not satisfy; several: by is plural. */
 static Verdict refuse_numa(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
         _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
 
         if (only_memory_is_short(p))
                 return refuse_numa_memory(p, by, several, remedy, ret);
         return refuse(ret, VERDICT_NUMA, NULL, remedy,
-                      "There are enough free devices, CPUs and memory, but not where %s want%s them: %s.%s%s%s", by,
-                      several ? "" : "s", list ?: "", cpus ? " Of CPUs " : "", cpus ?: "", cpus ? " free." : "");
+                      "Enough devices, CPUs and memory are free, but not on the NUMA nodes that %s allow%s. Free "
+                      "devices: %s.%s%s%s",
+                      by, several ? "" : "s", list ?: "", cpus ? " Free CPUs: " : "", cpus ?: "", cpus ? "." : "");
 }
 
-/* The policy of the request, those of its pools, or all of them with the proximity: the first that alone is to blame.
+/*
+ * Blames the first of these whose relaxation alone makes the request fit: the policy of the request, the policies of
+ * its pools. If neither does, blames them all together with the proximity.
  */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
-        static const char release[] = "Release what occupies the device's node, or ask with the policy 'preferred'.";
+        static const char release[] =
+                "Release an allocation on the NUMA node of the devices, or ask with the policy 'preferred'.";
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL,
                             *proximity = request_proximity_format(p->request);
         bool close = p->request->proximity != PROXIMITY_ANY || p->request->n_limits > 0;
@@ -197,8 +204,8 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
         if (does > 0 || (does == 0 && !pools))
                 return refuse_numa(p, own ?: "the NUMA policy", close,
                                    does > 0 ? release
-                                            : "Release what occupies the device's node, or ask with the policy "
-                                              "'preferred' and a wider proximity.",
+                                            : "Release an allocation on the NUMA node of the devices, or ask with the "
+                                              "policy 'preferred' and a wider proximity.",
                                    ret);
         lenient.lenient = true;
         if (does == 0)
@@ -207,12 +214,14 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
                 return planner_give_up(does, ret);
         (void) string_replace(&all, "%s%s%s", does > 0 ? "" : own ?: "", does > 0 ? "" : " and ", pools ?: "");
         return refuse_numa(p, all ?: "the NUMA policies", does == 0 || strstr(all ?: "", " and "),
-                           "Release what occupies the device's node; NumaPolicy= of a pool is in the configuration.",
+                           "Release an allocation on the NUMA node of the devices, or change NumaPolicy= of the pool.",
                            ret);
 }
 
-/* Which limit alone is in the way: n_limits is that of GPUs and NICs, beyond that it takes several. Negative: not
- * found out. */
+/*
+ * The index of the limit whose removal alone makes the request fit; n_limits means the GPU-NIC proximity, n_limits + 1
+ * that several limits are to blame. Negative: unknown.
+ */
 static int find_limit(const Planner *p) {
         for (size_t i = 0; i <= p->request->n_limits; i++) {
                 Request r = *p->request;
@@ -229,7 +238,7 @@ static int find_limit(const Planner *p) {
         return (int) p->request->n_limits + 1;
 }
 
-#define NOT_CLOSE "There are enough free devices, but "
+#define NOT_CLOSE "Enough devices are free, but "
 
 static Verdict refuse_limit(const Planner *p, size_t index, const char *remedy, Refusal *ret) {
         const RequestLimit *l = &p->request->limits[index];
@@ -238,10 +247,10 @@ static Verdict refuse_limit(const Planner *p, size_t index, const char *remedy, 
 
         if (pools[0] == pools[1])
                 return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
-                              NOT_CLOSE "not %u of pool '%s' within '%s' of each other.", pools[0]->wanted, l->pools[0],
-                              proximity_to_string(l->limit));
+                              NOT_CLOSE "no %u devices of pool '%s' are within '%s' of each other.", pools[0]->wanted,
+                              l->pools[0], proximity_to_string(l->limit));
         return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
-                      NOT_CLOSE "not every one of pool '%s' can be paired with one of pool '%s' within '%s'.",
+                      NOT_CLOSE "not every device of pool '%s' can be paired with a device of pool '%s' within '%s'.",
                       l->pools[swap], l->pools[!swap], proximity_to_string(l->limit));
 }
 
@@ -258,11 +267,11 @@ static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
                 return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
                               NOT_CLOSE "not every GPU and NIC can be paired within '%s'.",
                               proximity_to_string(p->request->proximity));
-        return refuse(ret, VERDICT_PROXIMITY, NULL, remedy, NOT_CLOSE "not all that is wanted of '%s' together.",
-                      all ?: "the proximity");
+        return refuse(ret, VERDICT_PROXIMITY, NULL, remedy,
+                      NOT_CLOSE "they cannot satisfy all limits of '%s' together.", all ?: "the proximity");
 }
 
-/* There are enough devices, CPUs and memory: not close enough, or not on the right nodes? */
+/* Devices, CPUs and memory each suffice: refuses because of the proximity or the NUMA policy. */
 static Verdict check_places(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         int does;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Configuration against ledger, and ledger against node. */
+/* Checks the configuration against the ledger, and the ledger against the node. */
 
 #include "plan/promise.h"
 
@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* The PF as it was promised; NULL when the claim is of something else, or it is not there. */
+/* The PF that the claim is for; NULL when the claim is for another kind of device, or the PF is gone. */
 static const PciDevice *claimed_pf(const Policy *p, const Claim *claim) {
         const PciDevice *dev = inventory_find(p->inventory, claim->address);
 
@@ -18,7 +18,7 @@ static const PciDevice *claimed_pf(const Policy *p, const Claim *claim) {
 }
 
 static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
-        const char *remedy = "Release it first, or leave its VFs out of the pools.";
+        const char *remedy = "Release the allocation first, or leave the VFs out of the pools.";
         const PciDevice *pf = claimed_pf(p, claim);
         const Pool *pool = pf ? policy_vf_pool(p, pf) : NULL;
 
@@ -27,18 +27,19 @@ static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
                 const Pool *offer = vf && policy_offers(p, vf) ? policy_pool(p, vf) : NULL;
 
                 if (offer)
-                        return refuse(ret, VERDICT_INVALID_REQUEST, &pf->address, remedy,
-                                      "The PF %s is held by '%s', and pool '%s' (%s:%u) offers its own VF %s: the same "
-                                      "hardware twice.",
-                                      PCI_ADDRESS_STR(pf->address), claim->allocation->name, offer->name,
-                                      offer->place.file, offer->place.line, PCI_ADDRESS_STR(vf->address));
+                        return refuse(
+                                ret, VERDICT_INVALID_REQUEST, &pf->address, remedy,
+                                "The PF %s is held by '%s', and pool '%s' (%s:%u) offers its VF %s: the same hardware "
+                                "would be allocated twice.",
+                                PCI_ADDRESS_STR(pf->address), claim->allocation->name, offer->name, offer->place.file,
+                                offer->place.line, PCI_ADDRESS_STR(vf->address));
         }
         if (!pool)
                 return VERDICT_NONE;
         return refuse(
                 ret, VERDICT_INVALID_REQUEST, &pf->address, remedy,
                 "The PF %s is held by '%s', and VirtualFunctions= of pool '%s' (%s:%u) would create VFs on it: the "
-                "same hardware twice.",
+                "same hardware would be allocated twice.",
                 PCI_ADDRESS_STR(pf->address), claim->allocation->name, pool->name, pool->place.file, pool->place.line);
 }
 
@@ -55,7 +56,7 @@ bool promise_is_dropped(const Policy *p, const Allocation *holder, const PciDevi
 
         if (!d || !d->pool || !allocation_device_is(d, dev))
                 return false;
-        /* While everything is held back nobody can tell. */
+        /* While all devices are held back, the verdict does not show an exclusion. */
         return !policy_pool(p, dev) || (!p->config->held_back && policy_verdict(p, dev) == VERDICT_EXCLUDED);
 }
 
@@ -70,17 +71,16 @@ bool promise_has_dropped(const Policy *p, const Allocation *a) {
 }
 
 static Verdict refuse_missing(const AllocationDevice *d, Refusal *ret) {
-        return refuse(ret, VERDICT_MISSING, &d->address, "Plug it in again, or release the allocation.",
-                      d->lost ? "The card that was %s is not on this node any more."
-                              : "%s is not on this node any more.",
+        return refuse(ret, VERDICT_MISSING, &d->address, "Plug the card in again, or release the allocation.",
+                      d->lost ? "The card that had the address %s is no longer on this node."
+                              : "%s is no longer on this node.",
                       PCI_ADDRESS_STR(d->address));
 }
 
 static Verdict refuse_stranger(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         _cleanup_free_ char *remedy = NULL;
 
-        (void) string_replace(&remedy,
-                              "'passthroughctl accept %s' lets it take the place of the one before; or release '%s'.",
+        (void) string_replace(&remedy, "Run 'passthroughctl accept %s' to accept the new card, or release '%s'.",
                               a->name, a->name);
         return refuse(ret, VERDICT_HARDWARE_CHANGED, &d->address, remedy, "%s is not the card that was allocated.",
                       PCI_ADDRESS_STR(d->address));
@@ -91,11 +91,11 @@ static Verdict refuse_shared_group(const Allocation *a, const PciDevice *dev, co
         _cleanup_free_ char *remedy = NULL;
 
         (void) string_replace(&remedy,
-                              "When its guest is shut down, release '%s' or '%s'; or move one of the cards to a slot "
-                              "with a group of its own.",
+                              "Shut down its guest and release '%s' or '%s'; or move one of the cards to a slot with "
+                              "its own IOMMU group.",
                               a->name, holder->name);
         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, remedy,
-                      "IOMMU group %d holds %s of '%s' and %s of '%s', and a group goes to one guest only.",
+                      "IOMMU group %d contains %s of '%s' and %s of '%s', but only one guest can use a group.",
                       dev->iommu_group, PCI_ADDRESS_STR(dev->address), a->name, PCI_ADDRESS_STR(member->address),
                       holder->name);
 }
@@ -105,22 +105,22 @@ static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, con
         _cleanup_free_ char *remedy = NULL;
 
         (void) string_replace(&remedy,
-                              "Unplug %s, or unbind its driver: 'echo %s >/sys/bus/pci/devices/%s/driver/unbind'. A "
-                              "guest of '%s' is not disturbed by that.",
+                              "Unplug %s, or unbind its driver: 'echo %s >/sys/bus/pci/devices/%s/driver/unbind'. This "
+                              "does not disturb a guest of '%s'.",
                               address, address, address, a->name);
         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, remedy,
-                      "IOMMU group %d of %s, which '%s' holds, also has %s, which is bound to %s.", dev->iommu_group,
+                      "IOMMU group %d of %s, held by '%s', also contains %s, which is bound to %s.", dev->iommu_group,
                       PCI_ADDRESS_STR(dev->address), a->name, address, member->driver);
 }
 
-/* VFIO gives a group to one user, and only while no host driver has a member (domain.md A3 to A9). */
+/* VFIO gives a group to one user at a time, and only while no member is bound to a host driver (domain.md A3 to A9). */
 static Verdict check_group(const HostView *c, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(c->inventory, dev->iommu_group);
 
         if (!group)
                 return refuse(ret, VERDICT_NO_IOMMU, &dev->address,
                               "Enable VT-d or AMD-Vi in the firmware and boot with intel_iommu=on (Intel).",
-                              "%s has no IOMMU group any more, so its memory access cannot be confined to a guest.",
+                              "%s no longer has an IOMMU group: its DMA cannot be confined to a guest.",
                               PCI_ADDRESS_STR(dev->address));
         for (size_t i = 0; i < group->n_members; i++) {
                 const PciDevice *member = &c->inventory->devices[group->members[i]];
@@ -149,7 +149,10 @@ static Verdict check_present(const HostView *c, const Allocation *a, const Alloc
         return check_group(c, a, dev, ret);
 }
 
-/* What the PF gives to the VF now, as far as that is known. A trusted VF may change its MAC address itself. */
+/*
+ * Compares the attributes that the PF reports for the VF with the promised ones. The guest of a trusted VF may change
+ * its MAC address.
+ */
 static Verdict check_attributes(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const VfAttributes *report = c->vfs && d->is_vf ? vf_report_find(c->vfs, d->address) : NULL;
         VfAttributes promised = d->attributes, now;
@@ -168,12 +171,13 @@ static Verdict check_attributes(const HostView *c, const Allocation *a, const Al
         vf_attributes_keep(&now, differ);
         wanted = vf_attributes_format(&promised);
         found = vf_attributes_format(&now);
-        (void) string_replace(&remedy,
-                              "Give VF %d of %s %s again, as with 'ip link set dev INTERFACE vf %d'; that does not "
-                              "disturb its guest. Then find out who changed it.",
-                              d->vf_index, PCI_ADDRESS_STR(d->physfn), wanted ?: "", d->vf_index);
+        (void) string_replace(
+                &remedy,
+                "Give VF %d of %s %s again, for example with 'ip link set dev INTERFACE vf %d'; this does not disturb "
+                "its guest. Then find out what changed the VF.",
+                d->vf_index, PCI_ADDRESS_STR(d->physfn), wanted ?: "", d->vf_index);
         return refuse(ret, VERDICT_CONTESTED, &d->address, remedy,
-                      "The VF %s was promised to '%s' with %s, and its PF %s reports %s.", PCI_ADDRESS_STR(d->address),
+                      "The VF %s was promised to '%s' with %s, but its PF %s reports %s.", PCI_ADDRESS_STR(d->address),
                       a->name, wanted ?: "", PCI_ADDRESS_STR(d->physfn), found ?: "");
 }
 
@@ -182,12 +186,12 @@ static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, 
 
         (void) string_replace(
                 &remedy,
-                "Load its module: systemctl start modprobe@%s.service. Then a restart of the daemon binds "
+                "Load its module: systemctl start modprobe@%s.service. Then restart the daemon, which binds "
                 "the device.",
                 driver);
         return refuse(ret, VERDICT_NO_VFIO_DRIVER, &d->address, remedy,
-                      "The kernel has no driver %s, to which %s of '%s' would be bound.", driver,
-                      PCI_ADDRESS_STR(d->address), a->name);
+                      "The kernel has no driver %s, which %s of '%s' needs.", driver, PCI_ADDRESS_STR(d->address),
+                      a->name);
 }
 
 Verdict promise_check_device(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
@@ -207,12 +211,13 @@ Verdict promise_check_device(const HostView *c, const Allocation *a, const Alloc
                 return refuse_no_driver(a, d, driver, ret);
         return refuse(ret, VERDICT_CONTESTED, &d->address,
                       dev->n_vfs > 0
-                              ? "Release the allocation, which leaves the PF where it is, or remove its VFs; then a "
-                                "restart of the daemon binds it again."
-                              : "Find out who did; a restart of the daemon binds it again, a release leaves it where "
-                                "it is.",
-                      "%s is held by '%s', but somebody else took it off %s; it %s%s.", PCI_ADDRESS_STR(d->address),
-                      a->name, driver, dev->driver ? "is on " : "has no driver", dev->driver ?: "");
+                              ? "Release the allocation, which does not change the driver of the PF; or remove the VFs "
+                                "of the PF and restart the daemon, which binds the PF again."
+                              : "Find out what unbound the device. A restart of the daemon binds it again; a release "
+                                "does not change its driver.",
+                      "%s is held by '%s', but was unbound from %s outside the daemon; it %s%s.",
+                      PCI_ADDRESS_STR(d->address), a->name, driver, dev->driver ? "is bound to " : "has no driver",
+                      dev->driver ?: "");
 }
 
 Verdict promise_check_hardware(const HostView *c, const Allocation *a, Refusal *ret) {
@@ -228,7 +233,7 @@ static Verdict check_cpus(const HostView *c, const Allocation *a, Refusal *ret) 
         CpuSet offline = a->cpus;
         _cleanup_free_ char *text = NULL;
 
-        /* Without any the node's CPUs could not be read. */
+        /* No CPUs in the inventory: they could not be read. */
         if (c->inventory->n_cpus == 0)
                 return VERDICT_NONE;
         for (size_t i = 0; i < c->inventory->n_cpus; i++)
@@ -237,23 +242,24 @@ static Verdict check_cpus(const HostView *c, const Allocation *a, Refusal *ret) 
                 return VERDICT_NONE;
         text = cpuset_format(&offline);
         return refuse(ret, VERDICT_INSUFFICIENT_CPUS, NULL,
-                      "Bring them online: 'echo 1 >/sys/devices/system/cpu/cpuN/online'. A running guest goes on "
-                      "meanwhile; 'virsh vcpupin' pins its vCPUs again.",
+                      "Bring them online: 'echo 1 >/sys/devices/system/cpu/cpuN/online'. A running guest "
+                      "continues; pin its vCPUs again with 'virsh vcpupin'.",
                       "CPUs %s of '%s' are offline.", text ?: "?", a->name);
 }
 
 static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t have, uint64_t promised, Refusal *ret) {
         if (page_size > 0)
                 return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
-                              "Write the number that is promised to nr_hugepages of the node in "
-                              "/sys/devices/system/node, or reserve the pages on the kernel's command line. Running "
-                              "guests are not disturbed. Then 'passthroughctl rescan'.",
-                              "NUMA node %d has %" PRIu64 " page%s of %s, and %" PRIu64 " %s promised to allocations.",
+                              "Write the promised number to nr_hugepages of the node in /sys/devices/system/node, or "
+                              "reserve the pages on the kernel command line. This does not disturb running guests. "
+                              "Then run 'passthroughctl rescan'.",
+                              "NUMA node %d has %" PRIu64 " page%s of %s, but %" PRIu64 " %s promised to allocations.",
                               node->id, have / page_size, PLURAL(have / page_size), FORMAT_SIZE(page_size),
                               promised / page_size, ARE(promised / page_size));
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
-                      "Reserve fewer hugepages there, or bring its memory online. Then 'passthroughctl rescan'.",
-                      "NUMA node %d has %s of memory in ordinary pages, and %s are promised to allocations.", node->id,
+                      "Reserve fewer hugepages on the node, or bring its memory online. Then run "
+                      "'passthroughctl rescan'.",
+                      "NUMA node %d has %s of memory in ordinary pages, but %s are promised to allocations.", node->id,
                       FORMAT_SIZE(have), FORMAT_SIZE(promised));
 }
 
@@ -264,9 +270,8 @@ static Verdict check_cell(const HostView *c, const Allocation *a, const Cell *ce
 
         if (!node)
                 return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
-                              "Bring its memory online again, then 'passthroughctl rescan'.",
-                              "NUMA node %d, on which '%s' has memory, is not on this node any more.", cell->node,
-                              a->name);
+                              "Bring its memory online again, then run 'passthroughctl rescan'.",
+                              "NUMA node %d, on which '%s' has memory, is no longer present.", cell->node, a->name);
         have = a->page_size == 0 ? numa_node_base_memory(node) : pages ? pages->total * pages->size : 0;
         if (a->domain || promised <= have)
                 return VERDICT_NONE;
@@ -279,8 +284,8 @@ static Verdict check_region(const SharedRegion *s, const Allocation *a, Refusal 
         if (!s || !s->removed)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
-                      "Release the allocations that share it when their guests are shut down, then allocate again. "
-                      "Running guests keep the memory that they have mapped.",
+                      "Shut down the guests that share it, release their allocations and allocate again. Running "
+                      "guests keep the memory that they have mapped.",
                       "The file /dev/shm/%s with the shared memory '%s' of '%s' was removed.",
                       region_file(&s->region, file), s->region.name, a->name);
 }

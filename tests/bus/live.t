@@ -180,7 +180,7 @@ same_tree($before, 'vanished: the tree is that of the start');
 is(allocate($bus, 'guest', gpu => 1), 'done', 'a GPU is allocated');
 fault('reset');
 @signals = told(sub { fault("write $gpu_path/driver/unbind $gpu") });
-is_deeply(\@signals, ["$gpu Driver= Reason=$gpu is held by 'guest', but somebody else took it off vfio-pci; it has no driver. State=contested"], 'somebody unbinds it: that is told');
+is_deeply(\@signals, ["$gpu Driver= Reason=$gpu is held by 'guest', but was unbound from vfio-pci outside the daemon; it has no driver. State=contested"], 'somebody unbinds it: that is told');
 nothing_written('and left so');
 fault("write sys/bus/pci/drivers/vfio-pci/bind $gpu");
 is(release($bus, 'guest'), 'done', 'its release');

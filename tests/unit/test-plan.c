@@ -642,7 +642,7 @@ static void test_refusal_lists_what_is_wanted(void **state _unused_) {
                 assert_int_equal(node_plan(t, ASK(.pools = "gpu=1", .cpus = cpus, .numa = NUMA_POLICY_REQUIRED),
                                            &(Plan *){ NULL }, &why),
                                  VERDICT_NUMA);
-                assert_int_equal(!!strstr(why.message, "Of CPUs"), cpus > 0);
+                assert_int_equal(!!strstr(why.message, "Free CPUs"), cpus > 0);
         }
 }
 

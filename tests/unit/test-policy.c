@@ -22,7 +22,7 @@ static void test_B3_two_pools_match_one_device(void **state) {
         assert_int_equal(t->policy->n_problems, 1);
         assert_non_null(strstr(t->policy->problems[0], "test.conf:6: Pool 'a2' also matches " GPU));
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "a1=1 a2=1"), &why), VERDICT_INSUFFICIENT_DEVICES);
-        assert_says(&why, "Pool 'a2' has 0 of its 0 devices free, 1 wanted.");
+        assert_says(&why, "Pool 'a2': 1 wanted, 0 of 0 free.");
         /* A device does match its lines, and is in the other pool. */
         assert_says(&why, "match 1 device");
         assert_says(&why, "'a1'");
