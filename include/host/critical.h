@@ -14,9 +14,9 @@
 #include "util/sysfs.h"
 
 /*
- * Sets PciDevice.critical of each such device to the chain of its use, "0000:00:1f.2 <- sda1 <- / (mounted)". The PF of
- * such a device and the bridges and VMD controllers above it are marked as well. Sets PciDevice.console of the device
- * that has the framebuffer of the console. Clears all earlier marks first.
+ * Sets PciDevice.critical of each device that the host depends on to the chain of its use, "0000:00:1f.2 <- sda1 <- /
+ * (mounted)". The PF of a critical VF and the bridges and VMD controllers above a critical device are critical too.
+ * Sets PciDevice.console of the device that has the framebuffer of the console. Clears all earlier marks first.
  *
  * Sets Inventory.critical_unknown when an existing file cannot be read or when a stack of devices is too large to
  * follow. config: for KeepInterfaces=, or NULL. Returns 0 or -ENOMEM.

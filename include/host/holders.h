@@ -18,6 +18,7 @@
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
+/* A device to search holders of. */
 typedef struct HolderQuery {
         PciAddress address;
         int group;          /* IOMMU group; -1: none */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of one machine: its hardware, its configuration and its allocations. The daemon has that of the machine it
- * runs on, a replay that of a recorded machine. */
+/* The state of one machine: hardware, configuration and allocations. The daemon keeps it for its own machine, a replay
+ * for a recorded machine. */
 
 #include "plan/plan.h"
 #include "plan/vfidentity.h"
@@ -23,26 +23,26 @@ typedef struct HostState {
         VfReportList vfs;         /* the last report of the PFs about allocated VFs */
 } HostState;
 
-void host_state_done(HostState *n);
+void host_state_done(HostState *s);
 
-HostView host_state_view(const HostState *n);
+HostView host_state_view(const HostState *s);
 
 /*
  * Marks the critical devices of inv, derives locality and policy from inv and the configuration, and replaces the
  * present ones by all three. Takes ownership of inv even on failure; on failure the state is unchanged. *ret_old: the
  * former inventory (the caller frees it), NULL the first time. Returns 0 or a negative errno.
  */
-int host_state_take_inventory(HostState *n, const Sysfs *fs, Inventory *inv, Inventory **ret_old);
+int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inventory **ret_old);
 
 /* Takes ownership of both. policy must be derived from config and the present inventory. */
-void host_state_take_config(HostState *n, Config *config, Policy *policy);
+void host_state_take_config(HostState *s, Config *config, Policy *policy);
 
 /* Derives the policy again after a change of the inventory in place. Returns 0 or a negative errno. */
-int host_state_remake_policy(HostState *n);
+int host_state_remake_policy(HostState *s);
 
 /* Reads the identifiers of this machine that are known, the UUID of the firmware and the machine ID. They make
  * generated VF identities stable and distinct between machines. Returns 0 or -ENOMEM. */
-int host_state_read_machine_id(HostState *n, const Sysfs *fs);
+int host_state_read_machine_id(HostState *s, const Sysfs *fs);
 
 /* As vf_identity_assign(), with the same verdicts. */
-Verdict host_state_assign_identities(HostState *n, Allocation *a, Refusal *ret);
+Verdict host_state_assign_identities(HostState *s, Allocation *a, Refusal *ret);

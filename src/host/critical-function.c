@@ -13,7 +13,7 @@ static PciDevice *find_unmarked(Inventory *inv, PciAddress address) {
         return dev && !dev->critical ? dev : NULL;
 }
 
-static int mark(Inventory *inv, PciAddress address, const char *chain) {
+static int mark_address(Inventory *inv, PciAddress address, const char *chain) {
         PciDevice *dev = find_unmarked(inv, address);
 
         return dev ? string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain) : 0;
@@ -38,14 +38,14 @@ bool critical_next_function(const char **path, PciAddress *ret) {
 
 /* Marks the functions in path above address. One of them can be a VMD controller: the disks below it are in a PCI
  * domain of their own and not in the inventory. */
-static int mark_above(const Critical *c, const char *path, PciAddress address, const char *chain) {
+static int mark_upstream(const Critical *c, const char *path, PciAddress address, const char *chain) {
         _cleanup_free_ char *longer = NULL;
         PciAddress above;
         int r = string_replace(&longer, "%s <- %s", PCI_ADDRESS_STR(address), chain);
 
         while (r >= 0 && critical_next_function(&path, &above))
                 if (!pci_address_equal(above, address))
-                        r = mark(c->inv, above, longer);
+                        r = mark_address(c->inv, above, longer);
         return r;
 }
 
@@ -55,10 +55,10 @@ int critical_mark_function(const Critical *c, const char *path, PciAddress addre
 
         if (dev && dev->critical)
                 return 0;
-        r = mark(c->inv, address, chain);
+        r = mark_address(c->inv, address, chain);
         if (r >= 0)
-                r = mark_above(c, path, address, chain);
-        return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark(c->inv, dev->physfn, dev->critical) : MIN(r, 0);
+                r = mark_upstream(c, path, address, chain);
+        return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark_address(c->inv, dev->physfn, dev->critical) : MIN(r, 0);
 }
 
 bool critical_last_function(const char *path, PciAddress *ret) {

@@ -168,7 +168,7 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         return string_copy(&dev->driver_override, r > 0 && *buf && !streq(buf, "(null)") ? buf : NULL);
 }
 
-/* VFs are counted by their links: sriov_numvfs can block. */
+/* Counts the VFs by their links virtfnN, because reading sriov_numvfs can block. */
 int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         size_t n;
         const unsigned *indices = device_dir_virtfns(d, &n);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Fills the members of a PciDevice from the sysfs attributes of its PCI function. Path, ACS and name come from
- * elsewhere. */
+/*
+ * Fills the members of a PciDevice from the sysfs attributes of its PCI function. Other files set path, ACS and name.
+ */
 
 #include "devicedir.h"
 

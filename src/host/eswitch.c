@@ -78,15 +78,15 @@ static int find_family(struct nl_sock *sk, uint16_t *ret) {
         return netlink_ask(sk, request, on_family, ret);
 }
 
-typedef struct ModeQuestion {
+typedef struct ModeQuery {
         uint16_t family;
         PciAddress pf;
         EswitchMode mode;
-} ModeQuestion;
+} ModeQuery;
 
 static int on_eswitch(struct nlmsghdr *header, void *userdata) {
         struct nlattr *tb[DEVLINK_ATTR_ESWITCH_MODE + 1];
-        ModeQuestion *q = userdata;
+        ModeQuery *q = userdata;
         uint16_t mode;
 
         if (header->nlmsg_type != q->family ||
@@ -101,7 +101,7 @@ static int on_eswitch(struct nlmsghdr *header, void *userdata) {
         return 0;
 }
 
-static int ask(struct nl_sock *sk, ModeQuestion *q) {
+static int query_mode(struct nl_sock *sk, ModeQuery *q) {
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *request =
                 new_request(q->family, DEVLINK_CMD_ESWITCH_GET, DEVLINK_GENL_VERSION);
 
@@ -120,9 +120,9 @@ int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchM
         if (r >= 0)
                 r = find_family(sk, &family);
         for (size_t i = 0; r >= 0 && i < n; i++) {
-                ModeQuestion q = { .family = family, .pf = pfs[i] };
+                ModeQuery q = { .family = family, .pf = pfs[i] };
 
-                r = ask(sk, &q);
+                r = query_mode(sk, &q);
                 if (r != -EPROTO && r != -ENOMEM)
                         r = 0; /* the PF has no devlink instance or eswitch, or the driver reports no mode */
                 if (r == 0)

@@ -49,5 +49,5 @@ int devices_clean(const StepList *steps, size_t first, const bool *left_out, int
                 words[n++] = address;
         }
         (void) snprintf(name, sizeof(name), "passthroughd-clean-%d-%zu.service", (int) getpid(), first);
-        return unit_run(name, description, words, services_after(steps, 2 * count_commands(steps)), ret_status);
+        return unit_run(name, description, words, job_deadline(steps, 2 * count_commands(steps)), ret_status);
 }

@@ -10,7 +10,7 @@
 #include "host/nvidia.h"
 #include "units.h"
 
-uint64_t services_after(const StepList *steps, unsigned part) {
+uint64_t job_deadline(const StepList *steps, unsigned part) {
         struct timespec ts;
 
         (void) clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -28,8 +28,8 @@ static unsigned count_service_starts(const StepList *steps) {
 int service_report_active(const StepList *steps, size_t i, ServiceState *state, ReportFunction report, void *userdata) {
         int r;
 
-        /* All services stop during the same half of the timeout of the job. */
-        state->stop_by = services_after(steps, 2);
+        /* All services share one deadline: half of the timeout of the job. */
+        state->stop_by = job_deadline(steps, 2);
         r = unit_is_active(steps->steps[i].to, state->stop_by);
         if (r <= 0)
                 return r;
@@ -46,7 +46,7 @@ int service_stop(const Step *s, const ServiceState *state) {
  * start the service. */
 void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
         bool asked;
-        int r = unit_start(steps->steps[i].to, services_after(steps, 4 * MAX(count_service_starts(steps), 1U)), &asked);
+        int r = unit_start(steps->steps[i].to, job_deadline(steps, 4 * MAX(count_service_starts(steps), 1U)), &asked);
 
         (void) report(&(Report){ .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
                                  .step = (uint32_t) i,

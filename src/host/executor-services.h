@@ -13,14 +13,15 @@ typedef struct ServiceState {
 } ServiceState;
 
 /* Returns the time (CLOCK_MONOTONIC, microseconds) when 1/part of the timeout of the job has passed from now. */
-uint64_t services_after(const StepList *steps, unsigned part);
+uint64_t job_deadline(const StepList *steps, unsigned part);
 /* For STEP_STOP_SERVICE: returns 1 and reports REPORT_ACTIVE when the service is active, 0 when it is not, or a
  * negative errno. */
 int service_report_active(const StepList *steps, size_t i, ServiceState *state, ReportFunction report, void *userdata);
 int service_stop(const Step *s, const ServiceState *state);
 /* Starts the service of step i. The result is only reported: a failure does not end the run. */
 void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata);
-/* Whether step j is a STEP_CLEAN of the same pool as step i, which is one: one command cleans the devices of both. */
+/* Whether one command cleans the devices of the steps i and j: step j is a STEP_CLEAN of the same pool as step i, which
+ * must be a STEP_CLEAN. */
 bool clean_is_shared(const StepList *steps, size_t i, size_t j);
 /* Cleans the device of step first and those of later steps for the same pool, except where left_out is true for the
  * step. Returns the result of unit_run(). */

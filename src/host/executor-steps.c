@@ -14,7 +14,7 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-static unsigned to_count(const char *text) {
+static unsigned parse_count(const char *text) {
         uint64_t n = 0;
 
         (void) parse_unsigned(text, UINT16_MAX, &n);
@@ -36,7 +36,7 @@ static int run_unbind(const Sysfs *fs, const Step *s, VfAttributes *found _unuse
 static int undo_unbind(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
         int r = driver_bind(fs, s->device, s->from);
 
-        /* -EBUSY: the device is bound to another driver by now, which is left alone. */
+        /* -EBUSY: the device is bound to another driver by now. The undo leaves that driver alone. */
         return r == -EBUSY ? 0 : r;
 }
 
@@ -60,19 +60,19 @@ static int undo_autoprobe(const Sysfs *fs, const Step *s, const VfAttributes *fo
 }
 
 static int run_remove_vfs(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        return sriov_remove_vfs(fs, s->device, to_count(s->from));
+        return sriov_remove_vfs(fs, s->device, parse_count(s->from));
 }
 
 static int undo_remove_vfs(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
-        return sriov_set_numvfs(fs, s->device, to_count(s->from));
+        return sriov_set_numvfs(fs, s->device, parse_count(s->from));
 }
 
 static int run_numvfs(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
-        return sriov_set_numvfs(fs, s->device, to_count(s->to));
+        return sriov_set_numvfs(fs, s->device, parse_count(s->to));
 }
 
 static int undo_numvfs(const Sysfs *fs, const Step *s, const VfAttributes *found _unused_) {
-        return sriov_remove_vfs(fs, s->device, to_count(s->to));
+        return sriov_remove_vfs(fs, s->device, parse_count(s->to));
 }
 
 static int run_reset(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {

@@ -29,14 +29,13 @@ typedef struct StepResult {
         bool device_failed;
         VfAttributes found;
         ServiceState service;
-        bool cleaned; /* by the command of an earlier step, with this result and exit status */
+        bool cleaned; /* the command of an earlier step cleaned this device too, with this result and exit status */
         int result, status;
         bool reported; /* done and reported together with an earlier step */
 } StepResult;
 
-/*
- * Undoes the changes of this run, from the failed step backwards. Facts that were true before the run are left alone.
- */
+/* Undoes the run, from the failed step backwards. A step that changed nothing is not undone. The failed step is, unless
+ * it cleans up after itself. */
 static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const StepResult *done, ReportFunction report,
                 void *userdata) {
         int result = 1;
@@ -106,9 +105,9 @@ static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done
         return any && report(&(Report){ .kind = REPORT_ALL_FOUND }, userdata) < 0 ? 1 : 0;
 }
 
-/* Whether the service of step i was stopped by this list. A list without STEP_STOP_SERVICE for the service starts it
- * for an earlier list that stopped it. */
-static bool was_stopped(const StepList *steps, size_t i, const StepResult *done) {
+/* Whether to start the service of step i: this list stopped it, or an earlier list did. A list without
+ * STEP_STOP_SERVICE for the service follows an earlier list that stopped it. */
+static bool must_start(const StepList *steps, size_t i, const StepResult *done) {
         for (size_t j = 0; j < i; j++)
                 if (steps->steps[j].kind == STEP_STOP_SERVICE && streq(steps->steps[j].to, steps->steps[i].to))
                         return done[j].service.active;
@@ -123,7 +122,7 @@ static int run_service(const Sysfs *fs, const StepList *steps, size_t i, StepRes
                 return service_stop(s, &done[i].service);
         if (s->kind == STEP_CHECK_IDLE)
                 return devices_check_idle(fs, steps, i, report, userdata);
-        if (was_stopped(steps, i, done))
+        if (must_start(steps, i, done))
                 service_start(steps, i, report, userdata);
         return 0;
 }

@@ -67,7 +67,7 @@ static bool is_alive(const Sysfs *fs, const DomainStatus *status) {
         return has_uuid(cmdline, size, status->uuid);
 }
 
-static int append(GuestList *l, const DomainStatus *status) {
+static int append_guest(GuestList *l, const DomainStatus *status) {
         Guest *guest;
 
         if (ARRAY_RESERVE(l->guests, l->n_guests) < 0)
@@ -95,7 +95,7 @@ static int read_guest(const Sysfs *fs, int dir_fd, const char *name, GuestList *
                 r = domain_status_parse(text, &status);
         if (r < 0)
                 return r;
-        return is_alive(fs, &status) ? append(l, &status) : 0;
+        return is_alive(fs, &status) ? append_guest(l, &status) : 0;
 }
 
 int guests_read(const Sysfs *fs, GuestList **ret) {

@@ -37,7 +37,7 @@ static unsigned read_width(const Sysfs *fs, PciAddress address, const char *name
         return sysfs_read(fs, PCI_PATH(address, name), text, sizeof(text)) > 0 ? pci_link_parse_width(text) : 0;
 }
 
-static unsigned least_known(unsigned a, unsigned b) {
+static unsigned min_known(unsigned a, unsigned b) {
         return b > 0 ? MIN(a, b) : a;
 }
 
@@ -50,8 +50,8 @@ static void read_link(const Sysfs *fs, PciAddress address, const PciDevice *port
         };
 
         if (port) {
-                l.max_speed = least_known(l.max_speed, read_speed(fs, port->address, "max_link_speed"));
-                l.max_width = least_known(l.max_width, read_width(fs, port->address, "max_link_width"));
+                l.max_speed = min_known(l.max_speed, read_speed(fs, port->address, "max_link_speed"));
+                l.max_width = min_known(l.max_width, read_width(fs, port->address, "max_link_width"));
         }
         if (l.speed > 0 && l.max_speed > 0 && l.width > 0 && l.max_width > 0)
                 *ret = l;

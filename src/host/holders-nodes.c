@@ -139,7 +139,7 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
 
 /* Checks the directories net and holders for uses by the host. Uses of a part are ignored: they end when the part is
  * removed. */
-static int visit_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
+static int check_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;
         if (streq(name, "net"))
@@ -180,7 +180,7 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
                 return r == -ENOENT ? 0 : r;
         r = depth > 0 ? visit_mediated(w, fd, name) : 0;
         if (r == 0)
-                r = visit_use(w, fd, name, above, names, n);
+                r = check_use(w, fd, name, above, names, n);
         if (r == 0)
                 r = walk_entries(w, fd, name, names, n, depth);
         w->part = outer;
@@ -188,8 +188,7 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         return r;
 }
 
-/* Walks through the NVMe subsystem of a controller. With a namespace that several controllers share, the disks are
- * below the subsystem. */
+/* Walks through the NVMe subsystem of a controller: the disks are there when controllers share an NVMe namespace. */
 static int walk_subsystems(Walk *w, const char *controller) {
         _cleanup_close_ int fd = sysfs_open(w->fs, NVME_SUBSYSTEMS, O_RDONLY | O_DIRECTORY);
         char **names = NULL;

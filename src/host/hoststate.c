@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Holds the state of a machine, and replaces the parts of it that depend on each other together. */
+/* Holds the state of a machine. Replaces inventory, locality and policy together, because they depend on each other. */
 
 #include "host/hoststate.h"
 
@@ -8,82 +8,82 @@
 #include "host/critical.h"
 #include "util/strings.h"
 
-void host_state_done(HostState *n) {
-        probe_cache_done(&n->eswitches);
-        health_list_done(&n->health);
-        vf_report_list_done(&n->vfs);
-        ledger_free(n->ledger);
-        vf_identities_free(n->identities);
-        mlx4_done(&n->mlx4);
-        policy_free(n->policy);
-        locality_free(n->locality);
-        inventory_free(n->inventory);
-        config_free(n->config);
-        free(n->identity);
+void host_state_done(HostState *s) {
+        probe_cache_done(&s->eswitches);
+        health_list_done(&s->health);
+        vf_report_list_done(&s->vfs);
+        ledger_free(s->ledger);
+        vf_identities_free(s->identities);
+        mlx4_done(&s->mlx4);
+        policy_free(s->policy);
+        locality_free(s->locality);
+        inventory_free(s->inventory);
+        config_free(s->config);
+        free(s->identity);
 }
 
 /* Replaces the policy, and drops what was derived from the former one. */
-static void take_policy(HostState *n, Policy *policy) {
-        policy_free(n->policy);
-        n->policy = policy;
-        mlx4_done(&n->mlx4);
-        /* Without memory the module options stay as they are. */
-        if (mlx4_decide(policy, &n->mlx4) < 0)
-                n->mlx4 = (Mlx4){ .unknown = true };
-        n->identities = vf_identities_free(n->identities);
+static void take_policy(HostState *s, Policy *policy) {
+        policy_free(s->policy);
+        s->policy = policy;
+        mlx4_done(&s->mlx4);
+        /* When memory is short, the module options stay as they are. */
+        if (mlx4_decide(policy, &s->mlx4) < 0)
+                s->mlx4 = (Mlx4){ .unknown = true };
+        s->identities = vf_identities_free(s->identities);
 }
 
-HostView host_state_view(const HostState *n) {
+HostView host_state_view(const HostState *s) {
         return (HostView){
-                .inventory = n->inventory,
-                .locality = n->locality,
-                .config = n->config,
-                .policy = n->policy,
-                .mlx4 = &n->mlx4,
-                .ledger = n->ledger,
-                .eswitches = &n->eswitches,
-                .health = &n->health,
-                .vfs = &n->vfs,
+                .inventory = s->inventory,
+                .locality = s->locality,
+                .config = s->config,
+                .policy = s->policy,
+                .mlx4 = &s->mlx4,
+                .ledger = s->ledger,
+                .eswitches = &s->eswitches,
+                .health = &s->health,
+                .vfs = &s->vfs,
         };
 }
 
-int host_state_take_inventory(HostState *n, const Sysfs *fs, Inventory *inv, Inventory **ret_old) {
+int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inventory **ret_old) {
         _cleanup_(cleanup_inventory_free) Inventory *fresh = inv;
         _cleanup_(cleanup_locality_free) Locality *locality = NULL;
         Policy *policy;
-        int r = critical_mark(fs, n->config, inv);
+        int r = critical_mark(fs, s->config, inv);
 
         if (r >= 0)
                 r = locality_new(inv, &locality);
         if (r >= 0)
-                r = policy_new(n->config, inv, &policy);
+                r = policy_new(s->config, inv, &policy);
         if (r < 0)
                 return r;
-        take_policy(n, policy);
-        locality_free(n->locality);
-        *ret_old = n->inventory;
-        n->locality = TAKE_PTR(locality);
-        n->inventory = TAKE_PTR(fresh);
+        take_policy(s, policy);
+        locality_free(s->locality);
+        *ret_old = s->inventory;
+        s->locality = TAKE_PTR(locality);
+        s->inventory = TAKE_PTR(fresh);
         return 0;
 }
 
-void host_state_take_config(HostState *n, Config *config, Policy *policy) {
-        take_policy(n, policy);
-        config_free(n->config);
-        n->config = config;
+void host_state_take_config(HostState *s, Config *config, Policy *policy) {
+        take_policy(s, policy);
+        config_free(s->config);
+        s->config = config;
 }
 
-int host_state_remake_policy(HostState *n) {
+int host_state_remake_policy(HostState *s) {
         Policy *policy;
-        int r = policy_new(n->config, n->inventory, &policy);
+        int r = policy_new(s->config, s->inventory, &policy);
 
         if (r < 0)
                 return r;
-        take_policy(n, policy);
+        take_policy(s, policy);
         return 0;
 }
 
-int host_state_read_machine_id(HostState *n, const Sysfs *fs) {
+int host_state_read_machine_id(HostState *s, const Sysfs *fs) {
         /* Both are read: some firmware gives all boards the same UUID, and cloned images share a machine ID. */
         static const char *const sources[] = { "sys/class/dmi/id/product_uuid", "etc/machine-id" };
         _cleanup_free_ char *identity = NULL;
@@ -98,15 +98,15 @@ int host_state_read_machine_id(HostState *n, const Sysfs *fs) {
         }
         if (!identity && string_copy(&identity, "") < 0)
                 return -ENOMEM;
-        free(n->identity);
-        n->identity = TAKE_PTR(identity);
+        free(s->identity);
+        s->identity = TAKE_PTR(identity);
         return 0;
 }
 
-Verdict host_state_assign_identities(HostState *n, Allocation *a, Refusal *ret) {
-        HostView c = host_state_view(n);
+Verdict host_state_assign_identities(HostState *s, Allocation *a, Refusal *ret) {
+        HostView c = host_state_view(s);
 
-        if (!n->identities && vf_identities_new(n->inventory, n->policy, n->identity, &n->identities) < 0)
+        if (!s->identities && vf_identities_new(s->inventory, s->policy, s->identity, &s->identities) < 0)
                 return refuse_no_memory(ret);
-        return vf_identity_assign(a, &c, n->identities, ret);
+        return vf_identity_assign(a, &c, s->identities, ret);
 }
