@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl allocate: reserves, then follows the job that prepares the hardware. */
+/* passthroughctl allocate: reserves devices, CPUs and memory, then follows the job that prepares the devices. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "verbs.h"
 #include "view.h"
 
-/* One item of a list behind a colon; nothing when it is empty. */
+/* Prints one item of the list after the colon; nothing when text is NULL or empty. */
 static void print_part(const char **separator, const char *before, const char *text) {
         if (!text || !*text)
                 return;
@@ -18,7 +18,7 @@ static void print_part(const char **separator, const char *before, const char *t
         *separator = ", ";
 }
 
-/* "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1, held with it: 0000:0a:00.0". */
+/* Prints "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1, held with it: 0000:0a:00.0". */
 static int print_summary(Client *c, const char *name) {
         _cleanup_free_ char *addresses = NULL, *memory = NULL, *held = NULL;
         _cleanup_json_ json_object *node = NULL;
@@ -31,7 +31,7 @@ static int print_summary(Client *c, const char *name) {
                 return r;
         a = reply_find(node, "allocations", name);
         if (!a)
-                return report_failure(c->args, NULL, "'%s' was prepared, and released again by someone else.", name);
+                return report_failure(c->args, NULL, "'%s' was prepared, but has been released since.", name);
         addresses = view_addresses(a, " ");
         memory = view_memory(a);
         held = view_held(a, " ");
@@ -49,7 +49,7 @@ static int print_summary(Client *c, const char *name) {
 static int print_reserved(const Args *args, const char *name, const char *allocation, const char *job) {
         if (args_has(args, OPTION_JSON))
                 return watch_print_json(args, NULL, name, allocation, job);
-        printf("%s is reserved; passthroughd prepares it. Look with 'passthroughctl show %s'.\n", name, name);
+        printf("%s is reserved and is being prepared. See 'passthroughctl show %s'.\n", name, name);
         return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl allocations: who has what. */
+/* passthroughctl allocations: lists the allocations with their devices, CPUs and memory. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The connection to the daemon: calls that keep the whole error reply, and errors turned into sentences. */
+/* The connection to the daemon: method calls, and sentences for D-Bus errors. */
 #include <errno.h>
 #include <poll.h>
 #include <pwd.h>
@@ -24,8 +24,8 @@ void client_catch_interrupt(void) {
         struct sigaction action = { .sa_handler = on_interrupt };
         sigset_t set;
 
-        /* Blocked but while client_turn() polls: otherwise a signal just before the poll would be noticed only after
-         * it. */
+        /* SIGINT is blocked except while client_turn() polls: a signal that arrived just before an unprotected poll
+         * would not interrupt it. */
         sigemptyset(&set);
         sigaddset(&set, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
@@ -55,7 +55,7 @@ static int connect_node(Client *c, const char *node) {
         }
         if (r >= 0)
                 r = sd_bus_start(c->bus);
-        return r < 0 ? report_errno(c->args, r, "Cannot ask the recorded node") : 0;
+        return r < 0 ? report_errno(c->args, r, "Cannot connect to the replay of the recorded node") : 0;
 }
 
 int client_new(const Args *args, Client **ret) {
@@ -84,13 +84,15 @@ Client *client_free(Client *c) {
 
 int client_lost(const Client *c, int error) {
         return report_errno(c->args, error,
-                            args_has(c->args, OPTION_NODE)   ? "The process that answers for the recorded node died"
+                            args_has(c->args, OPTION_NODE)   ? "The process that replays the recorded node died"
                             : args_has(c->args, OPTION_HOST) ? "No connection to the other node"
                                                              : "No connection to the bus");
 }
 
 int client_bad_reply(const Client *c, int error) {
-        return report_errno(c->args, error, "passthroughd's answer makes no sense, it may be of another version");
+        return report_errno(
+                c->args, error,
+                "Cannot parse the reply of passthroughd, which may be of another version than passthroughctl");
 }
 
 int client_method(Client *c, const char *member, sd_bus_message **ret) {
@@ -99,7 +101,7 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
         return r < 0 ? report_errno(c->args, r, "Cannot make a call") : 0;
 }
 
-/* Microseconds of the bus's own clock to what ppoll() wants; NULL: no limit. */
+/* The time until the bus's next timeout, for ppoll(). NULL: no timeout. */
 static struct timespec *time_left(Client *c, struct timespec *buf) {
         uint64_t until, usec;
 
@@ -117,8 +119,8 @@ int client_turn(Client *c) {
         sigset_t set;
         int r;
 
-        /* Waiting first: sd_bus_process() says 0 also after it called back for a timeout, and the caller has to look
-         * then. */
+        /* Poll first: sd_bus_process() also returns 0 after it has run the callback of a timed-out call, and the caller
+         * must check for a reply then. */
         r = sd_bus_get_events(c->bus);
         if (r < 0)
                 return r;
@@ -140,8 +142,8 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* The bus lets only root and one group in. The user's name on another node is ssh's affair. */
-static int report_outsider(const Client *c, const sd_bus_error *error) {
+/* The bus policy admits only root and one group. With --host, the sentence names no user: ssh chose it. */
+static int report_not_in_group(const Client *c, const sd_bus_error *error) {
         const char *host = c->args->text[OPTION_HOST];
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         const struct passwd *user = host ? NULL : getpwuid(getuid());
@@ -152,7 +154,7 @@ static int report_outsider(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, host ? "that node" : "this node", BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Errors of the bus rather than of the daemon, as sentences. */
+/* Reports an error reply: a sentence of our own for errors of the bus, the daemon's message for others. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *host = c->args->text[OPTION_HOST];
@@ -163,26 +165,26 @@ static int report_bus_error(const Client *c, sd_bus_message *reply) {
                                       host ? host : "this node");
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED) &&
             streq_ptr(sd_bus_message_get_sender(reply), "org.freedesktop.DBus"))
-                return report_outsider(c, error);
+                return report_not_in_group(c, error);
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
                 return report_failure(c->args, error->name, "Changing %s needs root.",
                                       host ? "that node" : "this node");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT, SD_BUS_ERROR_DISCONNECTED))
                 return report_failure(c->args, error->name,
-                                      "passthroughd went away or did not answer within %u s; see 'journalctl -u "
+                                      "passthroughd stopped or did not reply within %u s; see 'journalctl -u "
                                       "passthroughd'.",
                                       (unsigned) (CLIENT_TIMEOUT_USEC / 1000000));
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_UNKNOWN_METHOD, SD_BUS_ERROR_UNKNOWN_OBJECT,
                                    SD_BUS_ERROR_UNKNOWN_INTERFACE, SD_BUS_ERROR_INVALID_ARGS))
                 return report_failure(c->args, error->name,
-                                      "passthroughd does not know this call, is it of another "
-                                      "version? %s",
+                                      "passthroughd does not know this call; it may be of another version than "
+                                      "passthroughctl. %s",
                                       error->message ? error->message : error->name);
         return report_failure(c->args, error->name, "%s",
                               error->message && *error->message ? error->message : error->name);
 }
 
-/* The reply is an error: its second string, where there is one, is the refusal as JSON. */
+/* reply: an error reply. Its second string, if any, is the refusal as JSON. */
 static int report_error_reply(const Client *c, sd_bus_message *reply) {
         const char *sentence, *refusal;
 

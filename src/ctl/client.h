@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The connection to the daemon and calls over it. Calls are made asynchronously and waited for here, because
- * sd_bus_call() drops the second string of an error reply, which is the refusal as JSON. Every failure is reported
- * before a function returns negative.
+ * The connection to the daemon, and method calls. A call is sent asynchronously and this code waits for its reply,
+ * because sd_bus_call() drops the second string of an error reply, which is the refusal as JSON. A function that
+ * returns a negative errno has reported the failure, unless its comment says otherwise.
  */
 
 #include <systemd/sd-bus.h>
@@ -13,36 +13,37 @@
 
 typedef struct Client {
         sd_bus *bus;
-        struct Replay *replay; /* with --node, whose connection it is */
+        struct Replay *replay; /* with --node: the process at the other end of bus; else NULL */
         const Args *args;      /* not owned */
 } Client;
 
-/* Connects to this node's system bus, with --host to another's, or with --node to a process that answers for a recorded
- * node. */
+/* Connects to this node's system bus, with --host to the system bus of another node, or with --node to a process that
+ * replays a recorded node. */
 int client_new(const Args *args, Client **ret);
 Client *client_free(Client *c);
 DEFINE_CLEANUP(Client *, client_free)
 
-/* A call to the Manager, without arguments yet. */
+/* Creates a call to a method of the Manager. The caller appends the arguments and unreferences *ret. */
 int client_method(Client *c, const char *member, sd_bus_message **ret);
 
-/* Sends it and waits for the reply, CLIENT_TIMEOUT_USEC at most. -EINTR on Ctrl-C after client_catch_interrupt(), not
- * reported. */
+/*
+ * Sends the call and waits for the reply, CLIENT_TIMEOUT_USEC at most. ret_reply may be NULL. -EREMOTEIO for an error
+ * reply. -EINTR on Ctrl-C after client_catch_interrupt(), not reported.
+ */
 int client_call(Client *c, sd_bus_message *call, sd_bus_message **ret_reply);
 #define CLIENT_TIMEOUT_USEC (120 * UINT64_C(1000000))
 
-/* client_method(), arguments as in sd_bus_message_append(), client_call(). */
+/* client_method() and client_call() in one, with arguments as for sd_bus_message_append(). */
 int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const char *types, ...);
 
-/* From now on Ctrl-C no longer ends the program but client_call() and client_turn(). */
+/* From now on Ctrl-C does not end the program: client_call() and client_turn() return -EINTR. */
 void client_catch_interrupt(void);
 
-/* Waits for traffic and dispatches one message. 0, -EINTR on Ctrl-C, or another negative errno (neither is reported).
- */
+/* Waits for traffic and dispatches one message. 0, or a negative errno, not reported; -EINTR on Ctrl-C. */
 int client_turn(Client *c);
 
-/* Reports that the bus cannot be reached any more. Returns error. */
+/* Reports a lost connection to the bus. Returns error. */
 int client_lost(const Client *c, int error);
 
-/* Reports an answer that could not be read. Returns error. */
+/* Reports a reply that could not be parsed. Returns error. */
 int client_bad_reply(const Client *c, int error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON documents that this program makes itself. */
+/* JSON documents that passthroughctl builds itself. */
 
 #include "document.h"
 

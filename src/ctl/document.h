@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* JSON documents that this program makes itself, for --json. */
+/* JSON documents that passthroughctl builds itself for --json, as opposed to the daemon's. */
 
 #include <json-c/json.h>
 
 #include "options.h"
 
-/* Prints a document of our own, one line, and frees it. */
+/* Prints the document as one line and frees it. 0 or -ENOMEM, reported. */
 int document_print(const Args *args, json_object *o);
-/* The answer of a verb that only succeeds: with --json {"result":"done"}, else nothing. */
+/* Prints {"result":"done"} with --json, else nothing: for verbs whose success has no other output. Returns 0. */
 int document_print_done(const Args *args);
-/* Adds a string; false when out of memory. NULL becomes null. */
+/* Adds a string member; value NULL becomes null. False when out of memory. */
 bool document_add(json_object *o, const char *key, const char *value);

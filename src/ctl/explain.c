@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl explain: is a device on offer, if not why, and what to do. */
+/* passthroughctl explain: whether a device is available; if not, the reason and the remedy. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -18,11 +18,11 @@ static void print_verdict(json_object *d) {
 
         printf("%s%s%s%s ", address, name ? " (" : "", name ? name : "", name ? ")" : "");
         if (streq_ptr(reply_text(d, "state"), "available"))
-                printf("is on offer in pool '%s'.\n", reply_cell(d, "pool"));
+                printf("is available in pool '%s'.\n", reply_cell(d, "pool"));
         else if (allocation)
-                printf("is not on offer: allocation '%s' has it.\n", allocation);
+                printf("is not available: allocation '%s' has it.\n", allocation);
         else
-                printf("is not on offer.\n");
+                printf("is not available.\n");
         if (reason)
                 puts(reason);
         if (remedy)
@@ -43,7 +43,7 @@ static int print_group(const Args *args, json_object *d) {
                 if (table_add(table, cells) < 0)
                         return report_errno(args, -ENOMEM, "Cannot print");
         }
-        printf("\nIOMMU group %s, which goes to one allocation as a whole:\n", reply_cell(d, "iommu_group"));
+        printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(d, "iommu_group"));
         return table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
 }
 

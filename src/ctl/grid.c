@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines, and rows of columns, cut to the terminal. */
+/* Lines of text and rows of columns, cut to the width of the terminal. */
 #include <errno.h>
 #include <langinfo.h>
 #include <stdarg.h>
@@ -11,8 +11,8 @@
 #include "grid.h"
 #include "util/strings.h"
 
-#define GAP         2U
-#define WIDTH_LEAST 40U
+#define GAP       2U  /* columns between cells */
+#define WIDTH_MIN 40U /* a narrower terminal gets longer lines */
 
 static const char *const tints[_TINT_MAX] = {
         [TINT_BOLD] = "\033[1m",    [TINT_DIM] = "\033[2m",  [TINT_GREEN] = "\033[32m",
@@ -27,7 +27,7 @@ void grid_init(Grid *g) {
         *g = (Grid){ .width = GRID_WIDTH, .utf8 = streq(nl_langinfo(CODESET), "UTF-8") };
         g->colour = terminal && (!no_colour || !*no_colour);
         if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-                g->width = MAX(size.ws_col, WIDTH_LEAST);
+                g->width = MAX(size.ws_col, WIDTH_MIN);
 }
 
 static void line_done(GridLine *line) {
@@ -91,7 +91,8 @@ char *grid_branch(const Grid *g, const char *lead, bool last, bool below) {
         return asprintf(&text, "%s%s", lead, branches[g->utf8][last][below]) < 0 ? NULL : text;
 }
 
-/* One character and its columns. What the locale cannot show is a question mark. */
+/* Decodes the first character of s: *ret and *ret_size are the bytes to print, "?" for one that the locale cannot
+ * print. Returns its width in columns. */
 static size_t next_character(const char *s, mbstate_t *state, const char **ret, size_t *ret_size) {
         wchar_t c;
         size_t n = mbrtowc(&c, s, MB_CUR_MAX, state);
@@ -118,7 +119,7 @@ static size_t text_width(const char *s) {
         return width;
 }
 
-/* At most width columns of s. Returns how many it were. */
+/* Prints at most width columns of s. Returns the number of columns printed. */
 static size_t put_text(const Grid *g, const char *s, size_t width) {
         const char *dots = g->utf8 ? "\u2026" : "...", *c;
         size_t n_dots = g->utf8 ? 1 : 3, used = 0, size;
@@ -144,10 +145,11 @@ static bool is_row(const GridLine *line) {
         return line->cells[1];
 }
 
-/* As wide as the widest cell; then, while that is too wide, each column in turn down to what it can do with. */
+/* Each column is as wide as its widest cell. While the total exceeds the terminal, the columns are narrowed in the
+ * order of steps, each to its minimum. */
 static void find_widths(const Grid *g, size_t widths[static GRID_COLUMNS]) {
         static const struct {
-                size_t column, least;
+                size_t column, min;
         } steps[] = { { 4, 20 }, { 3, 14 }, { 2, 14 }, { 1, 10 }, { 4, 12 },
                       { 3, 9 },  { 2, 9 },  { 1, 6 },  { 4, 3 },  { 0, 18 } };
         size_t total = GAP * (GRID_COLUMNS - 1);
@@ -161,11 +163,11 @@ static void find_widths(const Grid *g, size_t widths[static GRID_COLUMNS]) {
                 total += widths[c];
         }
         for (size_t s = 0; s < ELEMENTSOF(steps) && total > g->width; s++) {
-                size_t *width = &widths[steps[s].column], least = MIN(steps[s].least, *width);
-                size_t less = MIN(total - g->width, *width - least);
+                size_t *width = &widths[steps[s].column], min = MIN(steps[s].min, *width);
+                size_t cut = MIN(total - g->width, *width - min);
 
-                *width -= less;
-                total -= less;
+                *width -= cut;
+                total -= cut;
         }
 }
 

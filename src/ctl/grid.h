@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A drawing for people on stdout: lines of text and rows of columns below a tree, as wide as the terminal at most. */
+/* Text output for a terminal: lines of text and rows of columns, both behind the branches of a tree. Lines are at most
+ * as wide as the terminal. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +10,7 @@
 #include "util/cleanup.h"
 
 #define GRID_COLUMNS 5U
-#define GRID_WIDTH   80U /* where there is no terminal */
+#define GRID_WIDTH   80U /* when stdout is not a terminal */
 
 typedef enum Tint {
         TINT_NONE,
@@ -22,32 +23,34 @@ typedef enum Tint {
 } Tint;
 
 typedef struct GridLine {
-        char *lead;                /* branches of the tree, before the first cell */
-        char *cells[GRID_COLUMNS]; /* all but the first NULL: a line of text, not of columns */
+        char *lead;                /* the branches of the tree, printed before the first cell */
+        char *cells[GRID_COLUMNS]; /* a line of text has only the first cell, the others are NULL */
         Tint tint;
 } GridLine;
 
 typedef struct Grid {
         GridLine *lines;
         size_t n;
-        size_t width; /* of the terminal */
-        bool utf8;    /* the locale has box characters and an ellipsis */
-        bool colour;  /* a terminal, and NO_COLOR is not set */
-        bool failed;  /* out of memory: lines are missing */
+        size_t width; /* columns of the terminal */
+        bool utf8;    /* the locale is UTF-8: use box characters and an ellipsis */
+        bool colour;  /* stdout is a terminal and NO_COLOR is not set */
+        bool failed;  /* out of memory: lines are missing, grid_print() will fail */
 } Grid;
 
-/* Looks at stdout, locale and environment. */
+/* Takes width, character set and colour from stdout, the locale and the environment. The caller calls grid_done(). */
 void grid_init(Grid *g);
 void grid_done(Grid *g);
 #define _cleanup_grid_ _cleanup_(grid_done)
 
+/* Adds a line of text. Text is copied. */
 void grid_text(Grid *g, Tint tint, const char *lead, const char *format, ...) _printf_(4, 5);
-/* cells: GRID_COLUMNS, copied. */
+/* Adds a row. cells: GRID_COLUMNS strings, copied. */
 void grid_row(Grid *g, Tint tint, const char *lead, const char *const *cells);
-/* The names of the columns, which are the same in all drawings. */
+/* Adds a row with the names of the columns, which are the same for all verbs. */
 void grid_header(Grid *g);
-/* What cannot stand in width columns is cut, with an ellipsis. 0 or -ENOMEM. */
+/* Prints all lines; text wider than its column is cut and ends with an ellipsis. 0, or -ENOMEM when g->failed. */
 int grid_print(const Grid *g);
 
-/* lead and one more branch; below: what goes before the lines under it. NULL when out of memory. The caller frees. */
+/* Appends a branch to lead: for a child, which is the last one or not, or with below for the lines of that child's
+ * children. NULL when out of memory. The caller frees. */
 char *grid_branch(const Grid *g, const char *lead, bool last, bool below);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl history: what happened to a device, and who had it. */
+/* passthroughctl history: the past events of a device, with the allocation and the owner of each. */
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -19,7 +19,8 @@ static const Column columns[] = {
         { "MESSAGE", .cut = true },
 };
 
-/* "2026-03-01T12:00:00.123456Z" as "2026-03-01 13:00:00.123", here; as it is when it reads otherwise. */
+/* Converts "2026-03-01T12:00:00.123456Z" to local time, "2026-03-01 13:00:00.123". Returns utc if it has another
+ * format. */
 static const char *local_time(const char *utc, char *buf, size_t size) {
         struct tm tm = { 0 };
         const char *rest = strptime(utc, "%Y-%m-%dT%H:%M:%S", &tm);

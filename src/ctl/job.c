@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Following a job: its steps as they happen, its end, and what else may end the waiting. */
+/* Follows a job: prints its steps, and waits for its result, for Ctrl-C, or for the loss of the daemon. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -10,8 +10,8 @@
 #include "report.h"
 #include "util/strings.h"
 
-/* Signals kept until the reply names the job. When there are more, others' jobs are flooding the bus: the oldest stay.
- */
+/* At most this many signals are queued before the reply names the job; later ones are dropped. So many come only when
+ * other jobs flood the bus. */
 #define BACKLOG_MAX 4096U
 
 #define MATCH_STEPS                                                                                                    \
@@ -31,13 +31,13 @@ struct Watch {
         sd_bus_message **backlog;
         size_t n_backlog;
         const char *job;    /* object path, NULL until known; not owned */
-        const char *daemon; /* unique name; what others send is not heard; not owned */
+        const char *daemon; /* unique name; signals of other senders are ignored; not owned */
         char *step, *message, *result;
         uint32_t done, total;
-        bool lost; /* the daemon went away */
+        bool lost; /* the daemon left the bus */
 };
 
-static void watch_forget(Watch *w) {
+static void watch_drop_backlog(Watch *w) {
         for (size_t i = 0; i < w->n_backlog; i++)
                 sd_bus_message_unref(w->backlog[i]);
         free(w->backlog);
@@ -50,7 +50,7 @@ Watch *watch_free(Watch *w) {
                 return NULL;
         for (size_t i = 0; i < ELEMENTSOF(w->slots); i++)
                 sd_bus_slot_unref(w->slots[i]);
-        watch_forget(w);
+        watch_drop_backlog(w);
         free(w->step);
         free(w->message);
         free(w->result);
@@ -91,7 +91,7 @@ static int read_properties(Watch *w, sd_bus_message *m) {
         return r;
 }
 
-/* Step is what runs now, StepsDone how many are behind it. */
+/* Step names the step that is running; StepsDone counts the steps before it. */
 static void print_step(const Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step || !*w->step)
                 return;
@@ -134,7 +134,7 @@ static int handle_owner(Watch *w, sd_bus_message *m) {
 }
 
 static int handle(Watch *w, sd_bus_message *m) {
-        /* Anybody may send anybody a signal: the name in the match is not checked by the library. */
+        /* Any peer can send us a unicast signal, and sd-bus does not check its sender against the match. */
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus", "NameOwnerChanged"))
                 return streq_ptr(sd_bus_message_get_sender(m), "org.freedesktop.DBus") ? handle_owner(w, m) : 0;
         if (!streq_ptr(sd_bus_message_get_sender(m), w->daemon))
@@ -147,7 +147,7 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         Watch *w = userdata;
         int r;
 
-        /* A signal that cannot be read is skipped: the result of the job, not the tale of it, decides. */
+        /* A signal that cannot be parsed is skipped: only the job's result matters. */
         if (w->job) {
                 (void) handle(w, m);
                 return 0;
@@ -182,15 +182,15 @@ int watch_new(Client *c, const char *verb, const char *subject, Watch **ret) {
 
 int watch_interrupted(const Watch *w) {
         (void) report_failure(w->client->args, NULL,
-                              "Stopped waiting; passthroughd goes on to %s '%s'. Look with 'passthroughctl show %s'.",
-                              w->verb, w->subject, w->subject);
+                              "Stopped waiting; the job to %s '%s' continues. See 'passthroughctl show %s'.", w->verb,
+                              w->subject, w->subject);
         return EXIT_INTERRUPTED;
 }
 
 static int report_lost(const Watch *w) {
         return report_failure(w->client->args, SD_BUS_ERROR_NO_REPLY,
-                              "%s before the job to %s '%s' was over. Later, look with 'passthroughctl show %s'.",
-                              w->lost ? "passthroughd went away" : "The connection was lost", w->verb, w->subject,
+                              "%s before the job to %s '%s' ended. Check later with 'passthroughctl show %s'.",
+                              w->lost ? "passthroughd stopped" : "The connection was lost", w->verb, w->subject,
                               w->subject);
 }
 
@@ -203,10 +203,10 @@ static int report_result(const Watch *w) {
                 return EXIT_FAILURE;
         if (w->message && *w->message)
                 return report_failure(args, NULL, "%s", w->message);
-        return report_failure(
-                args, NULL,
-                "The job to %s '%s' ended: %s. See 'passthroughctl show %s' and 'journalctl -u passthroughd'.", w->verb,
-                w->subject, w->result, w->subject);
+        return report_failure(args, NULL,
+                              "The job to %s '%s' ended with result '%s'. See 'passthroughctl show %s' and 'journalctl "
+                              "-u passthroughd'.",
+                              w->verb, w->subject, w->result, w->subject);
 }
 
 int watch_wait(Watch *w, sd_bus_message *reply, const char *job) {
@@ -216,7 +216,7 @@ int watch_wait(Watch *w, sd_bus_message *reply, const char *job) {
         w->daemon = sd_bus_message_get_sender(reply);
         for (size_t i = 0; i < w->n_backlog; i++)
                 (void) handle(w, w->backlog[i]);
-        watch_forget(w);
+        watch_drop_backlog(w);
         while (r >= 0 && !w->result && !w->lost)
                 r = client_turn(w->client);
         if (w->result)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl list: the devices, by default those an agent may ask for or holds. */
+/* passthroughctl list: the devices; by default only those in a pool, in an allocation, or in need of attention. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static const char *const keys[ELEMENTSOF(columns)] = {
         "address", "pool", "state", "numa_node", "iommu_group", "driver", "allocation", "name",
 };
 
-/* Without an option: in a pool, held by an allocation, or in a state that an administrator should see. */
+/* Without --pool and --all: devices in a pool, in an allocation, or in any state but "host". */
 static bool is_wanted(const Args *args, json_object *device) {
         const char *pool = reply_text(device, "pool");
 
@@ -60,13 +60,13 @@ static int print_table(const Args *args, json_object *node) {
         if (n == 0)
                 fputs(args_has(args, OPTION_ALL)    ? "This node has no PCI devices.\n"
                       : args_has(args, OPTION_POOL) ? "No device is in this pool.\n"
-                                                    : "No device is in a pool: make pools in passthroughd.conf(5), "
-                                                      "'list --all' shows what there is.\n",
+                                                    : "No device is in a pool. Define pools in passthroughd.conf(5); "
+                                                      "'list --all' shows all devices.\n",
                       stderr);
         return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
 }
 
-/* With --pool the document keeps its shape, and only the devices of the pool. */
+/* With --pool the daemon's document is printed with only the devices of that pool. */
 static int print_json(const Args *args, const char *text, json_object *node) {
         json_object *devices;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl: the table of verbs, usage printed from it, and the way into a verb and out of the program. */
+/* passthroughctl: the table of verbs, --help, the check of the arguments, and main(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -15,39 +15,40 @@ static const OptionNote monitor_notes[] = {
         { 0 },
 };
 static const OptionNote snapshot_notes[] = {
-        { OPTION_HOST, NULL, "snapshot records the machine it runs on: run it there, with ssh" },
-        { OPTION_NODE, "Record this recorded node again, not this machine" },
-        { OPTION_JSON, NULL, "a snapshot is a .tree file: 'list --all --json --node' makes JSON of one" },
+        { OPTION_HOST, NULL, "snapshot records only the machine that it runs on; run it there with ssh" },
+        { OPTION_NODE, "Record NODE again instead of this machine" },
+        { OPTION_JSON, NULL, "snapshot writes a .tree file; 'list --all --json --node FILE' converts one to JSON" },
         { 0 },
 };
 
 static const Verb verbs[] = {
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
-        { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE, "Show all about a device or an allocation" },
-        { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is on offer, and why not" },
+        { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE,
+          "Show all facts about a device or an allocation" },
+        { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is available, or why not" },
         { "topology", verb_topology, "", 0, 0, BIT(OPTION_MATRIX) | BIT(OPTION_SVG) | BIT(OPTION_ALL) | OPTIONS_NODE,
-          "Draw NUMA nodes, switches, devices, who has them" },
+          "Draw NUMA nodes, switches, devices, allocations" },
         { "plan", verb_plan, "[POOL=COUNT...]", 0, SIZE_MAX, BIT(OPTION_REPEAT) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Show what allocate would choose" },
         { "allocate", verb_allocate, "NAME [POOL=COUNT...]", 1, SIZE_MAX, OPTIONS_REQUEST | BIT(OPTION_NO_WAIT),
           "Reserve and prepare devices, CPUs and memory" },
         { "allocations", verb_allocations, "", 0, 0, 0, "List the allocations" },
         { "release", verb_release, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
-          "Take an allocation back" },
+          "Release an allocation" },
         { "accept", verb_accept, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
-          "Let new cards take the place of the old ones" },
+          "Accept replacement cards in an allocation" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX,
           BIT(OPTION_TEMPLATE) | BIT(OPTION_NCCL) | OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
         { "sriov", verb_sriov, "PF [NUMBER]", 1, 2, BIT(OPTION_NO_WAIT),
           "Show the VFs of a PF, or change their number" },
-        { "monitor", verb_monitor, "", 0, 0, 0, "Tell of each change as it happens", monitor_notes },
+        { "monitor", verb_monitor, "", 0, 0, 0, "Print each change as it happens", monitor_notes },
         { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
-          "Record this machine: a .tree file on stdout", snapshot_notes, "it writes to standard output, use > " },
-        { "history", verb_history, "DEVICE", 1, 1, BIT(OPTION_LINES),
-          "Tell what happened to a device, and who had it" },
+          "Record this machine as a .tree file on stdout", snapshot_notes,
+          "snapshot writes to standard output, use > " },
+        { "history", verb_history, "DEVICE", 1, 1, BIT(OPTION_LINES), "Show the past events and owners of a device" },
         { "quarantine", verb_quarantine, "[DEVICE]", 0, 1, BIT(OPTION_CLEAR) | BIT(OPTION_NO_WAIT),
-          "List devices in quarantine, or give one back" },
+          "List devices in quarantine, or clear one" },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };
@@ -68,16 +69,16 @@ static int print_usage(void) {
                 snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].arguments);
                 printf("  %-29s %s\n", left, verbs[i].help);
         }
-        puts("\nThose that only look take --node: they ask a machine that 'snapshot' recorded.\n\nOptions:");
+        puts("\nRead-only verbs take --node, which reads a machine recorded by 'snapshot'.\n\nOptions:");
         options_print(OPTIONS_GLOBAL, NULL);
         puts("\n'passthroughctl VERB --help' shows the options of a verb; see passthroughctl(1).");
         return EXIT_SUCCESS;
 }
 
 static void print_operands(void) {
-        puts("\n  POOL=COUNT               So many devices of a pool, in slots POOL0, POOL1...\n"
+        puts("\n  POOL=COUNT               COUNT devices of a pool, in slots POOL0, POOL1...\n"
              "  SLOT:ATTRIBUTE=VALUE[,ATTRIBUTE=VALUE...]\n"
-             "                           What the VF of a slot is to have, or all of a POOL:\n"
+             "                           Attributes of a slot's VF, or of all VFs of POOL:\n"
              "                           eth-vf0:vlan=100,trust=on");
 }
 
@@ -102,7 +103,7 @@ static int refuse_node(const Args *args, const Verb *verb) {
                 if (verbs[i].options & BIT(OPTION_NODE))
                         n += (size_t) snprintf(list + n, sizeof(list) - MIN(n, sizeof(list)), "%s%s", n > 0 ? ", " : "",
                                                verbs[i].name);
-        return report_usage(args, "%s needs the daemon of a node; what takes --node is %s", verb->name, list);
+        return report_usage(args, "%s needs a running daemon; the verbs that take --node are %s", verb->name, list);
 }
 
 static int check_args(const Args *args, const Verb *verb) {
@@ -114,18 +115,18 @@ static int check_args(const Args *args, const Verb *verb) {
         if (foreign & BIT(OPTION_NODE))
                 return refuse_node(args, verb);
         if (args_has(args, OPTION_NODE) && args_has(args, OPTION_HOST))
-                return report_usage(args, "--node is a recorded node, --host a running one: take one of them");
+                return report_usage(args, "--node reads a recorded node, --host a running one: give only one of them");
         if (foreign)
                 return report_usage(args, "%s does not take %s", verb->name,
                                     option_name((Option) __builtin_ctz(foreign)));
         if (args_has(args, OPTION_CONFIG) && !args_has(args, OPTION_NODE))
-                return report_usage(args, "--config goes with --node: a daemon has its own configuration");
+                return report_usage(args, "--config needs --node: a running daemon uses its own configuration");
         if (args->n_operands < verb->min)
                 return report_usage(args, "%s needs %s", verb->name, verb->arguments);
         if (args->n_operands > verb->max)
-                return report_usage(args, "%s has no use for '%s'%s%s%s", verb->name, args->operands[verb->max],
-                                    verb->instead ? ": " : "", verb->instead ?: "",
-                                    verb->instead ? args->operands[verb->max] : "");
+                return report_usage(args, "%s takes no argument '%s'%s%s%s", verb->name, args->operands[verb->max],
+                                    verb->hint ? ": " : "", verb->hint ?: "",
+                                    verb->hint ? args->operands[verb->max] : "");
         return 0;
 }
 
@@ -150,7 +151,7 @@ static int run_verb(const Args *args) {
         return r != 0 ? r : verb->run(args);
 }
 
-/* Else what is opened next would be taken for the standard output that was closed, and written to. */
+/* Opens /dev/null for each closed standard descriptor; otherwise a file opened later could become standard output. */
 static void fill_descriptors(void) {
         int fd;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl monitor: what the daemon signals, a line each, as it happens. */
+/* passthroughctl monitor: prints one line for each signal of the daemon. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,17 +23,17 @@
 typedef struct Monitor {
         Client *client; /* not owned */
         sd_bus_slot *slots[2];
-        char *daemon; /* unique name; what others send is not heard; NULL: it does not run */
-        bool failed;  /* to write */
+        char *daemon; /* unique name; signals of other senders are ignored; NULL: the daemon is not running */
+        bool failed;  /* stdout cannot be written to */
 } Monitor;
 
-/* What a line may be about. */
+/* A kind of object that a line is about. */
 typedef struct Kind {
-        const char *prefix, *interface; /* of its objects; NULL: it has none */
+        const char *prefix, *interface; /* D-Bus path and interface of the objects; may be NULL */
         const char *name;
-        const char *key;      /* of its label in JSON */
-        const char *made;     /* what happened to a new one */
-        const char *shown[4]; /* of a new one, for people; of others that which changed */
+        const char *key;      /* of the label in JSON */
+        const char *made;     /* the word for a new object */
+        const char *shown[4]; /* the properties printed for a new object; a change prints all that changed */
 } Kind;
 
 static const Kind kind_device = {
@@ -48,8 +48,8 @@ static const Kind kind_daemon = { .name = "daemon" };
 
 typedef struct Line {
         const Kind *kind;
-        const char *label; /* NULL where there is but one */
-        const char *what;
+        const char *label;       /* the name of the object; NULL for kinds with only one object */
+        const char *what;        /* what happened: "added", "changed", ... */
         json_object *properties; /* or NULL */
         const char *result;      /* or NULL */
 } Line;
@@ -176,7 +176,7 @@ static const Kind *kind_of(const char *path, char **ret_label) {
         return NULL;
 }
 
-/* The object that a signal names first. *ret is NULL when it is none of ours. */
+/* Reads the object path that a signal begins with. *ret is NULL when the object is of no kind above. */
 static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         const char *path;
         int r = sd_bus_message_read(msg, "o", &path);
@@ -185,7 +185,7 @@ static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         return MIN(r, 0);
 }
 
-/* Finds what is of ours in an a{sa{sv}}. NULL when there is nothing. */
+/* Reads the properties of the interface of that kind from an a{sa{sv}}. *ret is NULL without that interface. */
 static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **ret) {
         _cleanup_json_ json_object *properties = NULL;
         const char *interface;
@@ -219,7 +219,7 @@ static int handle_added(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line){ kind, label, kind->made, properties });
 }
 
-/* That of a job is left to JobRemoved, which has the result. */
+/* For a job, JobRemoved prints the line instead, because it has the result. */
 static int handle_removed(Monitor *m, sd_bus_message *msg) {
         _cleanup_free_ char *label = NULL;
         const Kind *kind;
@@ -239,7 +239,7 @@ static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line){ &kind_job, label, "removed", .result = result });
 }
 
-/* Not so when the last step is over: JobRemoved says that. */
+/* The change at the end of the last step is no step: JobRemoved reports the end of the job. */
 static bool is_step(json_object *properties) {
         int64_t done, total;
 
@@ -264,7 +264,7 @@ static int handle_changed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line){ kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
 }
 
-/* A daemon that takes over from another is told of as one that went and one that came. */
+/* When a new daemon replaces the old one, prints two lines, "gone" and "running". */
 static int handle_owner(Monitor *m, sd_bus_message *msg) {
         const char *name, *before, *after;
         int r;
@@ -292,7 +292,7 @@ static const struct {
 static int handle(Monitor *m, sd_bus_message *msg) {
         const char *sender = sd_bus_message_get_sender(msg);
 
-        /* Anybody may send anybody a signal: the name in the match is not checked by the library. */
+        /* Any peer can send us a unicast signal, and sd-bus does not check its sender against the match. */
         if (sd_bus_message_is_signal(msg, "org.freedesktop.DBus", "NameOwnerChanged"))
                 return streq_ptr(sender, "org.freedesktop.DBus") ? handle_owner(m, msg) : 0;
         if (!m->daemon || !streq_ptr(sender, m->daemon))
@@ -303,14 +303,14 @@ static int handle(Monitor *m, sd_bus_message *msg) {
         return 0;
 }
 
-/* One that cannot be read is skipped: the next may be. */
+/* A signal that cannot be parsed is skipped. */
 static int on_signal(sd_bus_message *msg, void *userdata, sd_bus_error *ret_error) {
         int r = handle(userdata, msg);
 
         return r == -ENOMEM ? r : 0;
 }
 
-/* Who is the daemon now; it is not started for this. */
+/* Gets the unique name of the running daemon, without starting it by bus activation. */
 static int find_daemon(Monitor *m) {
         _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
         const char *name;
@@ -335,7 +335,7 @@ static int monitor_start(Monitor *m) {
         return r < 0 ? r : find_daemon(m);
 }
 
-/* Whom the bus lets send nothing to the daemon gets no signals of it either, and would wait in vain. */
+/* The bus policy hides the daemon's signals from users who may not call the daemon. A ping finds that out at once. */
 static int check_access(Monitor *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *ping = NULL;
         int r;

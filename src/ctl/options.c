@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The option table, and the one pass over the command line that fills an Args. */
+/* The option table, and the parser of the command line. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 typedef enum OptionType {
         OPTION_TYPE_FLAG,
         OPTION_TYPE_TEXT,
-        OPTION_TYPE_LIST, /* text, more of which adds to it after a comma */
-        OPTION_TYPE_FILE, /* any bytes: never reaches the bus */
+        OPTION_TYPE_LIST, /* text; a repeated option appends its value after a comma */
+        OPTION_TYPE_FILE, /* any bytes: the value is never sent over the bus */
         OPTION_TYPE_NUMBER,
         OPTION_TYPE_SIZE,
 } OptionType;
@@ -22,58 +22,63 @@ typedef struct OptionInfo {
         const char *name;
         char letter;
         OptionType type;
-        const char *value; /* as usage shows it */
-        uint64_t max;      /* of a number: what its D-Bus type holds */
+        const char *value; /* as shown by --help */
+        uint64_t max;      /* OPTION_TYPE_NUMBER: the largest value of its D-Bus type */
         const char *help;
 } OptionInfo;
 
 static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_HELP] = { "--help", 'h', OPTION_TYPE_FLAG, NULL, 0, "Show this help" },
         [OPTION_VERSION] = { "--version", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the version" },
-        [OPTION_HOST] = { "--host", 'H', OPTION_TYPE_FILE, "USER@HOST", 0, "Talk to another node, over SSH" },
-        [OPTION_NODE] = { "--node", 0, OPTION_TYPE_FILE, "NODE", 0, "Ask a recorded node: a .tree file or directory" },
-        [OPTION_CONFIG] = { "--config", 0, OPTION_TYPE_FILE, "FILE", 0, "With --node: passthroughd.conf to apply" },
+        [OPTION_HOST] = { "--host", 'H', OPTION_TYPE_FILE, "USER@HOST", 0, "Connect to another node over SSH" },
+        [OPTION_NODE] = { "--node", 0, OPTION_TYPE_FILE, "NODE", 0, "Read a recorded node: a .tree file or directory" },
+        [OPTION_CONFIG] = { "--config", 0, OPTION_TYPE_FILE, "FILE", 0, "With --node: the passthroughd.conf to apply" },
         [OPTION_JSON] = { "--json", 0, OPTION_TYPE_FLAG, NULL, 0, "Print one JSON document" },
         [OPTION_POOL] = { "--pool", 0, OPTION_TYPE_TEXT, "POOL", 0, "Only devices of this pool" },
-        [OPTION_ALL] = { "--all", 0, OPTION_TYPE_FLAG, NULL, 0, "All devices, bridges too" },
+        [OPTION_ALL] = { "--all", 0, OPTION_TYPE_FLAG, NULL, 0, "Show all devices, also bridges" },
         [OPTION_CPUS] = { "--cpus", 0, OPTION_TYPE_NUMBER, "N", UINT32_MAX, "vCPUs, each pinned to a host CPU" },
         [OPTION_MEMORY] = { "--memory", 0, OPTION_TYPE_SIZE, "SIZE", 0, "Guest memory: 20G, 512M" },
-        [OPTION_PAGE_SIZE] = { "--page-size", 0, OPTION_TYPE_SIZE, "SIZE", 0, "Hugepages of this size: 2M, 1G" },
-        [OPTION_CELLS] = { "--cells", 0, OPTION_TYPE_NUMBER, "N", UINT32_MAX, "Guest NUMA cells, else as few as fit" },
-        [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0, "legacy, preferred, socket or required" },
+        [OPTION_PAGE_SIZE] = { "--page-size", 0, OPTION_TYPE_SIZE, "SIZE", 0, "Use hugepages of this size: 2M, 1G" },
+        [OPTION_CELLS] = { "--cells", 0, OPTION_TYPE_NUMBER, "N", UINT32_MAX,
+                           "Guest NUMA cells (default: as few as fit)" },
+        [OPTION_NUMA] = { "--numa", 0, OPTION_TYPE_TEXT, "POLICY", 0,
+                          "NUMA policy: legacy, preferred, socket, required" },
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
-                               "GPU to NIC: switch, root-complex, node, any" },
+                               "GPU to NIC at most: switch, root-complex, node, any" },
         [OPTION_TOPOLOGY] = { "--topology", 0, OPTION_TYPE_TEXT, "SHAPE", 0, "Guest's PCI tree: mirror or flat" },
         [OPTION_SHARED_MEMORY] = { "--shared-memory", 0, OPTION_TYPE_LIST, "LIST", 0,
-                                   "Shared with others: NAME=SIZE[:PAGESIZE]" },
-        [OPTION_OWNER] = { "--owner", 0, OPTION_TYPE_NUMBER, "UID", UINT32_MAX, "For this user, else for yourself" },
+                                   "Memory shared by guests: NAME=SIZE[:PAGESIZE]" },
+        [OPTION_OWNER] = { "--owner", 0, OPTION_TYPE_NUMBER, "UID", UINT32_MAX,
+                           "Allocate for this user (default: yourself)" },
         [OPTION_RELEASE_WITH_DOMAIN] = { "--release-with-domain", 0, OPTION_TYPE_FLAG, NULL, 0,
-                                         "Release it when the domain that ran with it is gone" },
-        [OPTION_FORCE] = { "--force", 0, OPTION_TYPE_FLAG, NULL, 0, "The boot VGA and the console's card too" },
+                                         "Release the allocation when its domain is gone" },
+        [OPTION_FORCE] = { "--force", 0, OPTION_TYPE_FLAG, NULL, 0, "Also permit the boot VGA and the console's card" },
         [OPTION_GENERATION] = { "--generation", 0, OPTION_TYPE_NUMBER, "N", UINT64_MAX,
-                                "Only if it still is of this generation" },
-        [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in, - for stdin" },
-        [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "NCCL's topology file for the guest instead" },
-        [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Leave the hardware work to run by itself" },
-        [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "How far GPUs and NICs are apart" },
-        [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Draw it as a picture into a file, - for stdout" },
+                                "Only if the allocation has this generation" },
+        [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in; - is stdin" },
+        [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "Print NCCL's topology file for the guest instead" },
+        [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Do not wait for the job to finish" },
+        [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the distances between GPUs and NICs" },
+        [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Write an SVG picture to a file; - is stdout" },
         [OPTION_IDENTITIES] = { "--identities", 0, OPTION_TYPE_FLAG, NULL, 0,
-                                "Serial numbers, MACs, names as they are" },
-        [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", BUS_HISTORY_MAX, "Only the last N, at most 1000" },
-        [OPTION_REPEAT] = { "--repeat", 0, OPTION_TYPE_FLAG, NULL, 0, "How many such requests still fit, and where" },
-        [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "Give it back: somebody has looked at it" },
+                                "Keep serial numbers, MACs and names unchanged" },
+        [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", BUS_HISTORY_MAX,
+                           "Only the last N entries, at most 1000" },
+        [OPTION_REPEAT] = { "--repeat", 0, OPTION_TYPE_FLAG, NULL, 0,
+                            "Count how many such requests fit, and show where" },
+        [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE, which you checked" },
 };
 
-/* getopt_long()'s view of the table. Values are above all letters. */
-#define LONG_BASE 256
+/* The option table as getopt_long() takes it. */
+#define LONG_BASE 256 /* getopt_long() returns this plus the Option: above all letters */
 typedef struct GetoptTables {
         struct option longs[_OPTION_MAX + 1];
         char shorts[2 + 2 * _OPTION_MAX + 1];
 } GetoptTables;
 
 static void getopt_tables_init(GetoptTables *t) {
-        /* "-": operands come in order, so that the verb is known when an option after it is wrong; ":": tells a missing
-         * value. */
+        /* "-": getopt_long() returns operands in order, so that a refusal of a later option can name the verb. ":": it
+         * returns ':' for a missing value. */
         size_t n = 0;
 
         *t = (GetoptTables){ 0 };
@@ -107,14 +112,15 @@ static int take_number(Args *args, Option option, const char *value) {
         if (r == -ERANGE)
                 return report_usage(args, "'%s %s' is too large", info->name, value);
         if (r == 0 && args->number[option] == 0 && option != OPTION_GENERATION && option != OPTION_OWNER)
-                return report_usage(args, "'%s %s' asks for nothing: leave it out, or ask for more", info->name, value);
+                return report_usage(args, "'%s %s' asks for nothing: leave the option out, or ask for more", info->name,
+                                    value);
         if (r < 0)
                 return report_usage(args, "'%s %s' is not a %s", info->name, value,
                                     size ? "size: give a number with K, M, G or T, such as 20G" : "whole number");
         return 0;
 }
 
-/* One after the other, as though they were one with commas. */
+/* Appends the value of a repeated option after a comma. */
 static int take_list(Args *args, Option option, const char *value) {
         const char *before = args->text[option];
         char *longer = NULL;
@@ -138,13 +144,13 @@ static int take_option(Args *args, Option option, const char *value) {
         if (info->type == OPTION_TYPE_NUMBER || info->type == OPTION_TYPE_SIZE)
                 return take_number(args, option, value);
         if (text && !text_is_clean(value))
-                return report_usage(args, "the value of %s is not clean UTF-8 text", info->name);
+                return report_usage(args, "the value of %s is not printable UTF-8 text", info->name);
         return info->type == OPTION_TYPE_LIST ? take_list(args, option, value) : 0;
 }
 
 static int take_operand(Args *args, const char *value) {
         if (!text_is_clean(value))
-                return report_usage(args, "an argument is not clean UTF-8 text");
+                return report_usage(args, "an argument is not printable UTF-8 text");
         if (!args->verb)
                 args->verb = value;
         else
@@ -152,7 +158,7 @@ static int take_operand(Args *args, const char *value) {
         return 0;
 }
 
-/* What getopt could not take: word is the one it looked at, optopt the option when it knows it. */
+/* Refuses what getopt_long() could not parse. word: the argument it was parsing. optopt: the option, 0 when unknown. */
 static int refuse_option(const Args *args, int c, const char *word) {
         int option = option_find(optopt);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The command line: every option of every verb in one table, read in one pass, so that options may stand anywhere. */
+/* The command line. All options of all verbs are in one table, so that an option may stand before or after the verb. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ typedef enum Option {
 #define OPTION_BIT(option) (1U << (option))
 #define OPTIONS_GLOBAL                                                                                                 \
         (OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION) | OPTION_BIT(OPTION_HOST) | OPTION_BIT(OPTION_JSON))
-/* Of the verbs that can ask a recorded node. */
+/* Options of the verbs that work on a recorded node. */
 #define OPTIONS_NODE (OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_CONFIG))
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
@@ -57,14 +57,14 @@ typedef enum Option {
          OPTION_BIT(OPTION_TOPOLOGY) | OPTION_BIT(OPTION_OWNER) | OPTION_BIT(OPTION_SHARED_MEMORY) |                   \
          OPTION_BIT(OPTION_FORCE) | OPTION_BIT(OPTION_RELEASE_WITH_DOMAIN))
 
-/* What the command line said. Strings belong to argv unless said otherwise. */
+/* The parsed command line. Strings are borrowed from argv unless marked as owned. */
 typedef struct Args {
         const char *verb; /* the first operand, NULL when there is none */
-        unsigned given;   /* OPTION_BIT() of each option that was there */
+        unsigned given;   /* OPTION_BIT() of each option on the command line */
         const char *text[_OPTION_MAX];
-        char *lists[_OPTION_MAX]; /* the text of those that add up; owned */
+        char *lists[_OPTION_MAX]; /* owned: the joined text of an option that may be repeated */
         uint64_t number[_OPTION_MAX];
-        const char **operands; /* those after the verb */
+        const char **operands; /* the operands after the verb; the array is owned */
         size_t n_operands;
 } Args;
 
@@ -72,21 +72,21 @@ static inline bool args_has(const Args *args, Option option) {
         return args->given & OPTION_BIT(option);
 }
 
-/* 0, EXIT_USAGE (already reported) or -ENOMEM. args starts zeroed; args_done() it in any case. */
+/* 0, EXIT_USAGE (reported) or -ENOMEM. args must be zeroed; the caller frees it with args_done() in every case. */
 int args_parse(Args *args, int argc, char **argv);
 void args_done(Args *args);
 
-/* "--pool": for sentences. */
+/* The option as written by a user: "--pool". */
 const char *option_name(Option option);
 
-/* What one verb has to say of an option of its own or of all verbs. Lists end with a note that says nothing. */
+/* How one verb differs from the general option table. A list ends with an entry without help and refusal. */
 typedef struct OptionNote {
         Option option;
-        const char *help;    /* instead of the general line */
-        const char *refusal; /* or the verb does not take it, and why */
+        const char *help;    /* replaces the general help line */
+        const char *refusal; /* the verb refuses the option; this sentence says why */
 } OptionNote;
 
-/* One help line per option in the set, on stdout. notes may be NULL. */
+/* Prints one help line per option in the set to stdout. notes may be NULL. */
 void options_print(unsigned set, const OptionNote *notes);
-/* 0, or EXIT_USAGE (already reported) when one was given that the notes (may be NULL) refuse. */
+/* 0, or EXIT_USAGE (reported) when an option was given that the notes refuse. notes may be NULL. */
 int options_check(const Args *args, const OptionNote *notes);

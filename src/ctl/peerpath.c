@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The path of a pair as a line of text. */
+/* Formats the PCI path between two devices as a line of text. */
 #include <stdio.h>
 
 #include "peerpath.h"
 #include "util/strings.h"
 #include "view.h"
 
-/* "0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF)" */
+/* Writes the ports that redirect: "0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF)". */
 static void write_ports(FILE *f, json_object *path, bool brief) {
         size_t n = 0;
 
@@ -22,7 +22,7 @@ static void write_ports(FILE *f, json_object *path, bool brief) {
         }
 }
 
-/* Who asks comes first. */
+/* The requester is the first member of "ats". */
 static void write_ats(FILE *f, json_object *path, bool brief) {
         json_object *ats = reply_object(path, "ats");
 
@@ -44,16 +44,16 @@ static void write_path(FILE *f, json_object *path, bool brief) {
         if (!brief)
                 fputs("peer-to-peer ", f);
         if (!access) {
-                fputs("not known, ACS or ATS could not be read", f);
+                fputs("unknown: ACS or ATS could not be read", f);
                 write_ats(f, path, brief);
         } else if (streq(access, "redirected")) {
                 fputs("redirected by ACS at ", f);
                 write_ports(f, path, brief);
                 write_ats(f, path, brief);
         } else if (streq(access, "translated"))
-                fputs("direct for what ATS translated, else redirected by ACS", f);
+                fputs("direct for requests translated by ATS, else redirected by ACS", f);
         else if (streq(access, "root-complex"))
-                fputs("by way of the root complex, no switch is above both", f);
+                fputs("through the root complex, no switch is above both", f);
         else if (streq(access, "card"))
                 fputs("within one card", f);
         else

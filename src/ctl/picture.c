@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* SVG as text. */
+/* Writes SVG elements. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ void picture_done(Picture *p) {
         free(p->body);
 }
 
-/* U+FFFE and U+FFFF are UTF-8, but no XML. */
-static bool is_no_character(const char *s) {
+/* U+FFFE and U+FFFF are valid UTF-8, but not allowed in XML. */
+static bool is_noncharacter(const char *s) {
         return strncmp(s, "\xef\xbf\xbe", 3) == 0 || strncmp(s, "\xef\xbf\xbf", 3) == 0;
 }
 
@@ -44,7 +44,7 @@ static void put_escaped(FILE *f, const char *s, size_t n) {
                         fputs("&quot;", f);
                         break;
                 default:
-                        if (is_no_character(s)) {
+                        if (is_noncharacter(s)) {
                                 fputc('?', f);
                                 s += 2;
                         } else
@@ -70,16 +70,16 @@ static size_t character_size(const char *s) {
         return n;
 }
 
-/* In hundredths of a pixel, on the safe side: whose font it will be nobody knows. */
+/* The width in hundredths of a pixel: an upper estimate, because the viewer chooses the font. */
 static int character_width(const char *s, const Font *font) {
         int each = font->bold ? 68 : 61;
 
-        /* Behind Latin, Greek, Arabic and punctuation are those that take the room of two. */
+        /* UTF-8 characters from lead byte 0xe3 on (CJK and later) are taken as double width. */
         return font->size * ((unsigned char) *s >= 0xe3 ? 2 * each : each);
 }
 
-/* Bytes of s that fit, whole characters; all of it where all fits, else less those of an ellipsis. */
-static size_t fitting(const char *s, int width, const Font *font) {
+/* The number of bytes of s, whole characters, that fit into width pixels; when s is cut, with room for an ellipsis. */
+static size_t fitting_size(const char *s, int width, const Font *font) {
         int used = 0, with_ellipsis = width * 100 - character_width(ELLIPSIS, font);
         size_t n = 0, cut = 0;
 
@@ -107,7 +107,7 @@ static void put_line(Picture *p, int x, int y, const Font *font, const char *s, 
         fputs(s[n] ? ELLIPSIS "</text>\n" : "</text>\n", p->f);
 }
 
-/* NULL when out of memory, which is noted. */
+/* NULL when out of memory; p->failed is set then. */
 static _printf_(2, 0) char *format_text(Picture *p, const char *format, va_list ap) {
         char *text = string_vformat(format, ap);
 
@@ -124,10 +124,10 @@ void picture_text(Picture *p, int x, int y, int width, const Font *font, const c
         text = format_text(p, format, ap);
         va_end(ap);
         if (text)
-                put_line(p, x, y, font, text, fitting(text, width, font));
+                put_line(p, x, y, font, text, fitting_size(text, width, font));
 }
 
-/* Bytes of the first line: up to the last space that fits, or, where a word is longer than a line, of that word. */
+/* The number of bytes in the first line: up to the last space that fits; a word longer than the line is broken. */
 static size_t line_size(const char *s, int width, const Font *font) {
         size_t n = 0, space = 0;
         int used = 0;
@@ -190,7 +190,7 @@ static void put_document(FILE *f, const Picture *p, int width, int height, const
         fputs("</svg>\n", f);
 }
 
-/* Whether all that was written to it is there. */
+/* Closes a memory stream. False when a write to it failed. */
 static bool close_memory(FILE *f) {
         bool failed = ferror(f);
 

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * A picture as SVG text: boxes, lines of text and groups. All in attributes, no style sheet, no script, no font of its
- * own: many programs that show pictures leave such things out. Whole pixels, so that the same is always the same.
+ * Writes a picture as SVG: boxes, lines of text and groups. Only attributes are used, no style sheets, scripts or
+ * embedded fonts, because many SVG viewers ignore those. Coordinates are whole pixels, so that equal input gives equal
+ * bytes.
  */
 
 #include <stdbool.h>
@@ -12,10 +13,10 @@
 #include "util/cleanup.h"
 
 typedef struct Picture {
-        FILE *f;    /* of the body */
-        char *body; /* whole when f is closed */
+        FILE *f;    /* memory stream that writes body */
+        char *body; /* the SVG elements; complete when f is closed */
         size_t size;
-        bool failed; /* out of memory: something is missing */
+        bool failed; /* out of memory: picture_finish() will fail */
 } Picture;
 
 /* 0 or -ENOMEM. */
@@ -24,10 +25,10 @@ void picture_done(Picture *p);
 #define _cleanup_picture_ _cleanup_(picture_done)
 
 typedef struct Box {
-        int x, y, width, height;
+        int x, y, width, height; /* pixels */
 } Box;
 
-/* Colours as SVG names them. line NULL: no border. */
+/* SVG colours. line is the colour of the border; NULL: no border. */
 typedef struct Look {
         const char *fill, *line;
         int radius;
@@ -40,22 +41,25 @@ typedef enum Align {
 } Align;
 
 typedef struct Font {
-        int size;
+        int size; /* pixels */
         bool bold;
-        Align align; /* what x means */
+        Align align; /* whether x is the left end, the middle or the right end of the text */
         const char *colour;
 } Font;
 
 void picture_box(Picture *p, Box box, const Look *look);
-/* y is the line that letters stand on. What is wider than width is cut, with an ellipsis. */
+/* y is the baseline. Text wider than width is cut and ends with an ellipsis. */
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) _printf_(6, 7);
-/* Text in as many lines as it takes, line_height apart. Returns how many. draw false: only counts. */
+/* Wraps text at width, with line_height between baselines. Returns the number of lines. draw false: only counts them.
+ */
 int picture_paragraph(Picture *p, int x, int y, int width, int line_height, const Font *font, const char *text,
                       bool draw);
 
-/* What is drawn until picture_end() belongs together; title is what a viewer says of it, in full. */
+/* Begins a group, which picture_end() ends. The formatted text is the group's title, which viewers show as a tooltip.
+ */
 void picture_begin(Picture *p, const char *format, ...) _printf_(2, 3);
 void picture_end(Picture *p);
 
-/* The whole document, NUL-terminated, which the caller frees; the picture ends with it. 0 or -ENOMEM. */
+/* Writes the whole document to *ret, NUL-terminated, which the caller frees. Only picture_done() may follow. 0 or
+ * -ENOMEM. */
 int picture_finish(Picture *p, int width, int height, const char *title, char **ret, size_t *ret_size);

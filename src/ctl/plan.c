@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl plan: what allocate would choose, and what it would do. */
+/* passthroughctl plan: the devices that allocate would choose, and the steps of its job. */
 #include <stdio.h>
 
 #include "peerpath.h"
@@ -9,7 +9,7 @@
 #include "verbs.h"
 #include "view.h"
 
-/* What it costs; what costs nothing is left out. */
+/* Prints the members of the score; those with value 0 are left out. */
 static void print_score(json_object *plan) {
         json_object *score = reply_object(plan, "score");
         _cleanup_free_ char *text = NULL;
@@ -33,7 +33,7 @@ static void print_runner_up(json_object *plan) {
         _cleanup_free_ char *nodes = second ? view_join(second, "numa_nodes", ", ") : NULL;
 
         if (!second)
-                view_field("Runner-up", "none: as many other NUMA nodes will not do");
+                view_field("Runner-up", "none: no other choice of as many NUMA nodes fits");
         else
                 view_field("Runner-up", "on NUMA node%s %s. %s", PLURAL(reply_length(second, "numa_nodes")),
                            nodes ?: "-", reply_cell(second, "reason"));
@@ -77,7 +77,7 @@ static void print_plan(json_object *plan) {
                 view_field(i ? "" : "Steps", "%zu. %s", i + 1, reply_element_cell(plan, "steps", i));
 }
 
-/* "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX" */
+/* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX". */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
         json_object *score = reply_object(fit, "score");
@@ -98,7 +98,7 @@ static void print_repeat(json_object *repeat) {
         for (size_t i = 0; i < n; i++)
                 print_fit(reply_element(repeat, "fits", i), i + 1);
         if (refusal)
-                printf("%s%s%s%s\n", all && n > 0 ? "One more does not: " : "", reply_cell(refusal, "message"),
+                printf("%s%s%s%s\n", all && n > 0 ? "One more does not fit: " : "", reply_cell(refusal, "message"),
                        nearest ? " " : "", nearest ?: "");
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* D-Bus properties into JSON. */
+/* Converts D-Bus properties to JSON. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 
 #include "properties.h"
 
-/* "NumaNode" as "numa_node", as the daemon's JSON has it. */
+/* Converts "NumaNode" to "numa_node". */
 static void format_key(const char *property, char *buf, size_t size) {
         size_t n = 0;
 
@@ -25,7 +25,7 @@ static json_object *class_value(uint32_t class) {
         return json_object_new_string(hex);
 }
 
-/* What D-Bus can say only with "" and -1 is null. -ENODATA: an array, which is left out. */
+/* "" and -1 become null, as D-Bus has no null. -ENODATA: an array or another type that is left out. */
 static int read_value(sd_bus_message *msg, const char *property, json_object **ret) {
         const char *contents, *s = "";
         uint64_t t = 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Properties as D-Bus has them, as an object with the keys and values that the daemon's JSON would have. */
+/* Converts D-Bus properties to a JSON object with the keys and values of the daemon's JSON. */
 
 #include "reply.h"
 
 /*
- * Reads an a{sv}: "NumaNode" becomes "numa_node", "" and -1 become null, a class six hex digits. Arrays are left out.
- * Negative errno, not reported; -ENOMEM is the only one that does not lie in the message.
+ * Reads an a{sv}: the key "NumaNode" becomes "numa_node", the values "" and -1 become null, and a PCI class becomes six
+ * hex digits. Arrays are left out. 0 or a negative errno, not reported: -ENOMEM, or another one for a bad message. The
+ * caller frees *ret.
  */
 int properties_read(sd_bus_message *msg, json_object **ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl quarantine: the devices that nobody gets before somebody has looked, and the end of that for one. */
+/* passthroughctl quarantine: lists the devices in quarantine, or with --clear ends the quarantine of one. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -14,7 +14,7 @@ static const Column columns[] = {
         { "ADDRESS" }, { "OWNER", .right = true }, { "ALLOCATION" }, { "REASON", .cut = true }
 };
 
-/* Those that are about the device, all when it is NULL. */
+/* The quarantine entries of that device, or with NULL all entries. NULL when out of memory. */
 static json_object *select_devices(json_object *node, const char *device) {
         json_object *found = json_object_new_array();
 
@@ -27,7 +27,7 @@ static json_object *select_devices(json_object *node, const char *device) {
         return found;
 }
 
-/* device: which it is about, NULL: all. */
+/* device: the device that the operand names; NULL: all devices are listed. */
 static int print(const Args *args, json_object *devices, const char *device) {
         _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
         size_t n = json_object_array_length(devices);
@@ -72,7 +72,9 @@ static int clear(Client *c, const char *device) {
                 r = client_ask(c, "ClearQuarantine", &reply, "s", device);
         if (r == -EINTR && w)
                 return watch_interrupted(w);
-        return r < 0 ? r : watch_follow(c, w, device, reply, "is out of quarantine.", "is being given back.");
+        return r < 0 ? r
+                     : watch_follow(c, w, device, reply, "is not in quarantine any more.",
+                                    "is being taken out of quarantine.");
 }
 
 int verb_quarantine(const Args *args) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl release and accept: an allocation is taken back, or takes other cards, and the job is followed. */
+/* passthroughctl release and accept: start a job that releases an allocation or accepts its replacement cards, and
+ * follow that job. */
 #include <errno.h>
 
 #include "job.h"
@@ -7,7 +8,7 @@
 #include "report.h"
 #include "verbs.h"
 
-/* The generation the allocation has now; 0, which none has, when it does not exist: the daemon will say so. */
+/* Gets the current generation of an allocation. For one that does not exist *ret is 0, which the daemon will refuse. */
 static int current_generation(Client *c, const char *name, uint64_t *ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *found, *state, *path;
@@ -26,12 +27,12 @@ static int current_generation(Client *c, const char *name, uint64_t *ret) {
         return r < 0 ? client_bad_reply(c, r) : 0;
 }
 
-/* What follows a call about an allocation, which is a job of that verb. */
+/* A method that starts a job, and the words for that job as watch_new() and watch_follow() take them. */
 typedef struct Call {
         const char *method, *verb, *done, *begun;
 } Call;
 
-static int call_about(const Args *args, const Call *call) {
+static int run_job(const Args *args, const Call *call) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(cleanup_watch_free) Watch *w = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -52,9 +53,9 @@ static int call_about(const Args *args, const Call *call) {
 }
 
 int verb_release(const Args *args) {
-        return call_about(args, &(Call){ "Release", "release", "is released.", "is being released." });
+        return run_job(args, &(Call){ "Release", "release", "is released.", "is being released." });
 }
 
 int verb_accept(const Args *args) {
-        return call_about(args, &(Call){ "Accept", "prepare", "is ready.", "is being prepared." });
+        return run_job(args, &(Call){ "Accept", "prepare", "is ready.", "is being prepared." });
 }

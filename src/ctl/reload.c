@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl reload: the daemon reads the configuration again, and what it could not make sense of is shown. */
+/* passthroughctl reload: the daemon reads its configuration again; prints the problems found in it. */
 #include <stdio.h>
 
 #include "document.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading the daemon's JSON, and printing small documents of our own. */
+/* Requesting and reading the daemon's JSON replies. */
 #include <errno.h>
 #include <stdio.h>
 

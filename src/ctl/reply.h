@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The daemon's JSON: getting it, and reading members that may be null or absent. */
+/* The daemon's JSON replies: requesting them, and reading members that may be null or absent. */
 
 #include <json-c/json.h>
 
@@ -14,41 +14,45 @@ static inline void reply_cleanup(json_object **o) {
 }
 #define _cleanup_json_ _cleanup_(reply_cleanup)
 
-/* Calls a method whose reply is one JSON string. ret_text (may be NULL) lives as long as *ret_reply. */
+/*
+ * Calls a method of the Manager whose reply is one JSON string, and parses it. argument (a string), ret_reply and
+ * ret_text may be NULL. *ret_text is valid as long as *ret_reply. 0 or a negative errno, reported.
+ */
 int reply_ask(Client *c, const char *member, const char *argument, sd_bus_message **ret_reply, const char **ret_text,
               json_object **ret);
-/* As above for a reply that is already there. */
+/* As reply_ask(), for a reply that has arrived already. */
 int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret);
 
 /*
- * All that a verb does which asks for one document: with --json it is printed as it is, else print() shows it to people
- * and returns what the verb returns.
+ * A whole verb: calls the method, then prints its JSON document unchanged with --json, else calls print(). Returns what
+ * the verb returns.
  */
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
-/* As above with Explain, of the device whose address the operand is. */
+/* As reply_show() with the method Explain. operand: the address of the device. */
 int reply_show_device(const Args *args, const char *operand, ReplyPrint print);
 
 /*
- * The address that an operand is. One without a domain is in domain 0000. 0; else what the verb returns: EXIT_USAGE,
- * which was reported, for what is no PCI address.
+ * Parses an operand as a PCI address; the default domain is 0000. Returns 0, EXIT_USAGE when the operand is not a PCI
+ * address, or a negative errno. Both errors are reported.
  */
 int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]);
 
-/* NULL when the member is null or absent, or o no object. */
+/* NULL when the member is null or absent, or when o is not an object. Borrowed. */
 json_object *reply_member(json_object *o, const char *key);
-/* As above, also NULL when the member is no object. */
+/* As reply_member(); also NULL when the member is not an object. */
 json_object *reply_object(json_object *o, const char *key);
-/* NULL when the member is null or absent; never text that could upset a terminal. */
+/* The member as text; NULL when it is null or absent. Text with control characters becomes "(unprintable)". */
 const char *reply_text(json_object *o, const char *key);
-/* As reply_text(), with "-" for NULL: for tables. */
+/* As reply_text(), for tables: "-" in place of NULL. */
 const char *reply_cell(json_object *o, const char *key);
+/* False when the member is not an integer; *ret is unchanged then. */
 bool reply_number(json_object *o, const char *key, int64_t *ret);
-/* Members of an array; none when it is null, absent or not an array. */
+/* The number of elements of an array; 0 when the member is null, absent or not an array. */
 size_t reply_length(json_object *o, const char *key);
 json_object *reply_element(json_object *o, const char *key, size_t i);
-/* As reply_cell() of an element. */
+/* As reply_cell(), for an element of an array. */
 const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
-/* The first object in array key whose "name" is name; NULL when there is none. */
+/* The first element of array key whose member "name" is name; NULL when there is none. */
 json_object *reply_find(json_object *o, const char *key, const char *name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sentences on stderr, or one JSON document on stdout. */
+/* Error messages: sentences on stderr, or a JSON document on stdout. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,9 +24,9 @@ static int report_json(const Args *args, const char *error, const char *message)
         return EXIT_FAILURE;
 }
 
-/* What a recorded node or the name of a file brings in is not to upset a terminal, nor to be in JSON, which is UTF-8.
- */
-static void clean(char *text) {
+/* A file name or a recorded node can put control characters or invalid UTF-8 into a message, where a terminal would act
+ * on them and JSON forbids them. Replaces all non-ASCII and control characters of such a message. */
+static void sanitize(char *text) {
         if (!text || text_is_clean(text))
                 return;
         for (char *c = text; *c; c++)
@@ -37,7 +37,7 @@ static void clean(char *text) {
 static _printf_(3, 0) int report_va(const Args *args, const char *error, const char *format, va_list ap) {
         _cleanup_free_ char *message = string_vformat(format, ap);
 
-        clean(message);
+        sanitize(message);
         if (args_has(args, OPTION_JSON))
                 return report_json(args, error, message);
         fprintf(stderr, PROGRAM "%s\n", message ? message : "Out of memory.");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* POOL=COUNT and SLOT:ATTRIBUTES arguments and request options into the a{sv} of Plan and Allocate. */
+/* Turns POOL=COUNT and SLOT:ATTRIBUTES operands and request options into the a{sv} of Plan and Allocate. */
 #include <errno.h>
 
 #include "bus/names.h"
@@ -27,7 +27,7 @@ static int pool_count_parse(const Args *args, const char *argument, PoolCount *r
         return ret->pool ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
 
-/* "eth-vf0:mac=02:00:00:00:00:01,vlan=100": no pool has a colon in its name. */
+/* "eth-vf0:mac=02:00:00:00:00:01,vlan=100". A pool name has no colon, so a colon before "=" ends the name of a slot. */
 static bool is_slot_attributes(const char *argument) {
         size_t n = strcspn(argument, ":=");
 
@@ -46,7 +46,7 @@ static int slot_attributes_parse(const Args *args, const char *argument, SlotAtt
         return s.slot && s.attributes ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
 
-/* "mpi=256M", "mpi=1G:2M": of pages of 2M. Takes word apart. */
+/* Parses "mpi=256M" or, with pages of 2M, "mpi=1G:2M". Modifies word. */
 static int region_parse(const Args *args, char *word, SharedMemory *ret) {
         _cleanup_free_ char *whole = strdup(word);
         char *equals = strchr(word, '='), *colon = equals ? strchr(equals, ':') : NULL;
@@ -117,7 +117,7 @@ void pool_counts_done(PoolCounts *p) {
         *p = (PoolCounts){ 0 };
 }
 
-/* An entry whose value is an array, ready for its elements. */
+/* Opens a dictionary entry whose value is an array; the caller appends the elements, then calls close_array(). */
 static int open_array(sd_bus_message *m, const char *key, const char *array, const char *element) {
         int r;
 
@@ -165,7 +165,7 @@ static int append_regions(const PoolCounts *pools, sd_bus_message *m) {
 typedef struct RequestOption {
         Option option;
         const char *key;
-        char type; /* of the D-Bus value */
+        char type; /* D-Bus type of the value */
 } RequestOption;
 
 static const RequestOption request_options[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* POOL=COUNT and SLOT:ATTRIBUTES arguments and the options of plan and allocate, as the a{sv} the daemon takes. The
- * daemon judges; here only types are. */
+/* Turns the POOL=COUNT and SLOT:ATTRIBUTES operands and the options of a request into the a{sv} of Plan and Allocate.
+ * Only types are checked here; the daemon checks the values. */
 
 #include "client.h"
 
@@ -13,12 +13,12 @@ typedef struct PoolCount {
 
 typedef struct SlotAttributes {
         char *slot;
-        char *attributes; /* behind the colon, of the argument */
+        char *attributes; /* the argument after its colon */
 } SlotAttributes;
 
 typedef struct SharedMemory {
         char *name;
-        uint64_t size, page_size; /* 0: ordinary pages */
+        uint64_t size, page_size; /* bytes; page_size 0: ordinary pages */
 } SharedMemory;
 
 typedef struct PoolCounts {
@@ -26,14 +26,15 @@ typedef struct PoolCounts {
         size_t n;
         SlotAttributes *slots;
         size_t n_slots;
-        SharedMemory *regions; /* of --shared-memory */
+        SharedMemory *regions; /* from --shared-memory */
         size_t n_regions;
 } PoolCounts;
 
-/* Reads the operands from first on. 0, EXIT_USAGE (reported) or a negative errno (reported). */
+/* Parses --shared-memory and the operands, starting with operand number first. 0, EXIT_USAGE or a negative errno; both
+ * errors are reported. The caller frees *ret with pool_counts_done(). */
 int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret);
 void pool_counts_done(PoolCounts *p);
 #define _cleanup_pool_counts_ _cleanup_(pool_counts_done)
 
-/* Appends the name, where there is one, and the request to a call. Negative errno, reported. */
+/* Appends the name, unless it is NULL, and the request to a call. 0 or a negative errno, reported. */
 int request_append(const Args *args, const char *name, const PoolCounts *pools, sd_bus_message *call);

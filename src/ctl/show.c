@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl show: all about one device or one allocation. */
+/* passthroughctl show: all facts about one device or one allocation. */
 #include <stdio.h>
 
 #include "bus/names.h"
@@ -28,13 +28,13 @@ int verb_show(const Args *args) {
         const char *name = args->operands[0];
         int r;
 
-        /* An allocation's name has no colon, a PCI address has. */
+        /* The name of an allocation has no colon; a PCI address has one. */
         if (strchr(name, ':'))
                 return reply_show_device(args, name, print_device);
         if (args_has(args, OPTION_NODE))
                 return report_failure(args, BUS_ERROR_NO_SUCH_ALLOCATION,
-                                      "A recorded node has no allocations, so '%s' is not one; show takes the address "
-                                      "of a device, such as 0000:82:00.0.",
+                                      "A recorded node has no allocations, so there is no '%s'. Give the address of a "
+                                      "device, such as 0000:82:00.0.",
                                       name);
         r = client_new(args, &c);
         if (r < 0)
@@ -45,7 +45,7 @@ int verb_show(const Args *args) {
         allocation = reply_find(node, "allocations", name);
         if (allocation)
                 return show_allocation(args, allocation);
-        /* The daemon says it best. */
+        /* Have the daemon refuse the name: its error has the right name and sentence. */
         r = client_ask(c, "GetAllocation", NULL, "s", name);
-        return r < 0 ? r : report_failure(args, NULL, "'%s' appeared just now, ask again.", name);
+        return r < 0 ? r : report_failure(args, NULL, "'%s' has just appeared; run the command again.", name);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl snapshot: this machine, or a recorded one again, as a .tree file on stdout. Asks no daemon. */
+/* passthroughctl snapshot: writes this machine, or with --node a recorded one, to stdout as a .tree file. It needs no
+ * daemon. */
 #include <stdio.h>
 
 #include "replay/replay.h"

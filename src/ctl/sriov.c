@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl sriov: shows the VFs of a PF, or changes their number and follows the job that does it. */
+/* passthroughctl sriov: shows the VFs of a PF, or starts a job that changes their number and follows that job. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -52,13 +52,15 @@ static int show(Client *c, const char *address) {
         if (r < 0)
                 return r;
         pf = find_device(node, address);
-        /* The daemon says it best. */
+        /* Have the daemon refuse the address: its error has the right name and sentence. */
         if (!pf) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
-                return r < 0 ? r : report_failure(c->args, NULL, "'%s' appeared just now, ask again.", address);
+                return r < 0 ? r
+                             : report_failure(c->args, NULL, "'%s' has just appeared; run the command again.", address);
         }
         if (!streq_ptr(reply_text(pf, "type"), "pf"))
-                return report_failure(c->args, BUS_ERROR_NOT_SUPPORTED, "%s is no PF: it cannot have VFs.", address);
+                return report_failure(c->args, BUS_ERROR_NOT_SUPPORTED, "%s is not a PF, so it cannot have VFs.",
+                                      address);
         if (args_has(c->args, OPTION_JSON))
                 return document_print(c->args, json_object_get(pf));
         reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;

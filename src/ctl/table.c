@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables for people: a thin layer over libsmartcols. */
+/* Tables on stdout: a thin layer over libsmartcols. */
 #include <errno.h>
 
 #include "table.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables for people, by libsmartcols. */
+/* Tables on stdout, drawn by libsmartcols. */
 
 #include <libsmartcols.h>
 #include <stdbool.h>
@@ -11,14 +11,15 @@
 
 typedef struct Column {
         const char *name;
-        bool right; /* numbers */
-        bool cut;   /* may be cut where the terminal is too narrow */
+        bool right; /* align right, for numbers */
+        bool cut;   /* the column may be cut when the terminal is too narrow */
 } Column;
 
 DEFINE_CLEANUP(struct libscols_table *, scols_unref_table)
 
-/* NULL when out of memory. */
+/* columns: n of them. NULL when out of memory. The caller frees with scols_unref_table(). */
 struct libscols_table *table_new(const Column *columns, size_t n);
-/* cells: as many as there are columns, copied. */
+/* Adds a row. cells: one string for each column, copied. 0 or a negative errno. */
 int table_add(struct libscols_table *table, const char *const *cells);
+/* 0 or a negative errno. */
 int table_print(struct libscols_table *table);

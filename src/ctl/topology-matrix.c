@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology --matrix: how far GPUs and NICs are apart, as the daemon says. */
+/* passthroughctl topology --matrix: the distances between GPUs and NICs, as the daemon reports them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@ const DistanceWord distance_words[DISTANCE_WORDS] = {
         { "X", "the device itself" },
         { "PIX", "at most one PCIe switch between them" },
         { "PXB", "several switches below one root port" },
-        { "PHB", "one host bridge, by way of the CPU" },
+        { "PHB", "one host bridge, through the CPU" },
         { "NODE", "different host bridges of one NUMA node" },
-        { "SYS", "different NUMA nodes, or it is not known which" },
+        { "SYS", "different or unknown NUMA nodes" },
 };
 
 void members_done(Members *m) {
@@ -35,10 +35,10 @@ static bool is_gpu(const Item *item) {
         return streq_ptr(reply_text(item->device, "kind"), "gpu");
 }
 
-static void look_at(Member *m, const Items *items) {
+static void member_find_pool(Member *m, const Items *items) {
         m->pool = reply_text(m->item->device, "pool");
         m->allocation = reply_text(m->item->device, "allocation");
-        /* They are listed right after it. */
+        /* The VFs of a PF are listed directly after it. */
         for (const Item *vf = m->item + 1; vf < items->all + items->n && vf->above == m->item; vf++) {
                 const char *pool = reply_text(vf->device, "pool");
 
@@ -51,7 +51,7 @@ static void look_at(Member *m, const Items *items) {
         }
 }
 
-static void leave_out(Members *m) {
+static void drop_members_without_pool(Members *m) {
         size_t n = 0;
 
         for (size_t i = 0; i < m->n; i++)
@@ -79,10 +79,10 @@ int members_init(Members *m, const Items *items, json_object *matrix, bool all) 
                 if (!item)
                         return -EBADMSG;
                 m->all[m->n] = (Member){ .item = item, .at = i };
-                look_at(&m->all[m->n++], items);
+                member_find_pool(&m->all[m->n++], items);
         }
         if (!all)
-                leave_out(m);
+                drop_members_without_pool(m);
         for (size_t i = 0; i < m->n; i++) {
                 bool gpu = is_gpu(m->all[i].item);
                 int width = snprintf(m->all[i].label, sizeof(m->all[i].label), "%s%zu", gpu ? "GPU" : "NIC",
@@ -146,7 +146,7 @@ static void print_columns(const Members *m, json_object *matrix, size_t first, s
         putchar('\n');
 }
 
-/* Where not all columns fit, GPUs and NICs stand in blocks of their own. */
+/* When the terminal is too narrow for all columns, prints several blocks, each with only GPUs or only NICs. */
 static void print_blocks(const Members *m, json_object *matrix, size_t terminal) {
         size_t fit = (terminal - m->label_width) / (MAX(m->label_width, WORD_WIDTH) + 1), end;
 
@@ -179,7 +179,7 @@ static void draw_member(const Member *m, size_t label_width, Grid *g) {
                                                             m->allocation ? m->allocation : "-", name });
 }
 
-/* Topology is one thing, what the way allows another. */
+/* Adds a line for each pair without direct peer-to-peer access, which the distance does not show. */
 static void draw_notes(const Members *m, json_object *matrix, Grid *g) {
         bool any = false;
 
@@ -207,7 +207,7 @@ static void draw_legend(const Members *m, json_object *matrix, Grid *g) {
         draw_notes(m, matrix, g);
         if (m->left_out > 0) {
                 grid_text(g, TINT_NONE, "", "%s", "");
-                grid_text(g, TINT_NONE, "", "%zu more in no pool: --all shows them.", m->left_out);
+                grid_text(g, TINT_NONE, "", "%zu more are in no pool; --all shows them.", m->left_out);
         }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sections of a drawing: NUMA nodes, and devices of none. What is left in each, in words. */
+/* The sections of a drawing, which are NUMA nodes and devices without one: titles, distances, available devices. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -100,9 +100,9 @@ bool items_next_section(const Items *items, json_object *node, int64_t *section)
 
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]) {
         if (section == SECTION_MISSING)
-                return "Missing: in allocations, but not on this node any more";
+                return "Missing: in allocations, but no longer on this node";
         if (section == SECTION_UNKNOWN)
-                return "NUMA node unknown: the machine does not say where these are";
+                return "NUMA node unknown: the machine reports none for these devices";
         (void) snprintf(buf, SECTION_TITLE_MAX, "NUMA node %" PRId64 ": the machine lists no such node", section);
         return buf;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Root complexes, switches and devices as boxes in boxes. VFs stand in one line of their PF's box, however many. */
+/* Draws root complexes, switches and devices as nested boxes. All VFs of a PF share one line in the PF's box. */
 #include <stdio.h>
 
 #include "topology-svg.h"
 #include "util/strings.h"
 
 #define COLUMNS     2
-#define HEADER      22 /* of a box that has others in it */
+#define HEADER      22 /* height of the title of a box with boxes inside */
 #define CARD_HEIGHT 54
-#define BELOW       8 /* under the last thing in a box */
+#define BELOW       8 /* gap below and between boxes */
 #define INSET       8
 #define LINE        15
-/* Deeper, what is below a bridge is drawn beside it: the boxes would be too narrow. */
+/* Bridges below this depth are not nested, because the boxes would be too narrow. */
 #define DEPTH_MAX   5U
 
 static const Look root_look = { "#f6f8fa", "#8c959f", 6 };
@@ -39,21 +39,21 @@ static Spot inside(Spot s, int height) {
         return (Spot){ s.x + INSET, s.y + height, s.width - 2 * INSET, s.draw };
 }
 
-static bool is_held(const Item *vfs) {
+static bool is_allocated(const Item *vfs) {
         for (const Item *vf = vfs; vf; vf = vf->next)
                 if (reply_text(vf->device, "allocation"))
                         return true;
         return false;
 }
 
-/* A line for how many there are and in which states, another for who has some. */
+/* One line for the number and the states of the VFs; a second line if allocations have some of them. */
 static int vfs_height(const Item *vfs) {
-        return is_held(vfs) ? 2 * LINE + 6 : LINE + 4;
+        return is_allocated(vfs) ? 2 * LINE + 6 : LINE + 4;
 }
 
 static void draw_vfs(Drawing *d, const Item *vfs, Spot s) {
         _cleanup_free_ char *states = vfs_states(vfs), *holders = vfs_holders(vfs);
-        bool held = is_held(vfs);
+        bool held = is_allocated(vfs);
         const StateLook *look;
         size_t n = 0, available = 0;
 
@@ -120,7 +120,7 @@ static int place_device(Drawing *d, const Item *item, Spot s) {
         return height + BELOW;
 }
 
-/* What it is called, and its address. */
+/* Draws the box of a bridge, with its kind and address. */
 static void draw_bridge(Drawing *d, const Item *item, int height, Spot s) {
         picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &bridge_look);
         picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
@@ -137,7 +137,7 @@ static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
         return height + BELOW;
 }
 
-/* Where the boxes would be too narrow, the bridge and then what is below it. */
+/* Draws the devices below a bridge under it instead of in its box. */
 static int place_flat(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = place_device(d, item, s);
 
@@ -150,7 +150,7 @@ static int place_item(Drawing *d, const Item *item, unsigned depth, Spot s) {
         return depth < DEPTH_MAX ? place_bridge(d, item, depth, s) : place_flat(d, item, depth, s);
 }
 
-/* One below the other. */
+/* Stacks the items vertically. */
 static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         int height = 0;
 
@@ -159,11 +159,11 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         return height;
 }
 
-/* Things side by side, each where there is least so far. */
+/* Boxes in columns; each box goes to the column that is shortest so far. */
 typedef struct Columns {
         Spot all;
         int width, heights[COLUMNS];
-        int column; /* of the last spot */
+        int column; /* the column of the last spot that columns_next() returned */
 } Columns;
 
 static Columns columns_of(Spot s) {
@@ -214,7 +214,7 @@ static int place_root(Drawing *d, const Item *root, bool wide, Spot s) {
         return height + BELOW;
 }
 
-/* The only root complex of a section that has something here; NULL when there are several, or none. */
+/* The root complex with devices in the linked section, if there is exactly one; else NULL. */
 static const Item *only_root(const Items *items) {
         const Item *found = NULL;
 
@@ -234,7 +234,7 @@ int svg_devices(Drawing *d, int64_t section, Spot s) {
 
         items_link(&d->items, section, d->all);
         only = only_root(&d->items);
-        /* All the width is its own. */
+        /* A single root complex takes the full width. */
         if (only && only->child->next)
                 return place_root(d, only, true, s);
         for (size_t i = 0; i < d->items.n_roots; i++) {

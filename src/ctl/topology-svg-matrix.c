@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The matrix of distances as a table of coloured words, and beside it what the words mean and what ACS makes of it. */
+/* Draws the matrix of distances as a table of coloured words, with a legend and notes on peer-to-peer access. */
 #include <stdio.h>
 
 #include "topology-svg.h"
@@ -30,7 +30,7 @@ static const char *colour_of(const char *word) {
         return "#eaeef2";
 }
 
-/* The pair of the two, NULL where the document says nothing of them. */
+/* The pair of these two devices, in either order; NULL when the document has none. */
 static json_object *pair_of(json_object *matrix, const Member *a, const Member *b) {
         for (size_t i = 0; i < reply_length(matrix, "pairs"); i++) {
                 json_object *pair = reply_element(matrix, "pairs", i);
@@ -69,7 +69,7 @@ static void draw_table(Drawing *d, Spot s) {
 }
 
 static int place_words(Drawing *d, Spot s) {
-        /* The device itself has an empty cell. */
+        /* Skip "X": the cell of a device and itself is empty. */
         for (size_t i = 1; s.draw && i < DISTANCE_WORDS; i++) {
                 int y = s.y + ((int) i - 1) * (CELL_HEIGHT + 2);
 
@@ -88,7 +88,7 @@ static int place_line(Drawing *d, const char *text, Spot s) {
                4;
 }
 
-/* What is in the way of pairs that have a shorter way than by the root complex. */
+/* The legend, and a note for each pair without direct peer-to-peer access. */
 static int place_notes(Drawing *d, Spot s) {
         size_t n = 0;
         int at = place_words(d, s);
@@ -109,9 +109,9 @@ static int place_notes(Drawing *d, Spot s) {
         if (n == 0)
                 return at;
         return at + place_line(d,
-                               n > NOTES_MAX ? "Further pairs, and settings that make it direct: passthroughctl "
+                               n > NOTES_MAX ? "More pairs, and settings for direct access: passthroughctl "
                                                "topology --json."
-                                             : "Settings that make it direct: passthroughctl topology --json.",
+                                             : "Settings for direct access: passthroughctl topology --json.",
                                (Spot){ s.x, s.y + at, s.width, s.draw });
 }
 

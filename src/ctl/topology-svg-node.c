@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One NUMA node as a box: how much of its cores and memory is free and taken, and its devices. */
+/* Draws one NUMA node as a box: the use of its cores and memory, and its devices. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -16,12 +16,12 @@
 static const Look section_look = { "#ffffff", "#57606a", 8 };
 static const Look bar_look = { "#ffffff", "#8c959f", 0 };
 
-/* A share of something, in the colour of a state. */
+/* A coloured part of a bar, such as the free cores. */
 typedef struct Part {
         const char *word;
         const char *fill;
         uint64_t amount;
-        char shown[24]; /* the amount, as people read it */
+        char shown[24]; /* the amount as text */
 } Part;
 
 typedef struct Gauge {
@@ -66,7 +66,7 @@ static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
         }
 }
 
-/* "423 free, 200 allocated": the first part also when it is nothing, that is news. */
+/* Draws a bar and the text "423 free, 200 allocated". The first two parts are shown even when they are 0. */
 static int place_gauge(Drawing *d, const Gauge *g, Spot s) {
         _cleanup_free_ char *text = NULL;
         int x = s.x + LABEL_WIDTH + BAR_WIDTH + 12;
@@ -153,7 +153,7 @@ static void draw_head(Drawing *d, json_object *node, Spot s) {
         picture_text(&d->picture, s.x, s.y + HEAD + 11, s.width, &svg_text, "CPUs %s", cpus && *cpus ? cpus : "none");
 }
 
-/* What it is called, its CPUs, and how far the other nodes are. */
+/* The head of the box: name, CPUs, and distances to the other nodes. */
 static int place_head(Drawing *d, json_object *node, Spot s) {
         if (s.draw)
                 draw_head(d, node, s);

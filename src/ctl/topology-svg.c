@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology --svg: the node as a picture for a ticket. The page: title, key of colours, NUMA nodes two
- * abreast, and the matrix. */
+/* passthroughctl topology --svg: writes a picture of the node. The page has a title, a key of the colours, the NUMA
+ * nodes in two columns, and the matrix. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define ABREAST      2
+#define COLUMNS      2
 #define HEADER       66
 #define FOOTER       20
 #define TITLE_MAX    256U
@@ -20,7 +20,7 @@
 #define SECTIONS_MAX 128U
 
 typedef struct Section {
-        json_object *node; /* NULL: of those that are no node */
+        json_object *node; /* NULL: the section is not a NUMA node */
         int64_t id;
         int height;
 } Section;
@@ -43,8 +43,8 @@ static void find_sections(Drawing *d, Sections *s) {
 }
 
 static int place_sections(Drawing *d, Sections *s, int y) {
-        for (size_t first = 0; first < s->n; first += ABREAST) {
-                size_t end = MIN(first + ABREAST, s->n);
+        for (size_t first = 0; first < s->n; first += COLUMNS) {
+                size_t end = MIN(first + COLUMNS, s->n);
                 int height = 0;
 
                 for (size_t i = first; i < end; i++)
@@ -72,7 +72,7 @@ static void draw_key(Picture *p, int x, int y) {
         }
 }
 
-/* Which node it is: as it was asked for, or this one. */
+/* Sets the title: the node that --node or --host names, else this host. */
 static void name_node(const Args *args, char name[static TITLE_MAX]) {
         const char *node = args->text[OPTION_NODE], *host = args->text[OPTION_HOST], *slash;
 
@@ -97,7 +97,7 @@ static int draw_page(Drawing *d, const char *name, char **ret, size_t *ret_size)
         int width, y;
 
         find_sections(d, &sections);
-        width = sections.n < ABREAST ? SVG_NODE_WIDTH : ABREAST * SVG_NODE_WIDTH + SVG_GAP;
+        width = sections.n < COLUMNS ? SVG_NODE_WIDTH : COLUMNS * SVG_NODE_WIDTH + SVG_GAP;
         picture_text(&d->picture, SVG_MARGIN, SVG_MARGIN + 12, width, &svg_title, "%s", name);
         draw_key(&d->picture, SVG_MARGIN, SVG_MARGIN + 24);
         y = place_sections(d, &sections, SVG_MARGIN + HEADER - 10);
@@ -141,7 +141,7 @@ static int write_into(const char *file, const char *text, size_t size) {
         return fclose(f) != 0 && r >= 0 ? -errno : r;
 }
 
-/* st: of the file that is there; NULL: there is none. */
+/* Replaces or creates the file atomically. st: of the existing file, NULL when there is none. */
 static int replace_file(const char *file, const struct stat *st, const char *text, size_t size) {
         const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
         _cleanup_free_ char *dir = slash ? strndup(file, (size_t) (name - file)) : strdup(".");
@@ -155,8 +155,8 @@ static int replace_file(const char *file, const struct stat *st, const char *tex
                   : write_file_atomic_at(dir_fd, name, text, size);
 }
 
-/* A picture that is there stays whole until the new one is. A link and what is no regular file, /dev/stdout for one,
- * are written to as they are, and so is a file beside which no other one can be made. */
+/* Replaces an existing regular file atomically, so that it stays whole if the write fails. Symbolic links and special
+ * files such as /dev/stdout are opened and written to. So is a file whose directory permits no new file. */
 static int write_file(const char *file, const char *text, size_t size) {
         struct stat st;
 
@@ -180,10 +180,11 @@ int svg_print(const Args *args, json_object *node) {
         if (r < 0)
                 return report_errno(args, r, "Cannot draw");
         if (count_devices(&d.items) > DEVICES_MAX)
-                return report_failure(args, NULL,
-                                      "There are %zu devices without VFs, too many for a picture: 'passthroughctl "
-                                      "topology' prints them.",
-                                      count_devices(&d.items));
+                return report_failure(
+                        args, NULL,
+                        "There are %zu devices, not counting VFs: too many for a picture. 'passthroughctl "
+                        "topology' prints them.",
+                        count_devices(&d.items));
         name_node(args, name);
         r = draw_page(&d, name, &text, &size);
         if (r < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The parts of the picture of a node; topology-svg*.c only. */
+/* Shared by the files topology-svg*.c, which draw the picture of a node. Lengths are in pixels. */
 
 #include "picture.h"
 #include "topology.h"
@@ -15,11 +15,12 @@ typedef struct Drawing {
         Picture picture;
         Items items;
         Members members;
-        json_object *node, *matrix; /* of DescribeTopology; NULL: no matrix */
+        json_object *node, *matrix; /* node: the reply to DescribeTopology; matrix: its member, may be NULL */
         bool all;
 } Drawing;
 
-/* Where something is to be put, and whether to draw it or only to say how high it would be. */
+/* A place in the picture. Each function that takes one returns the height that it needs; draw false: it only measures.
+ */
 typedef struct Spot {
         int x, y, width;
         bool draw;
@@ -27,18 +28,18 @@ typedef struct Spot {
 
 extern const Font svg_title, svg_heading, svg_text, svg_strong, svg_small, svg_small_strong, svg_dim;
 
-/* Fill, border and the strong colour of a state. */
+/* The colours of a device state; strong is the colour of its text. */
 typedef struct StateLook {
         Look look;
         const char *strong;
 } StateLook;
 const StateLook *svg_state_look(const char *state);
 
-/* topology-svg-devices.c. The root complexes of a section with all below them, side by side. Returns the height. */
+/* topology-svg-devices.c. The root complexes of a section, side by side, each with the devices below it. */
 int svg_devices(Drawing *d, int64_t section, Spot s);
 
-/* topology-svg-node.c. One NUMA node, or another section where node is NULL, in a box of that height. */
+/* topology-svg-node.c. A box of that height with one NUMA node, or with node NULL another section. */
 int svg_section(Drawing *d, json_object *node, int64_t section, int height, Spot s);
 
-/* topology-svg-matrix.c. How far GPUs and NICs are apart, what the words mean, and what ACS makes of it. */
+/* topology-svg-matrix.c. The distances between GPUs and NICs, a legend, and notes on peer-to-peer access. */
 int svg_matrix(Drawing *d, Spot s);

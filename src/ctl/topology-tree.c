@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The devices of one NUMA node as a tree: bridges that lead to one thing only are folded away, VFs into their PF. */
+/* The devices of one NUMA node as a tree. Bridges above a single child are left out; the VFs of a PF share one line. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "topology.h"
 #include "util/strings.h"
 
-/* Deeper than any machine; what is below is left out. */
+/* Deeper than any real machine; devices below this depth are not drawn. */
 #define DEPTH_MAX 64U
 
 static int64_t section_of(json_object *device) {
@@ -17,14 +17,14 @@ static int64_t section_of(json_object *device) {
         return reply_number(device, "numa_node", &node) && node >= 0 ? node : SECTION_UNKNOWN;
 }
 
-/* They are listed each after what is above it: that is one of those above the one before. */
-static Item *find_above(Item *before, const char *address) {
-        while (before && address && !streq(before->address, address))
-                before = before->above;
-        return address ? before : NULL;
+/* Devices are listed depth first, so the parent is the previous device or one of its ancestors. */
+static Item *find_above(Item *previous, const char *address) {
+        while (previous && address && !streq(previous->address, address))
+                previous = previous->above;
+        return address ? previous : NULL;
 }
 
-/* A root complex of its own begins where a device on a root bus says another name than the one before it. */
+/* A device on a root bus begins a new root complex when its root differs from that of the device before it. */
 static Item *find_root(Items *items, const Item *item) {
         Item *last = items->n_roots > 0 ? &items->roots[items->n_roots - 1] : NULL;
         const char *name = reply_text(item->device, "root");
@@ -55,7 +55,7 @@ int items_init(Items *items, json_object *node) {
                 item->above = find_above(i > 0 ? item - 1 : NULL, reply_text(item->device, "above"));
                 item->root = find_root(items, item);
                 if (item->is_bridge && item->above)
-                        item->above->over_bridges = true;
+                        item->above->has_bridges = true;
         }
         items->n = n;
         return 0;
@@ -66,7 +66,7 @@ void items_done(Items *items) {
         free(items->roots);
 }
 
-/* Functions of one slot: one card. */
+/* All items in the list are functions of one slot. */
 static bool is_one_card(const Item *first) {
         size_t n = strcspn(first->address, ".");
 
@@ -82,8 +82,8 @@ static bool is_of_interest(const Item *item) {
                 !streq_ptr(reply_text(item->device, "state"), "host"));
 }
 
-/* Puts a list of items, in its order, before those that are below the same already. */
-static void put_below(Item *above, Item *list) {
+/* Prepends a list of items, in its order, to the children. */
+static void prepend_children(Item *above, Item *list) {
         Item *last = list;
 
         while (last->next)
@@ -92,7 +92,7 @@ static void put_below(Item *above, Item *list) {
         above->child = list;
 }
 
-/* Each after all that is below it, so that what a bridge leads to is known when it is its turn. */
+/* Goes through the items in reverse, so that the children of a bridge are linked before the bridge. */
 void items_link(Items *items, int64_t section, bool all) {
         for (size_t i = 0; i < items->n; i++)
                 items->all[i].child = items->all[i].next = NULL;
@@ -103,14 +103,14 @@ void items_link(Items *items, int64_t section, bool all) {
                 bool wanted = item->section == section && (all || is_of_interest(item));
 
                 if (!all && item->is_bridge && item->child && (!item->child->next || is_one_card(item->child)))
-                        put_below(above, item->child);
+                        prepend_children(above, item->child);
                 else if (wanted || item->child)
-                        put_below(above, item);
+                        prepend_children(above, item);
         }
 }
 
-/* Without the maker, who is named first: "Advanced Micro Devices, Inc. [AMD] ". */
-static const char *skip_maker(const char *name) {
+/* Skips the vendor, with which names begin: "Advanced Micro Devices, Inc. [AMD] ". */
+static const char *skip_vendor(const char *name) {
         static const char *const ends[] = {
                 " Corporation ", " Technologies ", " Inc. ", " Ltd. ", " Ltd ", " and subsidiaries ",
         };
@@ -119,7 +119,7 @@ static const char *skip_maker(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
                 const char *at = strstr(name, ends[i]);
 
-                /* What one ends with may begin the next. */
+                /* The space at the end of one match may begin the next. */
                 if (at)
                         name = at + strlen(ends[i]) - 1;
         }
@@ -137,10 +137,10 @@ char *device_short_name(json_object *device) {
                 (void) string_replace(&text, "%s:%s", reply_cell(device, "vendor"), reply_cell(device, "device"));
                 return text;
         }
-        name = skip_maker(name);
+        name = skip_vendor(name);
         n = strlen(name);
         open = strrchr(name, '[');
-        /* Of a GPU or NIC the product: "GH100 [H100 SXM5 80GB]". Of others it is a mode or the like. */
+        /* For a GPU or NIC the brackets have the product, "GH100 [H100 SXM5 80GB]"; for others a mode, for example. */
         if (open && name[n - 1] == ']' && (streq_ptr(kind, "gpu") || streq_ptr(kind, "nic")))
                 return strndup(open + 1, n - 2 - (size_t) (open - name));
         return strdup(name);
@@ -169,7 +169,7 @@ static void draw_device(const Item *item, const char *lead, Grid *g) {
                 grid_row(g, tint_of(state, reply_text(item->device, "pool")), lead, cells);
 }
 
-/* Of those that nobody has; the others are counted with their holders. */
+/* Counts the VFs in that state that are in no allocation; write_holders() counts the others. */
 static size_t count_state(const Item *vfs, const char *state) {
         size_t n = 0;
 
@@ -187,7 +187,7 @@ static void write_states(FILE *f, const Item *vfs) {
         for (const Item *vf = vfs; vf; vf = vf->next) {
                 const char *state = reply_text(vf->device, "state");
 
-                /* Each state once, where its last one is. */
+                /* Write each state once, at its last VF. */
                 if (!state || streq(state, "available") || reply_text(vf->device, "allocation") ||
                     count_state(vf->next, state) > 0)
                         continue;
@@ -279,7 +279,7 @@ static void draw_list(const Item *list, bool all, const char *lead, unsigned dep
 const char *bridge_word(const Item *item) {
         if (!item->above)
                 return "root port";
-        return item->over_bridges ? "switch" : "bridge";
+        return item->has_bridges ? "switch" : "bridge";
 }
 
 static void draw_item(const Item *item, bool all, bool last, const char *lead, unsigned depth, Grid *g) {
@@ -321,7 +321,7 @@ static void draw_root(const Item *root, bool all, Grid *g) {
         const Item *only = root->child->next ? NULL : root->child;
 
         if (only && only->is_bridge && !all) {
-                grid_text(g, TINT_NONE, "", "%s, %s %s", root_name(root), only->over_bridges ? "switch" : "bridge",
+                grid_text(g, TINT_NONE, "", "%s, %s %s", root_name(root), only->has_bridges ? "switch" : "bridge",
                           only->address);
                 draw_list(only->child, all, "", 0, g);
         } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology: NUMA nodes with what is free on them, and the devices of each below its root complexes. */
+/* passthroughctl topology: the NUMA nodes with their free CPUs and memory, and their devices as a tree. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static void draw_distances(json_object *node, const char *id, Grid *g) {
                 grid_text(g, TINT_NONE, INDENT, "distance  %s", text);
 }
 
-/* What an agent would look for first: how much of each pool is left here. */
+/* Adds a line with the available devices of each pool in the section. */
 static void draw_offers(const Items *items, int64_t section, Grid *g) {
         _cleanup_free_ char *text = NULL;
 
@@ -140,8 +140,8 @@ int verb_topology(const Args *args) {
                                                            : print_tree;
 
         if (args_has(args, OPTION_SVG) && args_has(args, OPTION_MATRIX))
-                return report_usage(args, "--svg has the matrix in it: leave out --matrix");
+                return report_usage(args, "--svg includes the matrix: leave out --matrix");
         if (args_has(args, OPTION_SVG) && args_has(args, OPTION_JSON))
-                return report_usage(args, "--svg is a picture, --json a document: take one of them");
+                return report_usage(args, "--svg and --json are different formats: give only one of them");
         return reply_show(args, "DescribeTopology", NULL, print);
 }

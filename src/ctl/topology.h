@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The parts of "passthroughctl topology"; nobody else includes it. Grid for terminals, picture for files: both draw the
- * same items. */
+/* Shared by the files topology*.c, "passthroughctl topology". The same items are drawn as a grid on a terminal and as a
+ * picture in an SVG file. */
 
 #include "grid.h"
 #include "reply.h"
 
-/* Where devices go that say no node, and those of allocations that are gone. */
+/* The sections that are not NUMA nodes: devices without a known node, and missing devices of allocations. */
 #define SECTION_UNKNOWN   INT64_C(-1)
 #define SECTION_MISSING   INT64_C(-2)
 #define SECTION_TITLE_MAX 80U
@@ -15,87 +15,93 @@
 typedef struct Item {
         json_object *device;
         const char *address;
-        int64_t section; /* NUMA node id, or one of the above */
-        struct Item *above;
-        struct Item *root;         /* for those that are drawn below a root complex: an item without a device */
-        struct Item *child, *next; /* as drawn in one section */
-        bool is_bridge, is_vf, over_bridges;
+        int64_t section;                    /* NUMA node id, or one of the above */
+        struct Item *above;                 /* the bridge above a device, the PF of a VF; NULL on a root bus */
+        struct Item *root;                  /* its root complex: an element of Items.roots, which has no device */
+        struct Item *child, *next;          /* the tree that items_link() made */
+        bool is_bridge, is_vf, has_bridges; /* has_bridges: another bridge is directly below it */
 } Item;
 
 typedef struct Items {
-        Item *all; /* as DescribeTopology lists them: each after what is above it */
+        Item *all; /* in the order of DescribeTopology: depth first */
         size_t n;
         Item *roots;
         size_t n_roots;
 } Items;
 
-/* node: of DescribeTopology, which has to live as long. 0 or -ENOMEM. */
+/* node: the reply to DescribeTopology, borrowed until items_done(). 0 or -ENOMEM. */
 int items_init(Items *items, json_object *node);
 void items_done(Items *items);
 #define _cleanup_items_ _cleanup_(items_done)
 
-/* Links child and next of items and roots to what a drawing of this section shows: bridges that lead to one thing only
- * are folded away, and what is of no interest. all: nothing is. */
+/* Sets child and next of all items and roots to the tree that a drawing of this section shows. Unless all is set, it
+ * leaves out bridges above a single child or card, and unused platform devices in no pool. */
 void items_link(Items *items, int64_t section, bool all);
-/* Links the section, and adds it to the drawing. */
+/* Calls items_link() and adds the tree to the grid. */
 void items_draw(Items *items, int64_t section, bool all, Grid *g);
 
-/* Item is the first of a list of VFs that stand together, below their PF. */
+/* The item is a VF below its PF. All its siblings are VFs too. */
 bool item_begins_vfs(const Item *item);
-/* "12 available, 1 stuck", of those nobody has; "4 in vm7, vm9" or "-". The caller frees; NULL when out of memory. */
+/* vfs: the first of a list of siblings. States are those of VFs in no allocation, "12 available, 1 stuck"; holders are
+ * the allocations of the others, "4 in vm7, vm9" or "-". The caller frees; NULL when out of memory. */
 char *vfs_states(const Item *vfs);
 char *vfs_holders(const Item *vfs);
-/* The pool of all, "several", or "-". */
+/* The pool of all VFs in the list; "several" when they differ, "-" for none. */
 const char *vfs_pool(const Item *vfs);
 
-/* "pci0000:10", of whatever is above that. */
+/* The last part of the root's path: "pci0000:10". */
 const char *root_name(const Item *root);
-/* "switch", of a bridge. */
+/* "root port", "switch" or "bridge". */
 const char *bridge_word(const Item *item);
-/* What people call it: without the maker, and of "GH100 [H100 SXM5 80GB]" only the product. The caller frees; NULL when
- * out of memory. */
+/* The name without the vendor; of a GPU or NIC only the product: of "GH100 [H100 SXM5 80GB]" the part in brackets. The
+ * caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
-/* topology-sections.c: what is left in a section, "2 of 4 gpu, 62 of 64 rdma". NULL where no pool is. 0 or -ENOMEM. */
+/* topology-sections.c: available and total devices of each pool in a section, "2 of 4 gpu, 62 of 64 rdma". *ret is NULL
+ * when the section has no device in a pool. The caller frees. 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
-/* How far the other nodes are, "21 to node 1, 31 to node 2". NULL where there are none. 0 or -ENOMEM. */
+/* The distances from node id to the other NUMA nodes, "21 to node 1, 31 to node 2". *ret is NULL when there is no other
+ * node. The caller frees. 0 or -ENOMEM. */
 int node_distances(json_object *node, const char *id, char **ret);
-/* The next section above this one that some device is in and that is none of the node's list. */
+/* Sets *section to the next higher section that has a device and is not in the node's list of NUMA nodes. False when
+ * there is none. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);
-/* 0 for a member that is missing or negative. */
+/* The value of an integer member; 0 when it is absent or negative. */
 uint64_t number_of(json_object *o, const char *key);
-/* In GiB, rounded down: there is at least that much. */
+/* A number of GiB, rounded down so that it never promises too much. */
 typedef struct Size {
         char text[24];
 } Size;
 Size size_round(uint64_t bytes);
 
-/* topology-matrix.c. One device of the matrix. VFs stand where their PF does. */
+/* topology-matrix.c. One device of the matrix. A PF represents its VFs. */
 typedef struct Member {
         const Item *item;
-        size_t at;                     /* row and column in the document */
-        size_t n_vfs, available;       /* VFs in pools */
-        const char *pool, *allocation; /* its own, or the first of its VFs' */
+        size_t at;                     /* index of its row and column in the document */
+        size_t n_vfs, available;       /* number of its VFs in pools, and of those that are available */
+        const char *pool, *allocation; /* its own, or those of its first VF that has one */
         char label[16];                /* "GPU0" */
 } Member;
 
 typedef struct Members {
         Member *all;
-        size_t n, left_out;
+        size_t n, left_out; /* left_out: devices in no pool */
         size_t label_width;
 } Members;
 
-/* Those that are or have something in a pool; all where nothing is in a pool, or all is set. 0, -ENOMEM or -EBADMSG. */
+/* Collects the devices of the matrix that are in a pool or have a VF in one. All devices are collected when none is, or
+ * when all is set. 0, -ENOMEM or -EBADMSG. */
 int members_init(Members *m, const Items *items, json_object *matrix, bool all);
 void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)
-/* NULL when it is none. */
+/* NULL when no member has that address. */
 const Member *members_find(const Members *m, const char *address);
+/* The word for the distance, as in distance_words; "?" when the document has none. */
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
-/* "GPU0, NIC0: peer-to-peer redirected by ACS at ...", of an element of the matrix's pairs; *ret is NULL where there is
- * nothing to say, because one is not shown, or nothing is in the way. The caller frees. 0 or -ENOMEM. */
+/* pair: an element of the matrix's pairs. *ret is "GPU0, NIC0: redirected by ACS at ...", or NULL when one of the two
+ * is not a member or when peer-to-peer access between them is direct. The caller frees. 0 or -ENOMEM. */
 int pair_note(const Members *m, json_object *pair, char **ret);
 bool pair_is_redirected(json_object *pair);
 
@@ -105,8 +111,8 @@ typedef struct DistanceWord {
 } DistanceWord;
 extern const DistanceWord distance_words[DISTANCE_WORDS];
 
-/* The matrix for people; an exit status or a negative errno, reported. */
+/* Prints the matrix. node: the reply to DescribeTopology. Returns an exit status or a negative errno, reported. */
 int matrix_print(const Args *args, json_object *node);
 
-/* topology-svg.c: the node as a picture, to the file of --svg; as above. */
+/* topology-svg.c: writes a picture of the node to the file of --svg. Returns as matrix_print(). */
 int svg_print(const Args *args, json_object *node);

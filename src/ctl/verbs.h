@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The verbs, one file each. A verb returns an exit status, or a negative errno, having reported it already. It connects
- * only after all of its arguments made sense.
+ * The verbs, one file each. A verb returns an exit status or a negative errno; it has reported the error by then. It
+ * checks all of its arguments before it connects to the daemon.
  */
 
 #include "options.h"
@@ -11,12 +11,12 @@
 typedef struct Verb {
         const char *name;
         int (*run)(const Args *args);
-        const char *arguments; /* as usage shows them */
-        size_t min, max;       /* operands */
-        unsigned options;      /* OPTION_BIT()s besides OPTIONS_GLOBAL */
-        const char *help;      /* one line */
+        const char *arguments; /* the operands as shown by --help */
+        size_t min, max;       /* number of operands */
+        unsigned options;      /* OPTION_BIT()s that the verb takes besides OPTIONS_GLOBAL */
+        const char *help;      /* one line for --help */
         const OptionNote *notes;
-        const char *instead; /* what to do with an operand too many, which comes after it; NULL: nothing */
+        const char *hint; /* for the refusal of a surplus operand, which is printed after it; may be NULL */
 } Verb;
 
 int verb_list(const Args *args);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* "Key: value" views of devices, allocations and plans. */
+/* Prints devices, allocations and plans as "Key: value" lines. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,12 +26,13 @@ void view_member(const char *key, json_object *o, const char *member) {
                 view_field(key, "%s", s);
 }
 
-/* Text built in memory: fclose() it, then *text is whole or NULL. */
+/* A memory stream, which memory_close() closes. */
 static FILE *memory_open(char **text, size_t *size) {
         *text = NULL;
         return open_memstream(text, size);
 }
 
+/* Returns *text, which the caller frees; NULL when out of memory. */
 static char *memory_close(FILE *f, char **text) {
         bool failed = ferror(f);
 
@@ -154,7 +155,7 @@ static void view_errors(json_object *device) {
                            reply_cell(aer, "nonfatal"), reply_cell(aer, "correctable"));
 }
 
-/* "acs" is of the function itself, which other functions of its card may reach; "isolated" is of the way above it. */
+/* "acs" is ACS of the function itself, against other functions of its card; "isolated" covers the ports above it. */
 static const char *isolation(json_object *d) {
         const char *acs = reply_cell(d, "acs");
 
@@ -192,7 +193,8 @@ void view_device(json_object *d) {
         view_member("Fault", d, "fault");
 }
 
-/* "mac=02:00:00:00:00:01 spoof-check=on", as it is asked for. NULL when there are none, or no memory. */
+/* The VF attributes as a request writes them, "mac=02:00:00:00:00:01 spoof-check=on". NULL without attributes or when
+ * out of memory. */
 static char *join_attributes(json_object *device) {
         json_object *attributes = reply_object(device, "attributes");
         char *text;
@@ -262,7 +264,7 @@ static void view_cells(json_object *a) {
         }
 }
 
-/* "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2"; members are all that share it, this one too. */
+/* Prints "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2". The members include this allocation. */
 static void view_regions(json_object *a) {
         for (size_t i = 0; i < reply_length(a, "shared_memory"); i++) {
                 json_object *region = reply_element(a, "shared_memory", i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl xml: the libvirt domain of an allocation, alone or filled into a template, or what NCCL in that guest
- * is to know; of a recorded node, where there are no allocations, that of what a request would get. */
+/* passthroughctl xml: prints the libvirt domain of an allocation, alone or filled into a template, or with --nccl the
+ * topology file for NCCL in the guest. On a recorded node, which has no allocations, a request is allocated first. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
-/* "-" is standard input. A pipe is as good as a file. */
+/* file: "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over TEMPLATE_MAX. */
 static int read_text(const char *file, char **ret, size_t *ret_size) {
         _cleanup_free_ char *data = malloc(TEMPLATE_MAX + 2);
         FILE *f = streq(file, "-") ? stdin : fopen(file, "re");
@@ -40,7 +40,7 @@ static int read_text(const char *file, char **ret, size_t *ret_size) {
         return 0;
 }
 
-/* As the bus wants strings. Spaces of all kinds are fine in a document. */
+/* D-Bus strings must be UTF-8. Control characters other than tab and newlines are refused too. */
 static bool is_utf8(const char *text) {
         _cleanup_free_ char *copy = strdup(text);
 
@@ -69,19 +69,19 @@ static int read_template(const Args *args, char **ret) {
         return 0;
 }
 
-/* A request is for a node where nothing is allocated yet. */
+/* xml takes a request only for a recorded node; elsewhere it prints an existing allocation. */
 static int check_request(const Args *args) {
         unsigned request = args->given & OPTIONS_REQUEST;
 
         if (args_has(args, OPTION_NODE) || (args->n_operands == 1 && !request))
                 return 0;
         return report_usage(args,
-                            "xml takes %s only with --node: without it, it prints the domain of what "
-                            "'passthroughctl allocate' made",
+                            "xml takes %s only with --node; without --node it prints the domain of an allocation "
+                            "that 'passthroughctl allocate' made",
                             args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctz(request)));
 }
 
-/* On a recorded node, where that touches nothing. */
+/* Allocates on the recorded node, which changes no hardware. */
 static int allocate(Client *c, const char *name, const PoolCounts *pools) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
         int r;

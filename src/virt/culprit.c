@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Finds the element of a template that libvirt refuses, by bisection. */
 
 #include "culprit.h"
 
@@ -11,7 +12,7 @@ typedef struct Search {
         xmlDoc *doc;
         uint64_t deadline;
         Culprit *found;
-        xmlNode **units; /* the elements that can be left out one by one, in document order */
+        xmlNode **units; /* the template's elements that the search leaves out, in document order */
         size_t n_units;
         bool failed; /* out of memory */
 } Search;
@@ -25,7 +26,8 @@ long culprit_line(const xmlNode *element) {
         return (long) (intptr_t) element->_private;
 }
 
-/* A comment without contents is not written: the element is left out, and keeps its place in the tree. */
+/* libxml2 does not write a comment without content. Turning the element into one leaves it out of the output, while it
+ * keeps its place in the tree. */
 static void leave_out(xmlNode *element, bool out) {
         element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
 }
@@ -34,7 +36,7 @@ static bool is_over(const Search *s) {
         return s->failed || clock_usec(CLOCK_MONOTONIC) >= s->deadline;
 }
 
-/* What libvirt says of the document without what is left out. */
+/* Has libvirt validate the document without the elements that are left out. *ret_reason as libvirt_validate(). */
 static Validation validate(Search *s, char **ret_reason) {
         xmlChar *text = NULL;
         Validation v = VALIDATION_UNKNOWN;
@@ -55,8 +57,8 @@ static bool is_valid(Search *s) {
         return validate(s, &reason) == VALIDATION_VALID;
 }
 
-/* The same; the reason is the one to tell when the document is refused. */
-static bool is_valid_or_why(Search *s) {
+/* As is_valid(); keeps libvirt's reason for a refusal in s->found. */
+static bool is_valid_or_set_reason(Search *s) {
         _cleanup_free_ char *reason = NULL;
 
         if (validate(s, &reason) == VALIDATION_VALID)
@@ -66,14 +68,15 @@ static bool is_valid_or_why(Search *s) {
         return false;
 }
 
-/* The elements from the one to the other are left out, or not. */
-static void leave_out_some(xmlNode **elements, size_t from, size_t to, bool out) {
+/* Calls leave_out() for the elements from "from" up to, but not including, "to". */
+static void leave_out_range(xmlNode **elements, size_t from, size_t to, bool out) {
         for (size_t i = from; i < to; i++)
                 leave_out(elements[i], out);
 }
 
-/* The document is valid without these elements, and refused with all of them. Returns the one with which it is refused
- * and without which it is valid, later ones left out; NULL when the time is over. */
+/* Precondition: the document is valid without these elements and refused with all of them. Finds an element such that
+ * the document is valid with the elements before it and refused with it too. Leaves out all elements after it. NULL
+ * when the time is over. */
 static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
         size_t valid = 0, refused = n;
 
@@ -82,19 +85,20 @@ static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
 
                 if (is_over(s))
                         return NULL;
-                leave_out_some(elements, 0, middle, false);
-                leave_out_some(elements, middle, n, true);
-                if (is_valid_or_why(s))
+                leave_out_range(elements, 0, middle, false);
+                leave_out_range(elements, middle, n, true);
+                if (is_valid_or_set_reason(s))
                         valid = middle;
                 else
                         refused = middle;
         }
-        leave_out_some(elements, 0, refused, false);
-        leave_out_some(elements, refused, n, true);
+        leave_out_range(elements, 0, refused, false);
+        leave_out_range(elements, refused, n, true);
         return elements[valid];
 }
 
-/* Of an element that must have some of its children: the child without which the document is valid; or NULL. */
+/* For an element with required children, which cannot all be left out: tries to leave out each child alone. Returns the
+ * child without which the document is valid, or NULL. */
 static xmlNode *find_child(Search *s, xmlNode **children, size_t n) {
         for (size_t i = 0; i < n && !is_over(s); i++) {
                 bool valid;
@@ -115,7 +119,8 @@ static int append(xmlNode ***elements, size_t *n, xmlNode *element) {
         return 0;
 }
 
-/* The document is refused with the element and valid without it. Which one in it is it, or is it the element itself? */
+/* Precondition: the document is refused with the element and valid without it. Returns the smallest element inside it
+ * that makes libvirt refuse the document, or the element itself. */
 static xmlNode *descend(Search *s, xmlNode *element) {
         for (;;) {
                 _cleanup_free_ xmlNode **children = NULL;
@@ -127,11 +132,11 @@ static xmlNode *descend(Search *s, xmlNode *element) {
                                 return element;
                 if (n == 0 || is_over(s))
                         return element;
-                leave_out_some(children, 0, n, true);
+                leave_out_range(children, 0, n, true);
                 if (is_valid(s)) {
                         child = bisect(s, children, n);
                 } else {
-                        leave_out_some(children, 0, n, false);
+                        leave_out_range(children, 0, n, false);
                         child = find_child(s, children, n);
                 }
                 if (!child)
@@ -140,29 +145,31 @@ static xmlNode *descend(Search *s, xmlNode *element) {
         }
 }
 
-static bool has_ours(const xmlNode *element) {
+/* The element, or one inside it, is not from the template. */
+static bool has_generated_element(const xmlNode *element) {
         if (culprit_line(element) == 0)
                 return true;
         for (const xmlNode *c = element->children; c; c = c->next)
-                if (c->type == XML_ELEMENT_NODE && has_ours(c))
+                if (c->type == XML_ELEMENT_NODE && has_generated_element(c))
                         return true;
         return false;
 }
 
-/* Everything of the template but what a domain must have, and but what has elements of ours in it. */
+/* Collects the elements of the template that the search may leave out. It descends into <os>, <devices> and elements
+ * that contain an element of passthroughd's, and skips <os><type>, which every domain needs. */
 static void collect_units(Search *s, xmlNode *parent) {
         for (xmlNode *c = xmlFirstElementChild(parent); c && !s->failed; c = xmlNextElementSibling(c)) {
                 if (culprit_line(c) == 0 || (node_is(c, "type") && node_is(parent, "os")))
                         continue;
-                if (node_is(c, "os") || node_is(c, "devices") || has_ours(c))
+                if (node_is(c, "os") || node_is(c, "devices") || has_generated_element(c))
                         collect_units(s, c);
                 else if (append(&s->units, &s->n_units, c) < 0)
                         s->failed = true;
         }
 }
 
-/* The document is refused without any unit: what is left of the template are attributes of <domain>, <os> and <type>.
- */
+/* Called when the document is refused even without all units. The only parts of the template that remain are <domain>,
+ * <os> and <type> with their attributes. Returns the one of them whose attributes are the culprit. */
 static xmlNode *find_required(Search *s, xmlNode *root) {
         xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
 
@@ -188,7 +195,7 @@ static Validation find(Search *s, xmlNode *root, xmlNode **ret) {
         Validation v;
 
         collect_units(s, root);
-        leave_out_some(s->units, 0, s->n_units, true);
+        leave_out_range(s->units, 0, s->n_units, true);
         v = validate(s, &reason);
         if (v != VALIDATION_VALID) {
                 free(s->found->reason);
@@ -211,7 +218,7 @@ Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret) {
 
         *ret = (Culprit){ .reason = reason };
         v = find(&s, root, &element);
-        leave_out_some(s.units, 0, s.n_units, false);
+        leave_out_range(s.units, 0, s.n_units, false);
         ret->line = culprit_line(element);
         ret->name = (const char *) element->name;
         free(s.units);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Which element of a template makes libvirt refuse a document. libvirt's own message often names another element,
- * because its schema is unordered; so the document is validated again with fewer and fewer of the template's elements.
+ * Finds the element of a template that makes libvirt refuse a document. libvirt's own message often names another
+ * element, because its schema is unordered. So the document is validated repeatedly with different elements of the
+ * template left out.
  */
 
 #include <libxml/tree.h>
@@ -11,20 +12,21 @@
 #include "libvirt.h"
 
 typedef struct Culprit {
-        long line;        /* of the template; 0: the element comes from no template */
-        const char *name; /* the element's, borrowed from the document */
-        char *reason;     /* libvirt's, of the smallest document with the element that libvirt refuses */
+        long line;        /* in the template; 0: passthroughd added the element */
+        const char *name; /* of the element; borrowed from the document */
+        char *reason;     /* libvirt's reason to refuse the smallest such document; owned */
 } Culprit;
 
 void culprit_done(Culprit *c);
 
 /*
- * doc: refused by libvirt for reason, which is taken over. The _private of each of its elements is the line of the
- * template, 0 for none. VALIDATION_UNKNOWN when libvirt refuses the rest of the document too, without any element of
- * the template, though the schema permits it: ret->reason is why. Else VALIDATION_INVALID.
+ * doc: the document that libvirt refuses; culprit_line() of each element must be set. reason: libvirt's reason, which
+ * this function frees or puts into *ret. VALIDATION_INVALID: *ret is the culprit. VALIDATION_UNKNOWN: libvirt refuses
+ * the document even without the template's elements, and not because of the schema; ret->reason is why.
  *
- * Ends after VALIDATION_SEARCH_SEC: *ret is the element that is known to contain the culprit by then.
+ * The search ends after VALIDATION_SEARCH_SEC; *ret is then the smallest element found to contain the culprit.
  */
 Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret);
 
+/* The line of an element in the template, which the caller stored in _private; 0: passthroughd added the element. */
 long culprit_line(const xmlNode *element);

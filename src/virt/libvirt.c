@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Validation of domain documents by libvirt's test driver. */
 
 #include "libvirt.h"
 
@@ -13,11 +14,12 @@ struct Libvirt {
         virConnect *connection;
 };
 
-/* libvirt's default handler writes every error to standard error. */
+/* Replaces libvirt's default handler, which writes every error to stderr. */
 static void ignore_error(void *userdata, virError *error) {
 }
 
-/* The message of a schema violation has a line for each error, after one that names the schema file. */
+/* The last error as one line. libvirt's message for a schema violation has several: the first names the schema file,
+ * each other one an error. */
 static char *last_reason(void) {
         const virError *error = virGetLastError();
         const char *message = error && error->message ? error->message : "libvirt gives no reason", *line;
@@ -62,8 +64,8 @@ Validation libvirt_validate(Libvirt *l, const char *document, char **ret_reason)
                 return VALIDATION_VALID;
         }
         code = virGetLastErrorCode();
-        /* The test driver has a domain named 'test' of its own. It finds that a name is taken when all else is right.
-         */
+        /* The test driver has a built-in domain 'test'. A document with that name fails with this code, but only after
+         * all other checks have passed. */
         if (code == VIR_ERR_OPERATION_FAILED)
                 return VALIDATION_VALID;
         *ret_reason = last_reason();

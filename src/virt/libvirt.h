@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * libvirt as the judge of domain documents: its built-in test driver defines each document in memory and validates it
- * by libvirt's schema and by the checks that do not depend on a hypervisor. No libvirt daemon is asked, no file is
- * written.
+ * Validation of domain documents by libvirt. libvirt's built-in test driver defines each document in memory, which
+ * checks it against libvirt's schema and applies the checks that need no hypervisor. No libvirt daemon is contacted and
+ * no file is written.
  */
 
 #include "guest/validation.h"
@@ -12,14 +12,16 @@
 
 typedef struct Libvirt Libvirt;
 
-/* NULL when libvirt cannot be used; then *ret_reason is why, freed by the caller. */
+/* Opens the test driver. On failure returns NULL, and *ret_reason is why; the caller frees it; NULL when out of memory.
+ */
 Libvirt *libvirt_open(char **ret_reason);
+/* Returns NULL. */
 Libvirt *libvirt_close(Libvirt *l);
 DEFINE_CLEANUP(Libvirt *, libvirt_close)
 
 /*
- * VALIDATION_INVALID: the document violates the schema. VALIDATION_UNKNOWN: libvirt refuses it for another reason,
- * which may be the document's or libvirt's own. Both set *ret_reason, one line, which the caller frees; NULL when out
- * of memory.
+ * VALIDATION_INVALID: the document violates the schema. VALIDATION_UNKNOWN: libvirt fails for another reason,
+ * which may lie in the document or in libvirt. Both set *ret_reason to one line, which the caller frees, or to NULL
+ * when out of memory.
  */
 Validation libvirt_validate(Libvirt *l, const char *document, char **ret_reason);

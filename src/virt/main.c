@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-libvirt: has libvirt validate the domain document on standard input; guest/validation.h is its contract.
- */
+/* passthroughd-libvirt: validates the domain document on stdin with libvirt. guest/validation.h describes input, output
+ * and exit status. */
 
 #include <errno.h>
 #include <libxml/parser.h>
@@ -13,7 +13,7 @@
 
 #define INPUT_MAX ((size_t) 16 * 1024 * 1024)
 
-/* All of standard input, with a NUL after it. *ret_size is without that. */
+/* Reads all of stdin and appends a NUL, which *ret_size does not count. NULL on failure. The caller frees. */
 static char *read_input(size_t *ret_size) {
         _cleanup_free_ char *data = NULL;
         size_t n = 0;
@@ -32,26 +32,27 @@ static char *read_input(size_t *ret_size) {
         return TAKE_PTR(data);
 }
 
-/* The lines are in document order, one for each element. */
+/* Stores the template line of each element in _private. lines: one number for each element, in document order. */
 static void set_lines(xmlNode *element, char **lines) {
         element->_private = (void *) (intptr_t) strtol(*lines, lines, 10);
         for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
                 set_lines(c, lines);
 }
 
-static Validation answer(Validation v, const char *reason) {
+static Validation print_reason(Validation v, const char *reason) {
         printf("%.*s", (int) (VALIDATION_ANSWER_MAX / 2), reason ?: "Out of memory");
         return v;
 }
 
-static Validation blame(Libvirt *l, const char *document, char *lines, char *reason) {
+/* Prints the culprit and the reason. Takes over reason. */
+static Validation print_culprit(Libvirt *l, const char *document, char *lines, char *reason) {
         _cleanup_(culprit_done) Culprit culprit = { 0 };
         xmlDoc *doc = xmlReadMemory(document, (int) strlen(document), NULL, NULL,
                                     XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES);
         Validation v;
 
         if (!doc) {
-                v = answer(VALIDATION_UNKNOWN, reason);
+                v = print_reason(VALIDATION_UNKNOWN, reason);
                 free(reason);
                 return v;
         }
@@ -59,7 +60,7 @@ static Validation blame(Libvirt *l, const char *document, char *lines, char *rea
         v = culprit_find(l, doc, reason, &culprit);
         if (v == VALIDATION_INVALID)
                 printf("%ld %.64s\n", culprit.line, culprit.name);
-        v = answer(v, culprit.reason);
+        v = print_reason(v, culprit.reason);
         xmlFreeDoc(doc);
         return v;
 }
@@ -72,24 +73,24 @@ static Validation run(void) {
 
         input = read_input(&size);
         if (!input)
-                return answer(VALIDATION_UNKNOWN, "The document cannot be read");
+                return print_reason(VALIDATION_UNKNOWN, "The document cannot be read");
         l = libvirt_open(&reason);
         if (!l)
-                return answer(VALIDATION_UNKNOWN, reason);
+                return print_reason(VALIDATION_UNKNOWN, reason);
         v = libvirt_validate(l, input, &reason);
         if (v == VALIDATION_VALID)
                 return v;
-        return blame(l, input, input + MIN(strlen(input) + 1, size), TAKE_PTR(reason));
+        return print_culprit(l, input, input + MIN(strlen(input) + 1, size), TAKE_PTR(reason));
 }
 
 int main(void) {
         Validation v;
 
-        /* The caller kills a validation that takes too long. If the caller is gone, nobody does. */
+        /* The parent kills a validation that takes too long. In case the parent dies, this process ends by itself. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) alarm(2 * VALIDATION_TIMEOUT_SEC);
         v = run();
         (void) fflush(stdout);
-        /* What libvirt put away for its exit is not waited for. */
+        /* Skip libvirt's exit handlers. */
         _exit((int) v);
 }
