@@ -30,7 +30,7 @@ typedef struct Planner {
         bool lenient;     /* ignore the NUMA policies of pools */
         unsigned threads; /* SMT siblings per core */
         unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices, by search_node() */
-        CpuSet free_cpus[INVENTORY_NODES_MAX];                    /* by node index, as the members below */
+        CpuSet *free_cpus;                                        /* by node index, as the members below */
         unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
         uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, in pages of page_size */
         uint64_t page_size;

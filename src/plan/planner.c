@@ -70,7 +70,8 @@ int planner_init(Planner *p, const HostView *c, const Request *r, uint64_t *work
 
         *p = (Planner){ .context = c, .request = r, .work = work, .threads = cores_threads(inv) };
         p->is_free = calloc(inv->n_devices + 1, sizeof(*p->is_free));
-        if (!p->is_free)
+        p->free_cpus = calloc(inv->n_nodes + 1, sizeof(*p->free_cpus));
+        if (!p->is_free || !p->free_cpus)
                 return -ENOMEM;
         for (size_t i = 0; i < r->n_pools; i++)
                 p->pools[i] = (SearchPool){ .pool = config_find_pool(c->config, r->pools[i].pool),
@@ -99,6 +100,7 @@ void planner_ask(Planner *p, const Request *r) {
 
 void planner_done(Planner *p) {
         free(p->is_free);
+        free(p->free_cpus);
         p->search = search_free(p->search);
 }
 

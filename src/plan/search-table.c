@@ -17,17 +17,12 @@
 #define SORT_FROM   64U /* choices in a table, for which that pays */
 #define TABLE_FIRST 16U /* entries a table has room for at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
+#define SLOTS_FIRST ((size_t) 64)
 #define SLOT_FREE   UINT16_MAX
 #define HASH_SHIFT  48
 _Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slot");
 #define HASH     0x9e3779b97f4a7c15U
 #define HASH_VFS 0xff51afd7ed558ccdU
-
-int search_scratch_init(SearchScratch *s) {
-        s->slots = malloc(SLOTS_MAX * sizeof(*s->slots));
-        s->order = malloc(SEARCH_CHOICES_MAX * sizeof(*s->order));
-        return s->slots && s->order ? 0 : -ENOMEM;
-}
 
 void search_scratch_done(SearchScratch *s) {
         free(s->slots);
@@ -156,14 +151,22 @@ typedef struct Merge {
 } Merge;
 
 /* No more than half of the slots will be taken. */
-static void clear_slots(Merge *m, size_t pairs) {
-        size_t n = 2;
+static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
+        size_t n = SLOTS_FIRST;
 
         while (n < SLOTS_MAX && n < 2 * pairs)
                 n *= 2;
+        if (n > scratch->n_slots) {
+                free(scratch->slots);
+                scratch->slots = malloc(n * sizeof(*scratch->slots));
+                scratch->n_slots = scratch->slots ? n : 0;
+        }
+        if (!scratch->slots)
+                return -ENOMEM;
         memset(m->scratch->slots, 0xff, n * sizeof(*m->scratch->slots));
         m->mask = n - 1;
         m->sum->n = 0;
+        return 0;
 }
 
 /* Where the state of the two together is, or is to be. */
@@ -213,11 +216,23 @@ static int compare_order(const void *a, const void *b) {
 }
 
 /* By counts, which is by the digit of the last pool, and so on to the first. A small one stays as it is. */
-static void sort_table(const Table *t, Order *order) {
+static int sort_table(const Table *t, SearchScratch *scratch) {
+        Order *order = scratch->order;
+
+        if (t->n > scratch->n_order) {
+                free(order);
+                scratch->n_order = MAX(t->n, SORT_FROM);
+                order = scratch->order = malloc(scratch->n_order * sizeof(*order));
+                if (!order) {
+                        scratch->n_order = 0;
+                        return -ENOMEM;
+                }
+        }
         for (size_t i = 0; i < t->n; i++)
                 order[i] = (Order){ t->entries[i].state.counts, (uint32_t) i };
         if (t->n >= SORT_FROM)
                 qsort(order, t->n, sizeof(*order), compare_order);
+        return 0;
 }
 
 /*
@@ -299,13 +314,15 @@ static int spend(uint64_t *work, uint64_t amount) {
         return 0;
 }
 
-int search_table_merge(const Space *s, const SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
+int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
                        Cost most, uint64_t *work, Table *sum) {
         Merge m = { .space = s, .scratch = scratch, .least = least, .most = most, .sum = sum };
         int r = spend(work, MERGE_WORK);
 
-        clear_slots(&m, a->n * b->n);
-        sort_table(b, scratch->order);
+        if (r == 0)
+                r = clear_slots(&m, scratch, a->n * b->n);
+        if (r == 0)
+                r = sort_table(b, scratch);
         for (size_t i = 0; i < a->n && r == 0; i++) {
                 int64_t done = merge_row(&m, &a->entries[i], b);
 

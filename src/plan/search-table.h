@@ -14,14 +14,14 @@ typedef struct Order {
         uint32_t entry;
 } Order;
 
-/* Buffers for one merge at a time. */
+/* Buffers for one merge at a time, kept for the next. */
 typedef struct SearchScratch {
         uint16_t *slots; /* hash table: state to index in the table being made */
-        Order *order;    /* the entries of one source table, sorted */
+        size_t n_slots;
+        Order *order; /* the entries of one source table, sorted */
+        size_t n_order;
 } SearchScratch;
 
-/* 0 or -ENOMEM. Call search_scratch_done() in either case. */
-int search_scratch_init(SearchScratch *s);
 void search_scratch_done(SearchScratch *s);
 
 /* The best choice for a state. */
@@ -55,5 +55,5 @@ const Entry *search_table_best(const Space *s, const Table *t);
  * pool than least or with more devices off the nodes than most. Deducts the cost from *work. 0, -ENOMEM, -E2BIG when
  * *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
  */
-int search_table_merge(const Space *s, const SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
+int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
                        Cost most, uint64_t *work, Table *sum);

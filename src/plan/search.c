@@ -15,7 +15,7 @@ size_t search_node(const Inventory *inv, const PciDevice *dev) {
 
 int search_new(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
         Search *s = calloc(1, sizeof(*s));
-        int r = s ? search_scratch_init(&s->scratch) : -ENOMEM;
+        int r = s ? 0 : -ENOMEM;
 
         if (r == 0)
                 r = leaves_make(c, pools, n_pools, is_free, &s->leaves, &s->n_leaves);

@@ -129,10 +129,11 @@ static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode
         _cleanup_close_ int fd = -1;
         int r;
 
-        /* A crash may have left one; O_EXCL, so that nobody's link is written through. */
-        if (unlinkat(dir_fd, temporary, 0) < 0 && errno != ENOENT)
-                return -errno;
+        /* O_EXCL: a link of another user is never written through. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        /* A crash left one. */
+        if (fd < 0 && errno == EEXIST && unlinkat(dir_fd, temporary, 0) >= 0)
+                fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
                 return -errno;
 

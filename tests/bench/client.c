@@ -28,6 +28,9 @@ static sd_bus *bus;
 static char **words; /* of the request */
 static char last_job[256];
 
+/* Both measurements begin with processes that sleep: one that has just been awake answers faster. */
+#define IDLE_USEC 2000U
+
 #define check(expression)                                                                                              \
         do {                                                                                                           \
                 int result_ = (expression);                                                                            \
@@ -191,8 +194,10 @@ static void allocate(unsigned times, const char *dir, const char *prefix, bool k
 
                 /* A new name each time, as Allocate has. */
                 (void) unlink(path);
+                (void) usleep(IDLE_USEC);
                 least = ask_floor(dir);
                 (void) snprintf(name, sizeof(name), "%s%u", prefix, i);
+                (void) usleep(IDLE_USEC);
                 taken = ask_allocate(name);
                 printf("%.1f %.1f\n", least, taken);
                 if (!keep)
