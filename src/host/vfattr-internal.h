@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The ways to the attributes of a VF, one file each. A read adds nothing to *ret when the PF has not that way, and that
- * is no error; a write gets only what its read offered, and only what is other now.
+ * The three kernel interfaces for VF attributes, one file each: MLNX_OFED, mlx4 and rtnetlink. A read function adds
+ * nothing to *ret and returns 0 when the PF does not have the interface. A write function is called only with
+ * attributes that the interface's read function reported and that have another value now.
  */
 
 #include "model/pciaddr.h"
@@ -14,29 +15,30 @@ struct nl_sock;
 
 #define PF_PORTS_MAX 8U
 
-/* An interface of the PF. */
+/* A network interface of the PF. */
 typedef struct PfNetdev {
         PciAddress pf;
         int ifindex;
-        unsigned port; /* of the PF, from 0 */
+        unsigned port; /* the port of the PF, counted from 0 */
 } PfNetdev;
 
 /*
- * What was found out of a PF with the first of its VFs and counts for the others; all zeros is nothing yet. What its
- * interfaces told is of all VFs, since the kernel tells of all of an interface or of none, and after a write it is
- * what was so before.
+ * A cache of what was read for a PF, filled by the read of its first VF and used for its other VFs. Initialized with
+ * zeros. The attributes in vfs are those of all VFs, because the kernel reports all VFs of a network interface
+ * together. A write does not update the cache.
  */
 typedef struct PfView {
-        bool ofed_known, has_ofed; /* it has a sriov directory */
+        bool ofed_known, has_ofed; /* has_ofed: the PF has a sriov directory; valid when ofed_known */
         bool iov_known;
-        char iov_device[160]; /* the mlx4 device with an iov directory, below the root; "" when there is none */
-        bool netdevs_asked;
+        char iov_device[160]; /* path of the mlx4 InfiniBand device with an iov directory; "" when there is none */
+        bool netdevs_asked;   /* devs, vfs and n_vfs are valid */
         unsigned n_devs;
-        PfNetdev devs[PF_PORTS_MAX];     /* one for each port, in their order */
-        VfAttributes *vfs[PF_PORTS_MAX]; /* by the index of the VF; owned */
+        PfNetdev devs[PF_PORTS_MAX];     /* one per port, ascending by port */
+        VfAttributes *vfs[PF_PORTS_MAX]; /* vfs[i][VF index], as devs[i] reported; owned */
         size_t n_vfs[PF_PORTS_MAX];
 } PfView;
 
+/* Empties the cache and frees its memory. */
 void pf_view_forget(PfView *v);
 
 typedef struct VfTarget {
@@ -54,17 +56,20 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change);
 int vf_mlx4_read(const VfTarget *t, VfAttributes *ret);
 int vf_mlx4_write(const VfTarget *t, const VfAttributes *change);
 
-/* rtnetlink on the interfaces that the PF has now (domain.md C31, C37). */
+/* rtnetlink on the network interfaces of the PF (domain.md C31, C37). */
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret);
 int vf_netlink_write(const VfTarget *t, const VfAttributes *change);
 
 /*
- * One request to the kernel each, over a socket that is open: what this interface reports of its VFs and can set, by
- * their index, to be freed. -ENODEV: there is no such interface, or it is another device's by now. -EPROTO: no answer
- * that could be understood. Else the kernel's errno.
+ * Reads the attributes of all VFs of a network interface in one request. (*ret)[i] has the attributes of VF i that the
+ * interface supports; the caller frees *ret. -ENODEV: the interface does not exist or belongs to another device.
+ * -EPROTO: the reply cannot be parsed. Otherwise the kernel's errno.
  */
 int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, VfAttributes **ret, size_t *ret_n);
-/* now: what vf_rtnl_read() gave of the VF, for what is only set together. Not read back. -EPROTO or the kernel's errno.
+/*
+ * Writes the attributes of a VF in one request and does not read them back. now has the VF's attributes from
+ * vf_rtnl_read(): the kernel sets some attributes only together, such as VLAN and priority. Returns 0, -ENOMEM, -EPROTO
+ * or the kernel's errno.
  */
 int vf_rtnl_write(struct nl_sock *sk, const PfNetdev *dev, unsigned vf, const VfAttributes *now,
                   const VfAttributes *change);

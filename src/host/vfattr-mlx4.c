@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes of a VF in the iov directory of mlx4's InfiniBand device (domain.md C23; the kernel's
- * drivers/infiniband/hw/mlx4/sysfs.c). An alias GUID of 0 leaves the choice to the subnet manager, all ones is none.
+ * Reads and writes the attributes of a VF in the iov directory of an mlx4 InfiniBand device (domain.md C23; the
+ * kernel's drivers/infiniband/hw/mlx4/sysfs.c). With an alias GUID of 0 the subnet manager assigns the GUID. An alias
+ * GUID of all ones deletes it.
  */
 
 #include <errno.h>
@@ -15,12 +16,13 @@
 #include "vfattr-internal.h"
 
 #define DEVICES_MAX   16U
-#define PORTS_MAX     2U   /* of mlx4 */
-#define PKEYS_MAX     256U /* the driver has an index in 8 bits */
+#define PORTS_MAX     2U   /* the number of ports of an mlx4 device */
+#define PKEYS_MAX     256U /* the driver's pkey index has 8 bits */
 #define ENTRIES_MAX   256U
 #define MLX4_PATH_MAX 256
 
-/* Of each port that is InfiniBand: what is read is restored, so no port is told by what another has. */
+/* The attributes of each InfiniBand port. Each port has its own, because values that were read are written back later
+ * to restore the VF. */
 static const struct PortAttributes {
         VfAttribute guid, pkey;
 } port_attributes[PORTS_MAX] = {
@@ -30,8 +32,8 @@ static const struct PortAttributes {
 
 typedef struct Iov {
         const VfTarget *t;
-        const char *device; /* the InfiniBand device, below the root */
-        char vf[40];        /* the VF's entry in its iov */
+        const char *device; /* path of the InfiniBand device, relative to the root */
+        char vf[40];        /* name of the VF's directory in device/iov */
         unsigned ports[PORTS_MAX];
         unsigned n_ports;
 } Iov;
@@ -48,7 +50,7 @@ static bool is_directory(const VfTarget *t, const char *path) {
         return fd >= 0;
 }
 
-/* None when the PF is no mlx4, or has no InfiniBand driver. */
+/* Sets iov_device of the PF's cache; "" when the PF is not an mlx4 or the mlx4_ib driver is not loaded. */
 static int find_device(const VfTarget *t) {
         PfView *view = t->view;
         char **names = NULL;
@@ -69,8 +71,9 @@ static int find_device(const VfTarget *t) {
 }
 
 /*
- * The driver names a function's entry by its number, the PF being 0, as if that were the rest of the address: for the
- * tenth slot and later it writes a decimal number where the address of the VF has a hexadecimal one.
+ * Sets the name of the VF's directory. The driver builds it from the PF's domain and bus and the function number (the
+ * PF is 0, VF n is n + 1): slot number / 8, function number % 8. The slot is decimal, so from slot 10 on the name
+ * differs from the VF's PCI address.
  */
 static void name_vf(Iov *iov) {
         unsigned number = iov->t->vf + 1;
@@ -78,7 +81,7 @@ static void name_vf(Iov *iov) {
         (void) snprintf(iov->vf, sizeof(iov->vf), "%.8s%.2u.%u", PCI_ADDRESS_STR(iov->t->pf), number / 8, number % 8);
 }
 
-/* Those of Ethernet have no alias GUIDs that count, and pkeys that cannot be written. */
+/* Ethernet ports are not used: their alias GUIDs have no effect, and their pkeys cannot be written. */
 static bool is_infiniband(const Iov *iov, unsigned port) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
 
@@ -86,7 +89,7 @@ static bool is_infiniband(const Iov *iov, unsigned port) {
         return sysfs_read(iov->t->fs, path, text, sizeof(text)) < 0 || !streq(text, "Ethernet");
 }
 
-/* The ports that the VF has. */
+/* Finds the InfiniBand ports of the VF. */
 static int find_ports(Iov *iov) {
         char path[MLX4_PATH_MAX], **names = NULL;
         size_t n = 0;
@@ -104,7 +107,8 @@ static int find_ports(Iov *iov) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* n_ports is 0 when there is nothing of this way. */
+/* Finds the VF's directory and ports. n_ports is 0 when the PF has no iov directory or the VF has no InfiniBand port.
+ */
 static int find_iov(const VfTarget *t, Iov *iov) {
         int r = t->view->iov_known ? 0 : find_device(t);
 
@@ -115,7 +119,7 @@ static int find_iov(const VfTarget *t, Iov *iov) {
         return find_ports(iov);
 }
 
-/* The file where the alias GUID of the VF at that port is set. */
+/* The path of the file that sets the VF's alias GUID at port. */
 static int guid_path(const Iov *iov, unsigned port, char path[static MLX4_PATH_MAX]) {
         char text[SYSFS_ATTRIBUTE_MAX];
         uint64_t index;
@@ -157,7 +161,7 @@ static const char *pkey_path(const Iov *iov, unsigned port, char path[static MLX
         return path;
 }
 
-/* The key that index 0 of the VF stands for. "none" is 0, which is no valid key. */
+/* Reads the partition key that the VF's pkey index 0 is mapped to. Returns 0, which is not a valid key, for "none". */
 static int read_pkey(const Iov *iov, unsigned port, uint64_t *ret) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t index;
@@ -207,7 +211,8 @@ static int write_guid(const Iov *iov, unsigned port, uint64_t guid) {
         return now == guid ? 0 : -EIO;
 }
 
-/* What is to be written to map index 0 to that key. -EADDRNOTAVAIL: the subnet manager gave the port no such key. */
+/* Formats the value that maps the VF's pkey index 0 to pkey. -EADDRNOTAVAIL: the port's pkey table does not have pkey;
+ * the subnet manager fills that table. */
 static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char text[static 16]) {
         if (pkey == 0) {
                 (void) strcpy(text, "none");
@@ -229,7 +234,9 @@ static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char 
         return -EADDRNOTAVAIL;
 }
 
-/* All of them are looked up before the first is written. */
+/* Writes the pkeys of all ports. The pkeys are looked up before the first write, so that a missing pkey changes
+ * nothing.
+ */
 static int write_pkeys(const Iov *iov, const VfAttributes *change) {
         char path[MLX4_PATH_MAX], texts[PORTS_MAX][16];
         int r = 0;
@@ -255,7 +262,7 @@ int vf_mlx4_write(const VfTarget *t, const VfAttributes *change) {
         Iov iov;
         int r = find_iov(t, &iov);
 
-        /* Those that can be refused for what they are come first. */
+        /* Pkeys first: a pkey can be refused because of its value, and then nothing has been written. */
         if (r >= 0)
                 r = write_pkeys(&iov, change);
         for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes of a VF by rtnetlink: the interfaces of its PF, and what each of them is asked. */
+/* Reads and writes the attributes of a VF by rtnetlink: finds the PF's network interfaces and queries each. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "util/strings.h"
 #include "vfattr-internal.h"
 
-/* Interfaces of a PF: representors of its VFs and children of IPoIB besides those of its ports. */
+/* The most network interfaces of a PF: those of its ports, representors of its VFs, and IPoIB child interfaces. */
 #define ENTRIES_MAX     4096U
 #define NETDEV_PATH_MAX 320
 
@@ -23,7 +23,7 @@ static int read_text(const VfTarget *t, const char *netdev, const char *attribut
         return sysfs_read(t->fs, path, text, SYSFS_ATTRIBUTE_MAX);
 }
 
-/* Before Linux 4.20 IPoIB counted its ports in dev_id only. */
+/* The port of a network interface. Before Linux 4.20 IPoIB had the port in dev_id only. */
 static unsigned read_port(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
         uint64_t port = 0, id = 0;
@@ -35,14 +35,16 @@ static unsigned read_port(const VfTarget *t, const char *netdev) {
         return (unsigned) MAX(port, id);
 }
 
-/* With the eswitch in switchdev mode the VFs' ends are below the PF too: pf0vf3; the port itself is p0. */
+/* With the eswitch in switchdev mode the PF's net directory also has the representors of the VFs. The phys_port_name of
+ * a representor is such as pf0vf3, that of the PF's own interface p0. */
 static bool is_representor(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
 
         return read_text(t, netdev, "phys_port_name", text) >= 0 && strncmp(text, "pf", 2) == 0;
 }
 
-/* One for each port, in their order: the oldest, since a child of IPoIB comes after its parent. */
+/* Adds dev to devs, which has one interface per port. Of several interfaces of one port the oldest is kept: an IPoIB
+ * child interface is younger than its parent. */
 static void add_netdev(PfView *v, const PfNetdev *dev) {
         PfNetdev *at = v->devs, *end = v->devs + v->n_devs;
 
@@ -70,7 +72,7 @@ static int find_netdevs(const VfTarget *t) {
                 char text[SYSFS_ATTRIBUTE_MAX];
                 uint64_t ifindex;
 
-                /* It may have gone since. */
+                /* The interface may have disappeared since it was listed. */
                 if (is_representor(t, names[i]) || read_text(t, names[i], "ifindex", text) < 0 ||
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
@@ -95,7 +97,8 @@ void pf_view_forget(PfView *v) {
         *v = (PfView){ 0 };
 }
 
-/* -ENODEV: one of them went away meanwhile, or is not of this kernel. */
+/* Finds and queries the PF's interfaces. -ENODEV: an interface disappeared since it was listed, or the root is a
+ * recording and the running kernel does not have the interface. */
 static int ask_netdevs(const VfTarget *t) {
         _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
         PfView *view = t->view;
@@ -115,7 +118,8 @@ static int ask_netdevs(const VfTarget *t) {
         return gone ? -ENODEV : r;
 }
 
-/* What goes away offers nothing, and what came in its place counts: all VFs of the PF are told of by this. */
+/* Queries the PF's interfaces for all VFs of the PF. If one disappears meanwhile, the PF's interfaces are listed and
+ * queried once more. An interface that disappears again is ignored. */
 static int ask(const VfTarget *t) {
         int r = ask_netdevs(t);
 
@@ -127,7 +131,7 @@ static int ask(const VfTarget *t) {
         return r;
 }
 
-static VfAttributes told_by(const VfTarget *t, unsigned dev) {
+static VfAttributes attributes_of(const VfTarget *t, unsigned dev) {
         return t->vf < t->view->n_vfs[dev] ? t->view->vfs[dev][t->vf] : (VfAttributes){ 0 };
 }
 
@@ -135,7 +139,7 @@ int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
         int r = t->view->netdevs_asked ? 0 : ask(t);
 
         for (unsigned i = 0; r >= 0 && i < t->view->n_devs; i++) {
-                VfAttributes offered = told_by(t, i);
+                VfAttributes offered = attributes_of(t, i);
 
                 vf_attributes_merge(&offered, ret);
                 *ret = offered;
@@ -143,13 +147,13 @@ int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
         return r;
 }
 
-/* Takes what this interface can set off change. */
+/* Writes the attributes of change that interface dev supports, and removes them from change. */
 static int write_netdev(struct nl_sock *sk, const VfTarget *t, unsigned dev, VfAttributes *change) {
-        VfAttributes now = told_by(t, dev), mine = *change;
+        VfAttributes now = attributes_of(t, dev), supported = *change;
 
-        vf_attributes_keep(&mine, now.set);
+        vf_attributes_keep(&supported, now.set);
         vf_attributes_keep(change, ~now.set);
-        return mine.set == 0 ? 0 : vf_rtnl_write(sk, &t->view->devs[dev], t->vf, &now, &mine);
+        return supported.set == 0 ? 0 : vf_rtnl_write(sk, &t->view->devs[dev], t->vf, &now, &supported);
 }
 
 int vf_netlink_write(const VfTarget *t, const VfAttributes *change) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes of a VF in MLNX_OFED's sriov/N directory below the PF (domain.md C30). */
+/* Reads and writes the attributes of a VF in MLNX_OFED's directory sriov/N of the PF (domain.md C30). */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,8 @@ static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_DOWN] = "Down",
 };
 
-/* An Ethernet PF has only the first: of what else is there the files tell how to write it, not what it is. */
+/* Of these files an Ethernet PF has only "node". Other files of the directory are not used: they return a usage text
+ * instead of the value. */
 static const struct File {
         const char *name;
         VfAttribute attribute;
@@ -49,7 +50,7 @@ static bool parse_guid(VfAttribute a, const char *text, VfAttributes *v) {
         return vf_attributes_parse(term, v, &problem) >= 0;
 }
 
-/* The driver's "Invalid policy" is one that cannot be written back either. */
+/* Ignores a value that cannot be parsed, such as the driver's "Invalid policy". Such a value could not be restored. */
 static void read_file(const struct File *f, const char *text, VfAttributes *ret) {
         VfAttributes one = { 0 };
 
@@ -89,7 +90,7 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
 
                 if (!vf_attributes_have(change, a))
                         continue;
-                /* With the newline: the driver compares a policy with "Follow\n". */
+                /* The newline is required: the driver compares the policy with "Follow\n". */
                 (void) snprintf(line, sizeof(line), "%s\n",
                                 a == VF_LINK ? policies[change->value[a]]
                                              : vf_value_format(a, change->value[a], value));

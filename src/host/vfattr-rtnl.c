@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two requests of rtnetlink: what an interface reports of a VF, and setting it.
+ * The two rtnetlink requests that read (RTM_GETLINK) and write (RTM_SETLINK) the attributes of a VF.
  *
- * Built with the messages of libnl and not with rtnl_link_vf of libnl-route: that (3.7, lib/route/link/sriov.c) drops
- * rates of 0 and the GUIDs of a reply, writes a VLAN's protocol in the wrong byte order, puts both GUIDs where the
- * kernel takes only one, see put_info(), and makes an error number of its own of the kernel's.
+ * The messages are built with libnl. rtnl_link_vf of libnl-route 3.7 (lib/route/link/sriov.c) is not used: it drops
+ * rates of 0 and the GUIDs of a reply, writes a VLAN's protocol in the wrong byte order, puts both GUIDs into one
+ * IFLA_VF_INFO, of which the kernel takes only one (see put_info()), and replaces the kernel's errno by its own error.
  */
 
 #include <arpa/inet.h>
@@ -22,7 +22,7 @@
 
 _Static_assert((int) VF_LINK_AUTO == IFLA_VF_LINK_STATE_AUTO && (int) VF_LINK_UP == IFLA_VF_LINK_STATE_ENABLE &&
                        (int) VF_LINK_DOWN == IFLA_VF_LINK_STATE_DISABLE,
-               "the kernel's numbers");
+               "VfLink must have the kernel's numbers");
 
 static const uint16_t protocols[_VF_PROTOCOL_MAX] = {
         [VF_PROTOCOL_8021Q] = ETH_P_8021Q,
@@ -44,12 +44,12 @@ static struct nla_policy vlan_policy[IFLA_VF_VLAN_INFO_MAX + 1] = {
         [IFLA_VF_VLAN_INFO] = { .minlen = sizeof(struct ifla_vf_vlan_info) },
 };
 
-/* Who is asked, and what it told. */
-typedef struct Question {
+/* A query of the VFs of an interface. */
+typedef struct VfQuery {
         const PfNetdev *dev;
-        VfAttributes *vfs;
+        VfAttributes *vfs; /* the attributes received so far, by VF index */
         size_t n;
-} Question;
+} VfQuery;
 
 static void get_flag(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
         struct ifla_vf_trust flag; /* laid out as ifla_vf_spoofchk is */
@@ -86,7 +86,7 @@ static void get_link_state(struct nlattr *nla, VfAttributes *v) {
                 vf_attributes_put(v, VF_LINK, link->link_state);
 }
 
-/* The kernel reports -1 for trust and spoof check when the driver has no such thing. */
+/* The kernel reports trust and spoof check as -1 when the driver does not support them. */
 static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
         const struct ifla_vf_mac *mac = nla_data(tb[IFLA_VF_MAC]);
         uint64_t address = 0;
@@ -106,24 +106,26 @@ static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
         return get_vlan(tb, v);
 }
 
-/* A number with the first octet highest, in the byte order of this machine, as "ip link set vf node_guid" has it. */
+/* The GUID is a number in host byte order whose highest byte is the first octet, as in "ip link set vf node_guid". */
 static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
         struct ifla_vf_guid guid;
 
-        /* A copy: attributes are aligned to 4 bytes only. */
+        /* Copied because netlink attributes are aligned to 4 bytes only, and the GUID has 8. */
         if (nla && nla_memcpy(&guid, nla, sizeof(guid)) == sizeof(guid))
                 vf_attributes_put(v, a, guid.guid);
 }
 
-/* What else the kernel reports of an IPoIB interface's VF is zeros and the PF's own address. */
+/* Of the VF of an IPoIB interface the kernel reports these attributes. The other attributes are zeros or the PF's
+ * address. */
 static void get_infiniband(struct nlattr **tb, VfAttributes *v) {
         get_guid(tb[IFLA_VF_IB_NODE_GUID], VF_NODE_GUID, v);
         get_guid(tb[IFLA_VF_IB_PORT_GUID], VF_PORT_GUID, v);
         get_link_state(tb[IFLA_VF_LINK_STATE], v);
 }
 
-/* Those that are not told of have nothing. */
-static VfAttributes *add_vf(Question *q, uint32_t vf) {
+/* Returns the entry of VF vf. VFs that the kernel does not report get an entry without attributes. NULL: out of memory.
+ */
+static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
         while (q->n <= vf) {
                 if (ARRAY_RESERVE(q->vfs, q->n) < 0)
                         return NULL;
@@ -132,7 +134,7 @@ static VfAttributes *add_vf(Question *q, uint32_t vf) {
         return &q->vfs[vf];
 }
 
-static int get_info(struct nlattr *info, unsigned type, Question *q) {
+static int get_info(struct nlattr *info, unsigned type, VfQuery *q) {
         struct nlattr *tb[IFLA_VF_MAX + 1];
         const struct ifla_vf_mac *mac;
         VfAttributes *vf;
@@ -140,7 +142,7 @@ static int get_info(struct nlattr *info, unsigned type, Question *q) {
         if (nla_parse_nested(tb, IFLA_VF_MAX, info, vf_policy) < 0 || !tb[IFLA_VF_MAC])
                 return -EPROTO;
         mac = nla_data(tb[IFLA_VF_MAC]);
-        if (mac->vf > UINT16_MAX) /* the numbers that SR-IOV has (VF Index is below TotalVFs, 16 bits) */
+        if (mac->vf > UINT16_MAX) /* a VF index is less than TotalVFs, which has 16 bits */
                 return -EPROTO;
         vf = add_vf(q, mac->vf);
         if (!vf)
@@ -152,14 +154,16 @@ static int get_info(struct nlattr *info, unsigned type, Question *q) {
         return 0;
 }
 
-/* The number may belong to another interface since it was read, or in a recorded machine from the start. */
+/* Tells whether the reply is about the PF's interface. The ifindex may have been reused since it was read; if the root
+ * is a recording, the ifindex belongs to an unrelated interface of this machine. */
 static bool is_of_pf(const struct ifinfomsg *link, struct nlattr *parent, const PfNetdev *dev) {
         return link->ifi_index == dev->ifindex &&
-               (!parent || nla_strcmp(parent, PCI_ADDRESS_STR(dev->pf)) == 0); /* said since Linux 5.14 */
+               (!parent ||
+                nla_strcmp(parent, PCI_ADDRESS_STR(dev->pf)) == 0); /* the kernel reports the parent since Linux 5.14 */
 }
 
 static int get_link(struct nlmsghdr *header, void *userdata) {
-        Question *q = userdata;
+        VfQuery *q = userdata;
         struct nlattr *tb[IFLA_MAX + 1], *info;
         const struct ifinfomsg *link = nlmsg_data(header);
         int rest;
@@ -190,7 +194,7 @@ static struct nl_msg *new_request(int type, const PfNetdev *dev) {
 
 int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, VfAttributes **ret, size_t *ret_n) {
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(RTM_GETLINK, dev);
-        Question q = { .dev = dev };
+        VfQuery q = { .dev = dev };
         int r;
 
         if (!request || nla_put_u32(request, IFLA_EXT_MASK, RTEXT_FILTER_VF | RTEXT_FILTER_SKIP_STATS) < 0)
@@ -206,8 +210,8 @@ int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, VfAttributes **ret, si
 }
 
 /*
- * One IFLA_VF_INFO for each: the kernel's do_setvfinfo() returns after a node GUID, and a port GUID beside it is
- * dropped without a word.
+ * Puts an attribute into an IFLA_VF_INFO of its own. In an IFLA_VF_INFO with several attributes the kernel's
+ * do_setvfinfo() returns after a node GUID and silently ignores the port GUID.
  */
 static int put_info(struct nl_msg *msg, int type, const void *data, size_t size) {
         struct nlattr *info = nla_nest_start(msg, IFLA_VF_INFO);
@@ -242,7 +246,7 @@ static int put_vlan_list(struct nl_msg *msg, unsigned vf, const VfAttributes *v)
         return put_info(msg, IFLA_VF_VLAN_LIST | NLA_F_NESTED, &list, sizeof(list));
 }
 
-/* The list is younger, Linux 4.9, and only needed to say another protocol than 802.1Q. */
+/* Linux before 4.9 does not have IFLA_VF_VLAN_LIST, so the list is used only for protocols other than 802.1Q. */
 static int put_vlan(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_vlan vlan = {
                 .vf = vf,
@@ -280,7 +284,7 @@ static int put_trust(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
 static int put_guid(struct nl_msg *msg, int type, unsigned vf, uint64_t value) {
         struct ifla_vf_guid guid;
 
-        memset(&guid, 0, sizeof(guid)); /* also the hole in it */
+        memset(&guid, 0, sizeof(guid)); /* includes the padding */
         guid.vf = vf;
         guid.guid = value;
         return put_info(msg, type, &guid, sizeof(guid));
@@ -303,9 +307,9 @@ static int put_link_state(struct nl_msg *msg, unsigned vf, const VfAttributes *v
 #define VLAN_BITS (VF_ATTRIBUTE_BIT(VF_VLAN) | VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL))
 #define RATE_BITS (VF_ATTRIBUTE_BIT(VF_MIN_RATE) | VF_ATTRIBUTE_BIT(VF_MAX_RATE))
 
-/* In this order: the port comes up when it knows who it is. */
+/* The order of the writes: MAC and GUIDs before the link state, so that the link comes up with the right identity. */
 static const struct Put {
-        unsigned bits; /* set together */
+        unsigned bits; /* attributes that the kernel sets together */
         int (*put)(struct nl_msg *msg, unsigned vf, const VfAttributes *v);
 } puts_in_order[] = {
         { VF_ATTRIBUTE_BIT(VF_MAC), put_mac },
@@ -318,7 +322,7 @@ static const struct Put {
         { VF_ATTRIBUTE_BIT(VF_LINK), put_link_state },
 };
 
-/* What is set together with a change and not named in it: as it is. */
+/* change, with the present values of all other attributes. */
 static VfAttributes complete(const VfAttributes *now, const VfAttributes *change) {
         VfAttributes v = *now;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes of a VF: which way its PF offers, in what order, and the look afterwards. */
+/* Reads and writes VF attributes: chooses the kernel interface of each attribute and verifies writes. */
 
 #include "host/vfattr.h"
 
@@ -10,13 +10,14 @@
 #include "vfattr-internal.h"
 
 /*
- * A PF can have several. The first that offers an attribute has it: MLNX_OFED's directory needs no IPoIB, and of mlx4's
- * two ports one may be InfiniBand and the other Ethernet.
+ * The kernel interfaces for VF attributes. A PF can have several. An attribute is read and written through the first
+ * interface that supports it. MLNX_OFED comes before rtnetlink because it does not need IPoIB. An mlx4 card can need
+ * two interfaces: one port may be InfiniBand and the other Ethernet.
  */
-static const struct Way {
+static const struct Interface {
         int (*read)(const VfTarget *t, VfAttributes *ret);
         int (*write)(const VfTarget *t, const VfAttributes *change);
-} ways[] = {
+} interfaces[] = {
         { vf_ofed_read, vf_ofed_write },
         { vf_mlx4_read, vf_mlx4_write },
         { vf_netlink_read, vf_netlink_write },
@@ -24,7 +25,7 @@ static const struct Way {
 
 typedef struct State {
         VfAttributes all;
-        unsigned own[ELEMENTSOF(ways)]; /* the bits of all that are each way's */
+        unsigned own[ELEMENTSOF(interfaces)]; /* bits: the attributes of all that interfaces[i] writes */
 } State;
 
 static int check_exists(const VfTarget *t) {
@@ -36,15 +37,15 @@ static int check_exists(const VfTarget *t) {
         return r == -ENOENT ? -ENODEV : r;
 }
 
-/* all is empty when the PF offers nothing. */
+/* Reads the VF's attributes through all interfaces. ret->all is empty when the PF supports no attribute. */
 static int read_state(const VfTarget *t, State *ret) {
         State s = { 0 };
         int r = check_exists(t);
 
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(ways); i++) {
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(interfaces); i++) {
                 VfAttributes offered = { 0 };
 
-                r = ways[i].read(t, &offered);
+                r = interfaces[i].read(t, &offered);
                 s.own[i] = offered.set & ~s.all.set;
                 vf_attributes_merge(&offered, &s.all);
                 s.all = offered;
@@ -88,23 +89,24 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
         }
 }
 
-/* 1, or an error. */
-static int write_ways(const VfTarget *t, const VfChange *c, const State *now) {
-        for (size_t i = 0; i < ELEMENTSOF(ways); i++) {
+/* Writes the attributes that differ from now, each through its interface. Returns 1 or a negative errno. */
+static int write_interfaces(const VfTarget *t, const VfChange *c, const State *now) {
+        for (size_t i = 0; i < ELEMENTSOF(interfaces); i++) {
                 VfAttributes change = c->wanted;
                 int r;
 
                 vf_attributes_keep(&change, vf_attributes_differ(&c->wanted, &now->all) & now->own[i]);
                 if (change.set == 0)
                         continue;
-                r = ways[i].write(t, &change);
+                r = interfaces[i].write(t, &change);
                 if (r < 0)
                         return r;
         }
         return 1;
 }
 
-/* A VLAN that is named without them has no priority and the usual protocol, not those of the VLAN before. */
+/* Adds priority 0 and protocol 802.1Q to a VLAN without them. Otherwise the VF would keep those of its previous VLAN.
+ */
 static VfAttributes whole_vlan(const VfAttributes *want, const State *s) {
         static const VfAttribute with[] = { VF_QOS, VF_PROTOCOL };
         VfAttributes whole = *want;
@@ -115,7 +117,8 @@ static VfAttributes whole_vlan(const VfAttributes *want, const State *s) {
         return whole;
 }
 
-/* What there is to write: 1, or the result already. */
+/* Reads the VF and compares it with c->wanted. 1: a write is needed. 0: no write is needed. Otherwise a negative errno.
+ */
 static int prepare(const VfTarget *t, VfChange *c, State *now) {
         int r = read_state(t, now);
 
@@ -136,7 +139,7 @@ static int verify(const VfTarget *t, const VfChange *c) {
 
         if (r < 0)
                 return r;
-        if (then.all.set == 0) /* the interface is away */
+        if (then.all.set == 0) /* the PF's network interface has disappeared */
                 return -EOPNOTSUPP;
         return vf_attributes_differ(&c->wanted, &then.all) ? -EIO : 1;
 }
@@ -160,7 +163,7 @@ void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size
                         continue;
                 tell(c, VF_WRITING, userdata);
                 if (c->result > 0)
-                        c->result = write_ways(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]);
+                        c->result = write_interfaces(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]);
                 if (c->result <= 0)
                         tell(c, VF_DONE, userdata);
         }
