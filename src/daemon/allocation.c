@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is done with any allocation, whatever becomes of it. */
+/* Operations on allocations that several calls and jobs share: checks, state changes and removal. */
 
 #include "manager.h"
 #include "util/log.h"
@@ -10,14 +10,16 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
         if (m->host.ledger->read_only)
                 return refuse(ret, VERDICT_READ_ONLY, NULL, NULL, "%s", m->host.ledger->read_only);
         if (m->stopping)
-                return refuse(ret, VERDICT_BUSY, NULL, "Try again when it is back.", "The daemon is stopping.");
+                return refuse(ret, VERDICT_BUSY, NULL, "Try again when the daemon runs again.",
+                              "The daemon is stopping.");
         return VERDICT_NONE;
 }
 
 Verdict manager_refuse_storage(Refusal *ret, int error) {
         log_full(LOG_ERR, error, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
-                 "A call is refused, for the ledger could not be written: %m");
-        return refuse(ret, VERDICT_READ_ONLY, NULL, "Make room, or mend the file system of the state directory.",
+                 "A call is refused because the ledger could not be written: %m");
+        return refuse(ret, VERDICT_READ_ONLY, NULL,
+                      "Free disk space, or repair the file system of the state directory.",
                       "The ledger could not be written: %s.", strerror(-error));
 }
 
@@ -26,7 +28,7 @@ static Verdict check_blocked(const Manager *m, PciAddress device, bool only_orph
                                                                 : ledger_check_blocked(m->host.ledger, device, ret);
 }
 
-/* What hangs may be about a VF and yet be the PF's. */
+/* A change of a VF goes through its PF, so a VF also counts as blocked when its PF is. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -38,7 +40,6 @@ Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_o
         return v;
 }
 
-/* Devices of an allocation and what else is in their groups, read anew. As manager_refresh(). */
 int manager_refresh_groups(Manager *m, const Allocation *a) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -62,7 +63,7 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
         ledger_set_state(m->host.ledger, a, state);
         if (string_copy(&a->reason, reason) < 0)
                 a->reason = NULL;
-        /* Not fatal: the file then says what was true before, and a restart does the missing part again. */
+        /* Not fatal: the file keeps the previous state, and a restart repeats the work from there. */
         r = m->host.ledger->read_only ? 0 : store_save(m->store, a);
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
@@ -88,13 +89,12 @@ void manager_forget(Manager *m, Allocation *a) {
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to remove '%s' from the ledger on disk: %m", a->name);
                 ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
-                (void) string_replace(
-                        &a->reason,
-                        "Its devices are back, but its file could not be removed from the ledger. Release it again.");
+                (void) string_replace(&a->reason, "The devices are returned, but the file could not be removed from "
+                                                  "the ledger. Release it again.");
                 server_allocation_changed(m->server, a->name);
                 return;
         }
-        /* What kept its promise from being kept may have been another allocation, or its own share. */
+        /* If the promise to a was broken, other allocations may share the shortage, which the release may end. */
         m->promises_in_doubt = m->promises_in_doubt || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices that are new, and what is due for them: manager_reconcile() does it in the next turn of the loop. */
+/* The lists of new devices, which manager_reconcile() handles in the next loop iteration. */
 
 #include "manager.h"
 #include "plan/device-state.h"
@@ -17,7 +17,7 @@ bool manager_is_new(const Manager *m, PciAddress address) {
 
 void manager_arrived(Manager *m, PciAddress address) {
         if (pci_address_append(&m->arrived, &m->n_arrived, address) < 0)
-                log_warning("%s is left as it is, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
+                log_warning("The new device %s is not set up, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
 }
 
 bool manager_begin_round(Manager *m) {

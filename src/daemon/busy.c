@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices that a job, or a process of the daemon before, may be at work on. */
+/* Devices that a job or an orphan may be working on. */
 
 #include <errno.h>
 
 #include "manager.h"
 
-/* It, and its VFs. */
+/* Appends the device and its VFs. */
 static int add_family(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
         const PciDevice *dev = m->host.inventory ? inventory_find(m->host.inventory, address) : NULL;
         int r = pci_address_append(busy, n, address);
@@ -15,7 +15,6 @@ static int add_family(const Manager *m, PciAddress address, PciAddress **busy, s
         return r;
 }
 
-/* Devices whose lock a running job may hold: reading their override would wait for it, perhaps for ever. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         _cleanup_free_ PciAddress *busy = NULL, *at = NULL;
         size_t n = 0, n_at = 0;
@@ -26,7 +25,7 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                         r = step_list_devices(job_steps(m->jobs[i].job), &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
                 r = add_family(m, at[i], &busy, &n);
-        /* At start a child of the daemon before this one may still be at it: what was in order nobody touches. */
+        /* Before the first scan a child of an earlier daemon may still work on an interrupted allocation. */
         for (size_t i = 0; r == 0 && !m->host.inventory && i < m->host.ledger->n_allocations; i++) {
                 const Allocation *a = m->host.ledger->allocations[i];
 
@@ -44,7 +43,7 @@ bool manager_is_busy(const Manager *m, PciAddress address) {
         _cleanup_free_ PciAddress *busy = NULL;
         size_t n = 0;
 
-        /* Out of memory: leave it alone. */
+        /* Out of memory: assume that the device is busy. */
         if (m->n_jobs + manager_orphans(m) > 0 && manager_busy_devices(m, &busy, &n) < 0)
                 return true;
         for (size_t i = 0; i < n; i++)

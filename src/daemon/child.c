@@ -19,8 +19,9 @@ int child_settle(pid_t parent, const char *name, int report, int go, int lock) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         /*
-         * Everything of the parent's is closed, above all its bus connection: a child that sleeps in the kernel for
-         * ever would keep the daemon's bus name from its successor. What is to be kept goes out of the way first.
+         * Close all other descriptors of the parent, above all its bus connection: a child that sleeps in the kernel
+         * for ever would keep the bus name, and a new daemon could not acquire it. First move the descriptors to keep
+         * above the fixed numbers, so that dup2() does not close one of them.
          */
         high_go = fcntl(go, F_DUPFD, CHILD_LOCK_FD + 1);
         if (high_go >= 0 && lock >= 0)

@@ -13,8 +13,8 @@ static bool has_job(const Manager *m, PciAddress pf) {
 }
 
 /*
- * Whether somebody else changed it; that VFs go with the driver of their PF is no quarrel about their number, and so it
- * is with one that makes as many as it was told when it was loaded.
+ * Another program changed the number of VFs. Not counted: a change of the PF's driver, which removes the VFs, and
+ * mlx4_core, which creates the number of VFs in its module options when it is loaded.
  */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
@@ -34,12 +34,13 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
                                PLURAL(ours));
                 return;
         }
-        if (string_replace(&message, "Somebody else changed the number of its VFs from %zu to %zu.", ours,
+        if (string_replace(&message, "Another program changed the number of its VFs from %zu to %zu.", ours,
                            now->n_virtfns) < 0 ||
             ledger_contest(m->host.ledger, now->address, ours, message) < 0)
                 return;
         manager_record(m, HISTORY_CONTESTED, now->address, NULL,
-                       "Somebody else changed the number of VFs of %s from %zu to %zu.", address, ours, now->n_virtfns);
+                       "Another program changed the number of VFs of %s from %zu to %zu.", address, ours,
+                       now->n_virtfns);
 }
 
 void manager_check_vfs(Manager *m, const Inventory *old) {

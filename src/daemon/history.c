@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What happened to devices and who had them: told in the journal, and remembered when that is gone. */
+/* Writes what happens to devices, and which allocation had them, to the journal and to the history file. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -46,7 +46,7 @@ void manager_open_history(Manager *m, const char *state_dir) {
         int r = history_open(state_dir, &m->history);
 
         if (r < 0)
-                log_warning_errno(r, "Failed to open the history of devices, none is kept, ignoring: %m");
+                log_warning_errno(r, "Failed to open the history of devices, no history is written, ignoring: %m");
 }
 
 static void tell(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
@@ -65,7 +65,7 @@ static void tell(HistoryEvent event, const PciAddress *device, const Allocation 
                  "%s", message);
 }
 
-/* No operation fails for it. Where nothing may be changed, this is not either. */
+/* A failure is only logged. With a read-only ledger the history is read-only too. */
 static void keep(Manager *m, const char *lines, size_t size) {
         int r;
 
@@ -109,13 +109,13 @@ static int sentence(char **ret, HistoryEvent event, PciAddress device, const All
                 return string_replace(ret, "%s is released from '%s'.", address, a->name);
         if (event == HISTORY_RESUMED)
                 return string_replace(ret,
-                                      a->state == ALLOCATION_RELEASING ? "%s goes on being taken back from '%s'."
-                                                                       : "%s is prepared for '%s' once more.",
+                                      a->state == ALLOCATION_RELEASING ? "%s is being released from '%s' again."
+                                                                       : "%s is prepared for '%s' again.",
                                       address, a->name);
-        return string_replace(ret, "%s, which '%s' has: %s", address, a->name, why);
+        return string_replace(ret, "%s, allocated to '%s': %s", address, a->name, why);
 }
 
-/* All with one write, which an Allocate has time for. */
+/* Writes all lines at once, so that Allocate waits for one write only. */
 void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why) {
         _cleanup_free_ char *lines = NULL;
         uint64_t now = clock_usec(CLOCK_REALTIME);
@@ -147,12 +147,12 @@ void manager_record_failure(Manager *m, const ManagerJob *mj) {
                                job_message(mj->job));
 }
 
-/* One journal entry for the allocation; the history of the device it is about, or of all its devices. */
+/* Writes one journal entry, and a history entry for the device that why names, or else for all devices of a. */
 void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why) {
         HistoryEvent event = why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT;
         _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
 
-        /* Told of the device when it went, and when it was found to be another card. */
+        /* Events of the device itself were recorded for these. */
         if (why && (why->verdict == VERDICT_MISSING || why->verdict == VERDICT_HARDWARE_CHANGED))
                 return;
         if (!why)
@@ -168,13 +168,13 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
 void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
         _cleanup_free_ char *text = refusal_text(why);
 
-        /* The start before this one has said it. */
+        /* An earlier daemon has recorded this reason. */
         if (streq_ptr(a->reason, why->message) || streq_ptr(a->reason, text))
                 return;
         for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)
                 if (!inventory_find(m->host.inventory, a->devices[i].address))
                         manager_record(m, HISTORY_MISSING, a->devices[i].address, a,
-                                       "%s, which '%s' has, is not on this node any more.",
+                                       "%s, allocated to '%s', is not on this node any more.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
         if (why->verdict == VERDICT_HARDWARE_CHANGED)
                 manager_record(m, HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
@@ -188,7 +188,7 @@ Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, R
         char *text;
 
         if (r < 0)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, "See what is at 'history' in the state directory.",
+                return refuse(ret_refusal, VERDICT_LIMIT, NULL, "Check the file 'history' in the state directory.",
                               "The history of devices could not be read: %s.", strerror(-r));
         if (l.n == 0 && !inventory_find(m->host.inventory, device) && !ledger_holder(m->host.ledger, device))
                 return refuse(ret_refusal, VERDICT_NO_SUCH_DEVICE, &device, NULL,

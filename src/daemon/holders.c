@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who uses the devices of an allocation, asked before a job takes or releases them. */
+/* Finds the users of an allocation's devices, before a job binds or releases them. */
 
 #include <errno.h>
 
@@ -7,7 +7,7 @@
 #include "manager.h"
 #include "util/strings.h"
 
-/* Fills in *ret with the use of the device that forbids what the check is for; false when no use does. */
+/* Sets *ret to a query for the users that would forbid the check's operation; false when none would. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);
@@ -18,17 +18,17 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* A release leaves a device where it is that is not on its VFIO driver. */
+        /* A release does not change a device that is not bound to its VFIO driver. */
         if (check == USE_RELEASE)
                 return false;
-        /* The group may be open by the guest of the same allocation. A PF without a driver may still have VFs. */
+        /* The guest of the same allocation may have the group open. A PF without a driver may still have VFs in use. */
         if (!dev->driver) {
                 ret->group = -1;
                 return !ret->is_vf;
         }
         ret->driver = dev->driver;
         ret->nvidia_minor = gpu ? gpu->value : NVIDIA_MINOR_UNKNOWN;
-        /* The job stops these services before it takes the device, and then looks again. */
+        /* The job stops these services before it unbinds the device, and then checks again. */
         if (pool) {
                 ret->ignored = pool->stop_services;
                 ret->n_ignored = pool->n_stop_services;
@@ -41,24 +41,24 @@ Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal 
                 return refuse_no_memory(ret);
         if (error == -ETIMEDOUT)
                 return refuse(ret, VERDICT_BUSY, device, "Find out which process has so many files open.",
-                              "It cannot be told who uses %s: too many files are open on this node.",
+                              "The users of %s cannot be determined: too many files are open on this node.",
                               PCI_ADDRESS_STR(*device));
         if (error == -E2BIG)
-                return refuse(ret, VERDICT_BUSY, device, "Find out what the host has made of it, and remove that.",
-                              "It cannot be told who uses %s: there is too much in sysfs below it.",
+                return refuse(ret, VERDICT_BUSY, device, "Remove the devices that the host has created on it.",
+                              "The users of %s cannot be determined: it has too many entries in sysfs.",
                               PCI_ADDRESS_STR(*device));
         return refuse(ret, VERDICT_BUSY, device, "Give the daemon the right to read /proc/PID/fd of all processes.",
-                      "It cannot be told who uses %s: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
+                      "The users of %s cannot be determined: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
 }
 
-/* Returns how many queries about devices of a it wrote; there is room for all its devices. */
+/* Writes a query for each device of a that needs one, at most a->n_devices, and returns their number. */
 static size_t make_queries(const Manager *m, const Allocation *a, UseCheck check, HolderQuery *queries) {
         size_t n = 0;
 
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
 
-                /* Another card at the address is not ours to ask about. */
+                /* A card that replaced the allocated one does not belong to the allocation. */
                 if (dev && allocation_device_is(&a->devices[i], dev))
                         n += query_device(m, a, &a->devices[i], check, &queries[n]);
         }

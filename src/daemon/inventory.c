@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the manager knows of the node. */
+/* Keeps the inventory up to date: scans, refreshes, and the consequences of the differences. */
 
 #include <errno.h>
 
@@ -18,16 +18,16 @@ void manager_log_policy(const Policy *policy) {
                 log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
 }
 
-/* The promise stands, and an admin has to know. */
+/* Records that an allocated device was removed or came back. The allocation is kept. */
 static void tell_presence(Manager *m, const Claim *claim, bool there) {
         const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
         if (there)
                 manager_record(m, HISTORY_BACK, claim->address, claim->allocation,
-                               "%s, which '%s' has, is on this node again.", device, name);
+                               "%s, allocated to '%s', is on this node again.", device, name);
         else
                 manager_record(m, HISTORY_MISSING, claim->address, claim->allocation,
-                               "%s is not on this node any more; '%s', which has it, is kept until it is released.",
+                               "%s is not on this node any more; '%s' keeps it until the allocation is released.",
                                device, name);
 }
 
@@ -41,7 +41,7 @@ static void check_claims(Manager *m, const Inventory *old) {
         }
 }
 
-/* At start all devices are new, and what VFs it makes it deals with itself. */
+/* At startup all devices are new, and START_VFS handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->phase <= START_VFS)
                 return;
@@ -53,7 +53,7 @@ static void find_arrived(Manager *m, const Inventory *old) {
         }
 }
 
-/* Takes over inv, which is complete but for what the host needs. */
+/* Makes inv, whose critical devices are not marked yet, the inventory; takes ownership of it. */
 static int take_inventory(Manager *m, Inventory *inv) {
         _cleanup_(cleanup_inventory_free) Inventory *old = NULL;
         bool was_twice = m->host.policy && m->host.policy->conflict.verdict != VERDICT_NONE;
@@ -109,7 +109,7 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return r;
 }
 
-/* 1: something differs. -ESTALE: more than can be mended in place. */
+/* Returns 1 when driver or override changed, and -ESTALE when the device needs a scan. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL;
@@ -150,7 +150,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         return differs;
 }
 
-/* What the host stands on, as one number. */
+/* A digest of the devices that the host needs. */
 static uint64_t critical_digest(const Inventory *inv) {
         uint64_t digest = digest_string(DIGEST_START, inv->critical_unknown);
 
@@ -161,7 +161,7 @@ static uint64_t critical_digest(const Inventory *inv) {
         return digest;
 }
 
-/* What promises of CPUs and memory stand on, as one number. */
+/* A digest of the CPUs and memory that promises depend on. */
 static uint64_t capacity_digest(const Inventory *inv) {
         uint64_t digest = DIGEST_START;
 
@@ -188,7 +188,7 @@ int manager_refresh_nodes(Manager *m) {
         return r;
 }
 
-/* Facts that the policy is made of have changed. */
+/* Makes the policy again after a change of the facts that it depends on. Returns 1 or a negative errno. */
 static int renew_policy(Manager *m) {
         int r = host_state_remake_policy(&m->host);
 

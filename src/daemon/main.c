@@ -79,17 +79,17 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-        /* A buffer of this size goes back to the kernel when it is freed. By default glibc raises the size with each
-         * such buffer, and keeps megabytes after a Describe. */
+        /* glibc raises this threshold with each large buffer that is freed, and then keeps megabytes after a Describe.
+         * A fixed threshold returns such buffers to the kernel. */
         (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
-        /* A reload that is asked for this early is done when it can be. */
+        /* Block SIGHUP, so that a reload requested this early stays pending until the event loop handles it. */
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &early, NULL);
         r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;
-        /* A peer that went away shows as an error where it is written to. */
+        /* A write to a closed socket then fails with EPIPE instead. */
         (void) signal(SIGPIPE, SIG_IGN);
         return manager_run(m) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

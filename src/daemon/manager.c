@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The manager as an object, its loop and its end. */
+/* Creates and frees the manager, connects it to D-Bus and signals, and runs the event loop. */
 
 #include "manager.h"
 
@@ -96,7 +96,7 @@ Manager *manager_free(Manager *m) {
         return NULL;
 }
 
-/* The callbacks of the D-Bus face. */
+/* The callbacks of the D-Bus server. */
 
 static HostView on_view(void *userdata) {
         const Manager *m = userdata;
@@ -108,7 +108,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *r, u
                            Refusal *ret) {
         Verdict v = manager_allocate(userdata, name, r, owner, ret_job, ret);
 
-        /* Fresh facts may have shown what is new. */
+        /* The fresh facts may leave work to do. */
         manager_want_reconcile(userdata);
         return v;
 }
@@ -207,7 +207,7 @@ static const ServerCallbacks server_callbacks = {
         .list_jobs = on_list_jobs,
 };
 
-/* The first SIGTERM lets running jobs end, the second does not: what it cuts short is taken up at the next start. */
+/* After the first SIGTERM running jobs finish. The second one kills them, and the next start resumes their work. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Manager *m = userdata;
 
@@ -215,7 +215,8 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
         if (m->stopping)
                 return sd_event_exit(m->event, 0);
         if (manager_active_jobs(m) > 0)
-                log_info("Stopping when %zu running jobs have ended; once more stops at once.", manager_active_jobs(m));
+                log_info("Stopping when %zu running jobs have ended; a second signal stops at once.",
+                         manager_active_jobs(m));
         m->stopping = true;
         manager_want_reconcile(m);
         return 0;
@@ -267,7 +268,7 @@ int manager_run(Manager *m) {
         manager_follow_links(m);
         manager_follow_regions(m);
         manager_probe_gpus(m);
-        /* Enabled at first: startup is the first that is due. */
+        /* Enabled at first, to begin the startup phases. */
         r = sd_event_add_defer(m->event, &m->reconcile, on_reconcile, m);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The module options of mlx4_core are kept as the configuration wants them. They count when the driver is loaded, which
- * takes all its cards away from whoever uses them: that is never done here, only said to be due.
+ * Writes the module options of mlx4_core for VirtualFunctions=. They take effect when the driver is loaded. The daemon
+ * never reloads it, because that would interrupt all users of its cards; it only reports that a reload is due.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Why there can be none is about a line of the configuration, why they are not written is not. */
+/* A problem with the wanted options has a place in the configuration; a failed write has none. */
 static void warn(const Mlx4 *options) {
         const LogFields fields = { .id = options->place.file ? MESSAGE_CONFIG_LINE : MESSAGE_NOT_PREPARED };
 
@@ -31,17 +31,17 @@ static void log_change(const Mlx4 *options, const char *path) {
                 log_notice("Removed %s: no VFs are wanted of mlx4_core.", path);
 }
 
-/* Where the options cannot be written; nothing at all is said where none are wanted. */
+/* The problem for an error of modprobe_set(). */
 static char *describe_failure(const Mlx4 *options, const char *path, int error) {
         char *problem = NULL;
 
         if (error == -EEXIST)
                 (void) string_replace(&problem,
-                                      "%s is not from passthroughd, so it stays as it is. Take it away, or keep it and "
-                                      "set VirtualFunctions=external.",
+                                      "%s was not written by passthroughd, so it is not changed. Remove it, or keep it "
+                                      "and set VirtualFunctions=external.",
                                       path);
         else if (options->text)
-                (void) string_replace(&problem, "%s cannot be written: %s. Let the daemon write it.", path,
+                (void) string_replace(&problem, "%s cannot be written: %s. Give the daemon write permission.", path,
                                       strerror(-error));
         else
                 (void) string_replace(&problem,
@@ -50,7 +50,7 @@ static char *describe_failure(const Mlx4 *options, const char *path, int error) 
         return problem;
 }
 
-/* *options is that of the policy: what comes of it is told there. */
+/* Writes the file of *options, and sets file or problem there. */
 static int apply(const Manager *m, Mlx4 *options) {
         _cleanup_close_ int dir = modprobe_open(m->fs, m->modprobe_dir);
         _cleanup_free_ char *path = NULL;
@@ -72,7 +72,7 @@ static int apply(const Manager *m, Mlx4 *options) {
         return 0;
 }
 
-/* What it came to the last time, as long as the same is wanted: the journal need not say twice that a disk is full. */
+/* The last call wrote the same options, or no options were and are wanted. */
 static bool is_known(const Mlx4 *before, const Mlx4 *now) {
         return !before->unknown && !now->unknown && streq_ptr(before->text, now->text) && (before->file || !now->text);
 }
@@ -85,7 +85,7 @@ void manager_write_options(Manager *m, bool told) {
                 (void) string_copy(&options->file, before->file);
         else if (wanted)
                 (void) apply(m, options);
-        /* What is a problem of the policy too may be in the journal; why they cannot be written is said here alone. */
+        /* When told, the policy's own problem is in the journal already, but a failed write is not. */
         news = told ? wanted : !streq_ptr(options->problem, before->problem);
         if (options->problem && news)
                 warn(options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of processes of the daemon before: their devices are looked at and taken up again. */
+/* Handles the exit of orphans: unblocks their devices and reads them again. */
 
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 #define LOOK_USEC (2U * 1000U * 1000U)
 
-/* It gets what start would have given it, and its VFs. */
+/* Queues the device and its VFs as new devices. */
 static void take_up(Manager *m, PciAddress address) {
         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
@@ -18,7 +18,7 @@ static void take_up(Manager *m, PciAddress address) {
                 manager_arrived(m, dev->vfs[i]);
 }
 
-/* PFs that could be given no VFs as long as the kernel's lock for that was taken. */
+/* Queues the PFs that could get no VFs while the orphan held the kernel's lock for adding and removing VFs. */
 static void take_up_pfs(Manager *m) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
@@ -28,12 +28,12 @@ static void take_up_pfs(Manager *m) {
         }
 }
 
-/* It has let go of its lock: look what is true now, and what of it is nobody else's is free again. */
+/* The orphan has exited: scans the node, and unblocks the devices on which no other orphan works. */
 static void end(Manager *m, size_t i) {
         Orphans *o = m->orphans;
         JobLock lock;
 
-        /* Still among them, so that a number of VFs which it changed is no quarrel. */
+        /* Scan before the orphan is removed, so that its change of the number of VFs is not reported as contested. */
         (void) manager_scan(m);
         lock = o->locks[i];
         o->locks[i] = o->locks[--o->n];
@@ -44,7 +44,7 @@ static void end(Manager *m, size_t i) {
                         continue;
                 ledger_unblock(m->host.ledger, device);
                 manager_record(m, HISTORY_UNSTUCK, device, ledger_holder(m->host.ledger, device),
-                               "%s is not stuck any more.", PCI_ADDRESS_STR(device));
+                               "%s is no longer stuck.", PCI_ADDRESS_STR(device));
                 take_up(m, device);
         }
         if (orphan_changes_vfs(&lock))
@@ -79,5 +79,5 @@ int manager_follow_orphans(Manager *m) {
         if (m->orphans->n == 0)
                 return 0;
         r = sd_event_add_time_relative(m->event, &m->orphans->timer, CLOCK_MONOTONIC, LOOK_USEC, 0, on_look, m);
-        return r < 0 ? log_error_errno(r, "Failed to follow processes of the daemon before: %m") : 0;
+        return r < 0 ? log_error_errno(r, "Failed to watch the processes of an earlier daemon: %m") : 0;
 }

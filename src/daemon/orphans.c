@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Processes of jobs outlive their daemon when the kernel does not let go of them: what they write may still come, after
- * their devices were given to somebody else. So each holds a lock on a file (host/joblock.h), and where one is held at
- * start by a process of the daemon before, its devices are stuck until it is gone.
+ * A job's child that is blocked in the kernel outlives its daemon, and its write may take effect after the device was
+ * allocated again. So each child holds a lock on a file (host/joblock.h). When a lock is held at startup, its holder is
+ * an orphan, and its devices stay blocked until it exits.
  */
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* A process that was killed with its daemon needs a moment to end; those that do not are looked for so often. */
+/* A child that was killed with its daemon needs a moment to exit, so orphans are searched for up to FIND_TRIES times.
+ */
 #define FIND_TRIES 50
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
 
@@ -61,7 +62,7 @@ static void block_devices(Manager *m, const JobLock *lock) {
 
                 if (string_replace(
                             &message,
-                            "%s is stuck: the kernel has not come back from a job of the daemon before, '%s'.%s%s",
+                            "%s is stuck: the kernel has not returned from a job of an earlier daemon, '%s'.%s%s",
                             PCI_ADDRESS_STR(device), QUOTABLE(lock->job), also ? " " : "", also ?: "") < 0)
                         continue;
                 manager_record(m, HISTORY_STUCK, device, ledger_holder(m->host.ledger, device), "%s", message);
@@ -91,7 +92,7 @@ int manager_find_orphans(Manager *m, const char *state_dir) {
         o->dir_fd = job_locks_open(state_dir);
         r = o->dir_fd < 0 ? o->dir_fd : find(o);
         if (r < 0) {
-                log_warning_errno(r, "Failed to look in %s/jobs for processes of the daemon before, ignoring: %m",
+                log_warning_errno(r, "Failed to look in %s/jobs for processes of an earlier daemon, ignoring: %m",
                                   state_dir);
                 o->unwritten = o->dir_fd < 0;
         }
@@ -127,8 +128,8 @@ int manager_lock_job(Manager *m, const Job *job) {
         if (r >= 0)
                 r = job_lock_make(o->dir_fd, job_id(job), text, devices, n);
         if (r < 0 && !o->unwritten)
-                log_warning_errno(r, "Failed to write which jobs have a process: should one hang, a restart does not "
-                                     "know of it, ignoring: %m");
+                log_warning_errno(r, "Failed to write the lock of a job: if its process hangs, a restarted daemon does "
+                                     "not find it, ignoring: %m");
         o->unwritten = r < 0;
         return r;
 }

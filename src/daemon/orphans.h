@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Processes of jobs that outlived their daemon. */
+/* Orphans: children of an earlier daemon that are still alive. */
 
 #include <systemd/sd-event.h>
 
 #include "host/joblock.h"
 
 struct Orphans {
-        int dir_fd;     /* negative: no locks can be made */
-        bool unwritten; /* which has been said */
+        int dir_fd;     /* directory of the locks; negative when it could not be opened */
+        bool unwritten; /* the failure to write a lock was logged */
         JobLock *locks;
         size_t n;
         sd_event_source *timer;
 };
 
-/* The job may have the kernel's lock for VFs that come and go. */
+/* The job may hold the kernel's lock for adding and removing VFs. */
 bool orphan_changes_vfs(const JobLock *lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A child asks, for a driver may keep it waiting; one that is past its deadline is killed and given up. */
+/* Runs a probe in a child process, and gives up on it after a deadline. */
 
 #include "probe.h"
 
@@ -12,23 +12,23 @@
 #include "child.h"
 #include "util/cleanup.h"
 
-/* What the child tells; smaller than PIPE_BUF, and written as far as the answer goes. */
+/* A message from the child, shortened to the size of the answer. Smaller than PIPE_BUF, so it is written atomically. */
 typedef struct Told {
-        uint64_t asked; /* index */
+        uint64_t asked; /* index in Probe.asked */
         uint8_t answer[PROBE_ANSWER_MAX];
 } Told;
 
 struct Probe {
         const ProbeKind *kind;
         void *userdata;
-        Probe **slot;        /* its owner's pointer */
-        ProbeCache *answers; /* of numbers, or NULL */
-        uint64_t each;       /* usec that each answer may take; 0: there is one deadline for all */
+        Probe **slot;        /* the owner's pointer to this probe */
+        ProbeCache *answers; /* of probe_begin(); NULL for probe_look() */
+        uint64_t each;       /* timeout of each answer in usec; 0: one deadline for all answers */
         pid_t pid;
         int fd;
         sd_event_source *io, *child, *timer;
         PciAddress *asked;
-        size_t n_asked, n_told; /* they are told in their order */
+        size_t n_asked, n_told; /* the answers come in the order of asked */
 };
 
 static size_t size_of_answer(const Probe *s) {
@@ -39,7 +39,7 @@ void probe_tell(const Probe *s, size_t i, const void *answer) {
         Told told = { .asked = i };
 
         memcpy(told.answer, answer, size_of_answer(s));
-        /* The parent is gone when this fails; so are we. */
+        /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
         (void) !write(CHILD_REPORT_FD, &told, offsetof(Told, answer) + size_of_answer(s));
 }
 
@@ -51,7 +51,7 @@ _Noreturn static void run_child(Probe *s, const Sysfs *inherited, pid_t parent, 
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r;
 
-        /* It waits for no word, so that descriptor is a double of the other. */
+        /* This child waits for no byte from its parent, so report stands in for go. */
         if (child_settle(parent, s->kind->process, report, report, -1) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
@@ -64,14 +64,14 @@ bool probe_is_asking(const Probe *s) {
         return s && s->n_told < s->n_asked;
 }
 
-/* Whose driver began anew since the question is still to be asked. */
+/* Drops the answer when asked was cleared since: the driver was bound again, and the device is asked again. */
 static void keep(ProbeCache *l, PciAddress device, uint32_t value) {
         for (size_t i = 0; i < l->n; i++)
                 if (pci_address_equal(l->answers[i].address, device) && l->answers[i].asked)
                         l->answers[i].value = value;
 }
 
-/* NULL: there is none. */
+/* answer: NULL when the device gave none. */
 static void take(Probe *s, const void *answer) {
         PciAddress device = s->asked[s->n_told++];
         uint32_t number = s->kind->unknown;
@@ -106,7 +106,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         drain(s);
         if (s->each > 0)
                 (void) sd_event_source_set_time_relative(s->timer, s->each);
-        /* The end is told by the child's exit; a closed pipe would only wake us for ever. */
+        /* on_child() handles the end; a closed pipe would wake the event loop without end. */
         if (!(events & EPOLLIN))
                 s->io = sd_event_source_disable_unref(s->io);
         return 0;
@@ -117,7 +117,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         size_t told = s->n_told;
 
         drain(s);
-        /* It was only the last moment. */
+        /* An answer arrived just before the deadline. */
         if (s->each > 0 && s->n_told > told && s->n_told < s->n_asked) {
                 (void) sd_event_source_set_time_relative(source, s->each);
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);

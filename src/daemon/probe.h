@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What only drivers and devices can tell, and may take minutes for or for ever: a child asks one device after the
- * other. Whoever wanted the probe keeps the answers; whether and when the next one begins is theirs too.
+ * A probe reads facts from drivers and devices that may take minutes to answer, or never do: a child asks one device
+ * after the other. The owner of the probe keeps the answers, and decides when to start the next probe.
  */
 
 #include <systemd/sd-event.h>
@@ -13,49 +13,54 @@
 
 typedef struct Probe Probe;
 
-/* Of one answer: told over a pipe at once, and so that none is torn. */
+/* The size limit of an answer, so that its message is written to the pipe atomically. */
 #define PROBE_ANSWER_MAX 256U
 
 typedef struct ProbeKind {
-        const char *process; /* name of the child */
+        const char *process; /* process name of the child */
 
-        /* probe_begin(): each answer is a number. */
+        /* For probe_begin(), whose answers are numbers: */
 
-        uint32_t unknown; /* the answer of who gave none */
-        /* In the child: asks one after the other and tells each answer at once. 0 or negative errno. */
+        uint32_t unknown; /* stands for a missing answer */
+        /* In the child: asks the devices one after the other, and calls tell() after each. Returns 0 or a negative
+         * errno. */
         int (*ask)(const Sysfs *fs, const PciAddress *devices, size_t n,
                    void (*tell)(size_t i, uint32_t answer, void *userdata), void *userdata);
-        /* Whether it is one to ask about, apart from whether it was asked. */
+        /* Whether the probe is for this kind of device, asked already or not. */
         bool (*wanted)(void *userdata, const PciDevice *dev);
 
-        /* probe_look(): an answer is what the asker makes of it. */
+        /* For probe_look(), whose answers are structs: */
 
-        size_t size; /* at most PROBE_ANSWER_MAX */
-        /* In the child: probe_tell() for one after the other. 0 or negative errno. */
+        size_t size; /* of an answer, at most PROBE_ANSWER_MAX */
+        /* In the child: calls probe_tell() for the devices one after the other. Returns 0 or a negative errno. */
         int (*look)(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata);
+        /* In the parent: the answer of a device; not aligned. */
         void (*told)(PciAddress device, const void *answer, void *userdata);
 
-        /* The time is over: devices[0] does not answer; it and the others, asked after it, are given up. */
+        /* In the parent: devices[0] did not answer in time; the probe gives up on it and on the n - 1 devices after it.
+         */
         void (*late)(const PciAddress *devices, size_t n, void *userdata);
-        /* All are answered or given up; or NULL. The child may be there for ever. */
+        /* No more answers will come. The child may still be alive. May be NULL. */
         void (*done)(void *userdata);
-        /* The child is gone, the probe freed and its owner's pointer NULL. */
+        /* The child has exited, the probe is freed, and the owner's pointer is NULL. */
         void (*ended)(void *userdata);
 } ProbeKind;
 
 /*
- * Begins one about all devices of inv that are wanted and were not asked; from here on they count as asked. None: 0,
- * and there is none. answers get what is told, unless it was to be asked once more or forgotten meanwhile. It is *ret,
- * which is set to NULL when the child is gone; until then there must be no second one of the kind.
+ * Starts a probe of the devices of inv that are wanted and not marked as asked in answers, and marks them. Writes each
+ * answer to answers, unless the device was removed there or its mark was cleared meanwhile. Sets *ret to the probe, and
+ * back to NULL when its child has exited; until then the owner must not start another one. Returns 0 without a probe
+ * when there is no device to ask, or a negative errno. timeout_sec is for all answers together.
  */
 int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, const Inventory *inv, ProbeCache *answers,
                 unsigned timeout_sec, void *userdata, Probe **ret);
-/* The same about these devices, with a timeout for each answer. Takes them over, also on failure. */
+/* Starts a probe of these devices. timeout_sec is for each answer. Takes ownership of devices, also on failure. Sets
+ * *ret and returns as probe_begin(). */
 int probe_look(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
                unsigned timeout_sec, void *userdata, Probe **ret);
-/* For its child: the answer of devices[i]. */
+/* In the child: sends the answer of devices[i] to the parent. */
 void probe_tell(const Probe *s, size_t i, const void *answer);
 /* Whether answers may still come. s may be NULL. */
 bool probe_is_asking(const Probe *s);
-/* Ends it at once, without a word to anybody. s may be NULL. Returns NULL. */
+/* Kills the child and frees the probe without a callback. s may be NULL. Returns NULL. */
 Probe *probe_close(Probe *s);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Promises that the node can no longer keep: found whenever facts changed, told once, withdrawn when they hold again.
- */
+/* Compares ready allocations with the facts of the node, and reports once when a promise breaks or holds again. */
 
 #include "plan/promise.h"
 #include "manager.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the bus is told of devices: what differs from what it was told last. */
+/* Publishes changes of devices on the bus: the differences from the properties published last. */
 
 #include <errno.h>
 
@@ -27,7 +27,7 @@ void manager_publish(Manager *m) {
                 return;
         now = device_snapshot_list_new(&c);
         if (!now) {
-                log_warning_errno(-ENOMEM, "Failed to signal what changed, ignoring: %m");
+                log_warning_errno(-ENOMEM, "Failed to signal changes of devices, ignoring: %m");
                 return;
         }
         device_snapshot_lists_compare(m->shown, now, &handler, m->server);
@@ -35,7 +35,7 @@ void manager_publish(Manager *m) {
         m->shown = now;
 }
 
-/* -ESTALE: it came or went, or is another one, which is for manager_publish(). */
+/* Returns -ESTALE when the device was added, removed or replaced, which manager_publish() has to handle. */
 static int publish_device(Manager *m, PciAddress address) {
         HostView c = host_state_view(&m->host);
         const PciDevice *dev = inventory_find(m->host.inventory, address);
@@ -54,7 +54,7 @@ static int publish_device(Manager *m, PciAddress address) {
         return 0;
 }
 
-/* Each once. */
+/* Publishes each device once; publishes all devices when that fails, or when r is negative. */
 static void publish_all_of(Manager *m, PciAddress *devices, size_t n, int r) {
         pci_addresses_sort(devices, &n);
         for (size_t i = 0; r >= 0 && i < n; i++)

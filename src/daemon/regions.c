@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory that guests share: whether its file is there and stays there, and which release is that of the last member. */
+/* Shared memory regions of guests: checks and watches their files in /dev/shm. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,17 +11,18 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Made again it would be another one than what its members have mapped. */
+/* Refuses a region whose file was removed: a new file would not be the memory that the members have mapped. */
 static Verdict check_shared(const Manager *m, const SharedRegion *shared, Refusal *ret) {
         for (size_t i = 0; i < shared->n_members; i++)
                 if (shared->members[i]->state == ALLOCATION_READY && region_look(m->fs, &shared->region) == 0)
-                        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it first; or take another name.",
-                                      "The shared memory '%s' of '%s' is not there any more: somebody removed it.",
-                                      shared->region.name, shared->members[i]->name);
+                        return refuse(ret, VERDICT_WRONG_STATE, NULL,
+                                      "Release the allocation first; or take another name.",
+                                      "The file of the shared memory '%s' of '%s' was removed.", shared->region.name,
+                                      shared->members[i]->name);
         return VERDICT_NONE;
 }
 
-/* One that listens before the memory is made has no more than what an earlier one of the name has left. */
+/* A server that listens before the region is created can only have mapped an old region of this name. */
 static Verdict check_server(const Manager *m, const Region *r, Refusal *ret) {
         const char *pattern = m->host.config->shared_memory_server;
         _cleanup_free_ char *path = pattern ? region_server(r, pattern) : NULL;
@@ -32,8 +33,9 @@ static Verdict check_server(const Manager *m, const Region *r, Refusal *ret) {
         if (fd < 0)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
-                      "End it, remove its socket, and start it when the allocation is ready; or take another name.",
-                      "The shared memory '%s' cannot be made: there is a server at %s already, which would give guests "
+                      "Stop the server, remove its socket, and start it when the allocation is ready; or take another "
+                      "name.",
+                      "The shared memory '%s' cannot be created: a server listens at %s already, and would give guests "
                       "other memory.",
                       r->name, path);
 }
@@ -47,12 +49,12 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
 
                 if (shared && check_shared(m, shared, ret) != VERDICT_NONE)
                         return ret->verdict;
-                /* Why one cannot even be looked at the job says that cannot make it. */
+                /* Other errors are left to the job, which fails to create the region and says why. */
                 if (k == 1 || k == -EEXIST)
                         return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
-                                      "Look whose it is, then remove it; or take another name.",
-                                      "The shared memory '%s' cannot be made: /dev/shm/%s is there already, and no "
-                                      "allocation has it.",
+                                      "Find out who uses the file, then remove it; or take another name.",
+                                      "The shared memory '%s' cannot be created: /dev/shm/%s exists already, and "
+                                      "belongs to no allocation.",
                                       r->name, region_file(r, file));
                 if (!shared && check_server(m, r, ret) != VERDICT_NONE)
                         return ret->verdict;
@@ -79,7 +81,7 @@ void manager_look_at_regions(Manager *m, const Allocation *a) {
 static int on_shm(sd_event_source *source, const struct inotify_event *event, void *userdata) {
         Manager *m = userdata;
 
-        /* Events without a name were lost, or are of the directory. */
+        /* An event without a name is an overflow, or about the directory itself. */
         if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
                 return 0;
         m->promises_in_doubt = true;
@@ -91,13 +93,13 @@ void manager_follow_regions(Manager *m) {
         _cleanup_close_ int fd = sysfs_open(m->fs, "dev/shm", O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : sd_event_add_inotify_fd(m->event, &m->shm, fd, IN_DELETE | IN_MOVE, on_shm, m);
 
-        /* Without the directory no memory is shared. */
+        /* Without /dev/shm there are no regions. */
         if (r < 0 && r != -ENOENT)
                 log_warning_errno(r, "Failed to watch /dev/shm, shared memory that is removed is noticed on a rescan "
                                      "only, ignoring: %m");
 }
 
-/* Members of the group can make any number, as links to a region. */
+/* Members of the group can create any number of hard links to a region, so the log is limited. */
 #define REPORTED_MAX 10
 
 void manager_report_unknown_regions(const Manager *m) {
@@ -106,14 +108,14 @@ void manager_report_unknown_regions(const Manager *m) {
         int r = regions_list(m->fs, &names, &n);
 
         if (r < 0)
-                log_warning_errno(r, "Failed to look in /dev/shm for shared memory that is left over, ignoring: %m");
+                log_warning_errno(r, "Failed to look in /dev/shm for leftover shared memory, ignoring: %m");
         for (size_t i = 0; i < n; i++)
                 if (!ledger_find_region(m->host.ledger, names[i]) && unknown++ < REPORTED_MAX)
-                        log_warning("/dev/shm/" REGION_FILE_PREFIX "%s takes memory, and no allocation has it. Look "
-                                    "whose it is, then remove it.",
+                        log_warning("/dev/shm/" REGION_FILE_PREFIX "%s takes memory, but belongs to no allocation. "
+                                    "Find out who uses it, then remove it.",
                                     QUOTABLE(names[i]));
         if (unknown > REPORTED_MAX)
-                log_warning("No allocation has %zu more files of that kind in /dev/shm.", unknown - REPORTED_MAX);
+                log_warning("%zu more such files in /dev/shm belong to no allocation.", unknown - REPORTED_MAX);
         (void) free_names(names, n);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Promises after a stop, a crash, a boot or a hot-plug: what is left to do for them, and whether it can be done. */
+/* Resumes allocations after a stop, a crash, a boot or a hot-plug. */
 
 #include "manager.h"
 #include "plan/promise.h"
@@ -12,7 +12,7 @@ bool manager_needs_resume(const Manager *m, const Allocation *a) {
                (a->state == ALLOCATION_READY && (!manager_is_bound(m, a) || !manager_has_regions(m, a)));
 }
 
-/* The host may stand by now on what was allocated before a boot. */
+/* After a boot the host may need a device that was allocated before. */
 static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -37,19 +37,20 @@ Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *r
         return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_RESUME, ret);
 }
 
-/* What a process of an earlier daemon may still write to is left as it is, until that is gone. */
+/* While an orphan works on a device of the allocation, the allocation is not resumed. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (manager_check_blocked(m, a, true, &refusal) == VERDICT_NONE)
                 return false;
         log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
-                 "'%s' cannot be brought in order yet: %s", a->name, refusal.message);
+                 "'%s' cannot be resumed yet: %s", a->name, refusal.message);
         manager_set_state(m, a, a->state, refusal.message);
         return true;
 }
 
-/* A device may come back, a group may lose a member again and a module may be loaded: the promise stands. */
+/* The cause may pass, so the allocation stays ready: a device may come back, a group may lose a member, a module may be
+ * loaded. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
                v == VERDICT_NO_VFIO_DRIVER;
@@ -65,7 +66,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 return false;
         if (state != ALLOCATION_READY && a->reason)
                 manager_set_state(m, a, state, NULL);
-        /* What is gone is left out of a release, so that it can always be had. */
+        /* A release skips missing devices, so it needs no check of the hardware. */
         if (state == ALLOCATION_RELEASING)
                 v = manager_check_use(m, a, USE_RELEASE, &refusal);
         else
@@ -75,8 +76,8 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
                          manager_is_bound(m, a)
-                                 ? "What '%s' shares is not there, making it again."
-                                 : "The devices of '%s' are not on their VFIO driver, binding them again.",
+                                 ? "The shared memory of '%s' is missing, creating it again."
+                                 : "The devices of '%s' are not bound to their VFIO driver, binding them again.",
                          a->name);
                 manager_set_state(m, a, ALLOCATION_PREPARING, NULL);
         }
@@ -89,7 +90,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 return true;
         }
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
-                 "'%s' cannot be brought in order: %s", a->name, refusal.message);
+                 "'%s' cannot be resumed: %s", a->name, refusal.message);
         stands = state == ALLOCATION_READY && can_pass(v);
         manager_record_disorder(m, a, &refusal, stands);
         if (stands)

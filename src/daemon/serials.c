@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which card is which: serial numbers where they matter, cards that have another address after a boot. */
+/* Reads serial numbers, and finds by them the cards that have another address after a boot. */
 
 #include <errno.h>
 
@@ -16,7 +16,8 @@ static PciDevice *find_device(Manager *m, PciAddress address) {
         return dev ? &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)] : NULL;
 }
 
-/* A VF has that of its PF. Neither is one woken up for it, nor one that a job may have in a reset waited for. */
+/* A VF has the serial number of its PF. A card in D3cold is not woken up, and a card that a job may be resetting is
+ * skipped. */
 static void read_serial(Manager *m, PciDevice *dev) {
         PciDevice *card = dev->type == PCI_TYPE_VF ? find_device(m, dev->physfn) : dev;
 
@@ -59,7 +60,7 @@ void manager_note_serials(Manager *m, Allocation *a) {
         }
 }
 
-/* Of all that may be a card which is not where it was. */
+/* Reads the serial numbers of all devices that may be d, when d is not at its address. */
 static void read_candidates(Manager *m, const AllocationDevice *d) {
         if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
                 return;
@@ -86,7 +87,7 @@ static void save(Manager *m, const Allocation *a) {
                          "Failed to write to the ledger where the devices of '%s' are: %m", a->name);
 }
 
-/* From one allocation to the next in a list that has those of each side by side. */
+/* The index after the last entry of the allocation at begin; the list is ordered by allocation. */
 static size_t end_of(const Rematch *list, size_t n, size_t begin) {
         size_t end = begin;
 
@@ -101,7 +102,7 @@ static void enter(Manager *m, Allocation *a, const Rematch *list, size_t n) {
         if (ledger_adopt(m->host.ledger, a, &refusal) == VERDICT_NONE)
                 return;
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
-                 "'%s' is where it cannot be: %s", a->name, refusal.message);
+                 "'%s' cannot keep its devices: %s", a->name, refusal.message);
         for (size_t i = 0; i < n; i++)
                 a->devices[list[i].index].lost = true;
         (void) ledger_adopt(m->host.ledger, a, NULL);
@@ -121,13 +122,13 @@ static void record(Manager *m, const Allocation *a, const AllocationDevice *d, P
 
         if (d->lost)
                 manager_record(m, HISTORY_MISSING, before, a,
-                               "The card that was %s, which '%s' has, is not on this node any more; another card that "
-                               "is allocated has that address now.",
+                               "The card that was %s, allocated to '%s', is not on this node any more; another "
+                               "allocated card has that address now.",
                                was, a->name);
         else if (!pci_address_equal(before, d->address))
                 manager_record(m, HISTORY_MOVED, d->address, a,
-                               "%s is the card that was %s, and '%s' has it as before; its domain must be defined "
-                               "anew, 'passthroughctl xml %s' prints it.",
+                               "%s is the card that was %s, and is still allocated to '%s'; its domain must be defined "
+                               "again, 'passthroughctl xml %s' prints it.",
                                is, was, a->name, a->name);
 }
 
@@ -158,17 +159,17 @@ static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
         if (r < 0)
                 log_full(LOG_ERR, r,
                          (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(now->address) }),
-                         "Failed to write that %s is in quarantine, a restart would forget it: %m",
+                         "Failed to write the quarantine of %s, a restart would lose it: %m",
                          PCI_ADDRESS_STR(now->address));
         if (ledger_quarantine(m->host.ledger, a) == 0)
                 manager_record(m, HISTORY_MOVED, now->address, NULL,
-                               "%s is the card that was %s, and is in quarantine as before.",
-                               PCI_ADDRESS_STR(now->address), PCI_ADDRESS_STR(before));
+                               "%s is the card that was %s, and is still in quarantine.", PCI_ADDRESS_STR(now->address),
+                               PCI_ADDRESS_STR(before));
         else
                 allocation_free(a);
 }
 
-/* Those in quarantine likewise; a file of each, by its address. */
+/* Does the same for devices in quarantine. Each has a file, which is named by its address. */
 static void find_moved_quarantined(Manager *m) {
         Ledger *l = m->host.ledger, quarantine = { .allocations = l->quarantined, .n_allocations = l->n_quarantined };
         _cleanup_free_ Rematch *list = NULL;
@@ -177,7 +178,7 @@ static void find_moved_quarantined(Manager *m) {
 
         if (l->n_quarantined == 0 || find_relocations(m, &quarantine, &list, &n) < 0)
                 return;
-        /* All leave before any arrives. One that is not found gives way to the one that is. */
+        /* Remove all before any is added again. A missing card loses its quarantine to the card at its address. */
         for (size_t i = 0; i < n; i++) {
                 (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);
                 (void) ledger_unquarantine(l, list[i].allocation->devices[0].address);
@@ -193,8 +194,9 @@ static void find_moved_quarantined(Manager *m) {
 }
 
 /*
- * Cards may have changed places, and each allocation is a file of its own: first all leave theirs, then all take the
- * new ones, so that no two files ever promise one address, whenever this is cut short. The next start goes on with it.
+ * Cards may have swapped addresses, and each allocation has its own file. So all old addresses are removed first, and
+ * the new ones are written then: no two files ever contain the same address, even after a crash in between. The next
+ * start continues from there.
  */
 void manager_find_moved(Manager *m) {
         _cleanup_free_ Rematch *list = NULL;

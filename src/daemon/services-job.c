@@ -11,7 +11,7 @@ static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult resu
 
 static const JobKind start_kind = { .verb = MANAGER_VERB_START_SERVICES, .finished = start_finished };
 
-/* A job that is at work, or will be, starts it itself, or it has not even stopped it. */
+/* A running or waiting job will start the service itself. */
 static bool has_job(const Manager *m, const char *name) {
         for (size_t i = 0; i < m->n_jobs; i++)
                 if (!job_has_result(m->jobs[i].job) && step_list_has_service(job_steps(m->jobs[i].job), name))
@@ -19,7 +19,7 @@ static bool has_job(const Manager *m, const char *name) {
         return false;
 }
 
-/* In reverse order of their being stopped. */
+/* Starts the services in the reverse order of their stops. */
 static int add_steps(const Manager *m, StepList *l) {
         int r = 0;
 
@@ -36,7 +36,7 @@ void manager_start_services(Manager *m) {
 
         if (!l || add_steps(m, l) < 0 || l->n == 0)
                 return;
-        /* No allocation can have that name: there is a space in it. */
+        /* This subject contains a space, so no allocation has the same name. */
         if (manager_start_job(m, &start_kind, "stopped services", TAKE_PTR(l), NULL, 0, &job, &refusal) != VERDICT_NONE)
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
                          "Services that were stopped for a job are not started yet: %s", refusal.message);
@@ -48,7 +48,7 @@ static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult resu
         for (size_t i = 0; result == JOB_DONE && i < l->n; i++)
                 if (manager_service_is_noted(m, l->steps[i].to)) {
                         job_set_message(mj->job,
-                                        "systemd could not be asked; the next start of the daemon does again.");
+                                        "systemd could not be asked; the next start of the daemon tries again.");
                         return JOB_FAILED;
                 }
         return result;

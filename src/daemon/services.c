@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Services that jobs stop (StopServices=). Which those are is on disk before the first is stopped, and until systemd
- * was asked to start it again: whatever becomes of the job or the daemon, somebody does.
+ * Services that jobs stop (StopServices=). Their names are on disk before the first is stopped, and until systemd was
+ * asked to start it again. So a restarted daemon starts them after a crash.
  */
 
 #include <errno.h>
@@ -54,8 +54,8 @@ int manager_service_active(Manager *m, const char *name) {
 void manager_service_started(Manager *m, const char *name, bool asked, int error) {
         if (error < 0)
                 log_full(LOG_WARNING, error, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
-                         asked ? "%s was stopped for a job and did not come up again, ignoring: %m"
-                               : "%s was stopped for a job and is not started yet, systemd could not be asked to: %m",
+                         asked ? "%s was stopped for a job and failed to start again, ignoring: %m"
+                               : "%s was stopped for a job and is not started yet, systemd could not be asked: %m",
                          name);
         for (size_t i = 0; asked && i < m->n_stopped; i++)
                 if (streq(m->stopped[i], name)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes of VFs. What VFs had before they were prepared is kept with the allocation before anything is written, so
- * that a release can go back to it whatever comes between. What they have afterwards is read by a child when the kernel
- * notifies of an interface of their PF, and on a rescan: plan/promise.h compares it with what was promised.
+ * Attributes of VFs. The attributes before an allocation, its baseline, are saved in the allocation before anything is
+ * written, so that a release can restore them. While VFs are allocated, a child reads their attributes on a rescan and
+ * when rtnetlink reports a change of their PF's interface; plan/promise.h compares them with the promised ones.
  */
 
 #include <errno.h>
@@ -31,12 +31,12 @@ void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step
         Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
         AllocationDevice *d = a ? find_vf(m, a, step) : NULL;
 
-        /* What an earlier run wrote is no baseline. */
+        /* A resumed job may find attributes that the interrupted job wrote; they are not the baseline. */
         if (!d || d->has_baseline)
                 return;
         d->baseline = *found;
         d->has_baseline = true;
-        /* A PF that offers no way to set them leaves the VF as it is; what was asked for fails at its step. */
+        /* Drops generated attributes that the PF cannot set. Requested ones stay, and fail in their step. */
         vf_attributes_keep(&d->attributes, found->set | ~d->generated);
         d->generated &= found->set;
 }
@@ -47,12 +47,12 @@ int manager_all_attributes_found(Manager *m, const ManagerJob *mj) {
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
-                         "Failed to write what the VFs of '%s' had before to the ledger: %m", a->name);
+                         "Failed to write the previous attributes of the VFs of '%s' to the ledger: %m", a->name);
         server_allocation_changed(m->server, a->name);
         return r;
 }
 
-/* The report of one VF, as the child tells it. */
+/* The answer of the child for one VF. */
 typedef struct Told {
         int result;
         VfAttributes attributes;
@@ -62,7 +62,7 @@ static void tell(size_t i, int result, const VfAttributes *attributes, void *use
         probe_tell(userdata, i, &(Told){ result, *attributes });
 }
 
-/* Runs in the child, because the driver of a PF may take long to answer. */
+/* In the child, because the driver of a PF may take long to answer. */
 static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata) {
         const Manager *m = userdata;
         _cleanup_free_ VfPlace *vfs = calloc(n + 1, sizeof(*vfs));
@@ -83,7 +83,7 @@ static void on_told(PciAddress vf, const void *answer, void *userdata) {
         Told told;
 
         memcpy(&told, answer, sizeof(told));
-        /* Read before the last notification, or before a job wrote: it is read again. */
+        /* An answer from before the last notification, or the last write of a job, is stale; the VF is read again. */
         if (m->attributes_due || vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
                 return;
         m->promises_in_doubt = true;
@@ -91,7 +91,7 @@ static void on_told(PciAddress vf, const void *answer, void *userdata) {
 }
 
 static void on_late(const PciAddress *vfs, size_t n, void *userdata) {
-        log_warning("The PF of the VF %s does not answer, the attributes of %zu VFs stay unknown, ignoring.",
+        log_warning("The PF of the VF %s does not answer; the attributes of %zu VFs stay unknown, ignoring.",
                     PCI_ADDRESS_STR(vfs[0]), n);
 }
 
@@ -114,9 +114,9 @@ static const ProbeKind attributes_probe = {
         .done = on_done,
         .ended = on_ended,
 };
-_Static_assert(sizeof(Told) <= PROBE_ANSWER_MAX, "an answer of a probe");
+_Static_assert(sizeof(Told) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
-/* The VF was promised with attributes, to an allocation that is ready. */
+/* Returns the VF of the claim when its allocation is ready and was promised attributes for it, else NULL. */
 static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *vf = d->is_vf && d->attributes.set != 0 && claim->allocation->state == ALLOCATION_READY
@@ -126,7 +126,7 @@ static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
         return vf && vf->type == PCI_TYPE_VF && vf->vf_index >= 0 ? vf : NULL;
 }
 
-/* VFs of a PF that a job works on are left out, and read when it has ended. */
+/* Skips the VFs of a PF that a job works on; they are read when the job has ended. */
 static int gather(Manager *m, PciAddress **ret, size_t *ret_n) {
         const Ledger *l = m->host.ledger;
 
@@ -176,7 +176,7 @@ void manager_forget_attributes(Manager *m, const Allocation *a) {
         m->attributes_due = m->attributes_due || m->attributes_probe;
 }
 
-/* The interface is one of a PF whose VFs are promised. */
+/* The interface belongs to a PF with a VF that find_promised() returns. */
 static bool concerns_promise(const Manager *m, const char *interface) {
         const Ledger *l = m->host.ledger;
         PciAddress last = { 0 };
@@ -209,8 +209,8 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents, void *user
                 m->attributes_due = m->attributes_due || r == -ENOBUFS || (r > 0 && concerns_promise(m, interface));
         }
         if (r < 0 && r != -ENOBUFS) {
-                log_warning_errno(r, "Failed to read notifications of network interfaces, changes of VFs are seen on a "
-                                     "rescan only from now on, ignoring: %m");
+                log_warning_errno(r, "Failed to read notifications from rtnetlink, from now on changes of VFs are "
+                                     "noticed on a rescan only, ignoring: %m");
                 (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
         }
         probe(m);
@@ -226,6 +226,6 @@ void manager_follow_links(Manager *m) {
         if (r >= 0)
                 fd = -1;
         if (r < 0)
-                log_warning_errno(r, "Failed to listen to rtnetlink, changes of VFs are seen on a rescan only, "
+                log_warning_errno(r, "Failed to listen to rtnetlink, changes of VFs are noticed on a rescan only, "
                                      "ignoring: %m");
 }

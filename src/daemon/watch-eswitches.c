@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The mode of each PF's eswitch, asked by a child: a driver may hold its devlink instance for minutes. There is one
- * child at most, and one that is past its deadline is not followed by another before it is gone. Who does not answer
- * stays unknown, and is not asked again until its driver begins anew, or on a rescan.
+ * Reads the eswitch mode of each PF in a child, because a driver may hold its devlink instance for minutes. At most one
+ * child exists; after its deadline the next one waits for its exit. A mode without an answer stays unknown, and is read
+ * again on a rescan or when a driver is bound to the PF.
  */
 
 #include "host/eswitch.h"
@@ -26,8 +26,8 @@ static int ask(const Sysfs *fs _unused_, const PciAddress *pfs, size_t n,
 }
 
 static void on_late(const PciAddress *pfs, size_t n, void *userdata _unused_) {
-        log_warning("devlink does not answer for %s: the mode of its eswitch, and of %zu asked after it, stays "
-                    "unknown, ignoring.",
+        log_warning("devlink does not answer for %s: the modes of its eswitch and of %zu others stay unknown, "
+                    "ignoring.",
                     PCI_ADDRESS_STR(pfs[0]), n - 1);
 }
 
@@ -58,7 +58,7 @@ void manager_probe_eswitches(Manager *m) {
         r = probe_begin(&modes, m->event, m->fs, m->host.inventory, &m->host.eswitches, m->host.config->job_timeout, m,
                         &m->eswitch_probe);
         if (r < 0)
-                log_warning_errno(r, "Failed to ask for the modes of eswitches, ignoring: %m");
+                log_warning_errno(r, "Failed to read the modes of eswitches, ignoring: %m");
 }
 
 void manager_forget_eswitch(Manager *m, PciAddress pf) {

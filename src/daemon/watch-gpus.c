@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The numbers of NVIDIA's GPUs, asked by a child: the driver may wait for a GPU that never answers. While that of one
- * is unknown, whoever has any of the nodes open counts as its user. Who does not answer is not asked again until the
- * driver begins anew with it, or on a rescan.
+ * Reads the device minors of NVIDIA GPUs in a child, because the driver may wait for a GPU that never answers. While
+ * the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. A GPU that does not
+ * answer is asked again on a rescan or when its driver is bound again.
  */
 
 #include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The daemon's start waits for so long at most: what else is to be bound does not depend on one GPU. */
+/* Startup waits at most this long for the minors, so that one GPU does not hold up the binding of other devices. */
 #define PATIENCE_SEC 20U
 
 static void on_late(const PciAddress *gpus, size_t n, void *userdata _unused_) {
-        log_warning("The driver does not answer for %s: the number of its node, and of %zu asked after it, stays "
+        log_warning("The NVIDIA driver does not answer for %s: the device minors of it and of %zu other GPUs stay "
                     "unknown, ignoring.",
                     PCI_ADDRESS_STR(gpus[0]), n - 1);
 }
@@ -26,7 +26,7 @@ static void on_ended(void *userdata) {
         manager_probe_gpus(userdata);
 }
 
-/* What a job works on is asked when it has ended. */
+/* A GPU that a job works on is asked when the job has ended. */
 static bool is_wanted(void *userdata, const PciDevice *dev) {
         return streq_ptr(dev->driver, NVIDIA_DRIVER) && !manager_is_busy(userdata, dev->address);
 }
@@ -41,7 +41,7 @@ static const ProbeKind minors = {
         .ended = on_ended,
 };
 
-/* Off the driver no number is true. */
+/* Drops the minors of GPUs that are not bound to NVIDIA's driver. */
 static void forget_others(Manager *m) {
         for (size_t i = m->gpus.n; i-- > 0;) {
                 const PciDevice *dev = inventory_find(m->host.inventory, m->gpus.answers[i].address);
@@ -60,7 +60,7 @@ void manager_probe_gpus(Manager *m) {
         r = probe_begin(&minors, m->event, m->fs, m->host.inventory, &m->gpus,
                         MIN(m->host.config->job_timeout, PATIENCE_SEC), m, &m->gpu_probe);
         if (r < 0)
-                log_warning_errno(r, "Failed to ask for the numbers of GPUs, ignoring: %m");
+                log_warning_errno(r, "Failed to read the device minors of GPUs, ignoring: %m");
 }
 
 void manager_doubt_gpu(Manager *m, PciAddress gpu) {

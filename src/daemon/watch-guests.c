@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which allocations running guests use. */
+/* Watches libvirt's status files for the guests that run, and the devices that they use. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const Guest *find_guest(const GuestList *guests, const Allocation *a) {
         for (size_t i = 0; i < guests->n; i++)
                 if (allocation_find_device(a, guests->devices[i].address))
                         return &guests->guests[guests->devices[i].guest];
-        /* One without devices: the domain that we wrote has its id. */
+        /* For an allocation without devices: the domain document of the daemon has its id as UUID. */
         for (size_t i = 0; i < guests->n_guests; i++)
                 if (streq_ptr(guests->guests[i].uuid, a->id))
                         return &guests->guests[i];
@@ -36,7 +36,7 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                 server_allocation_changed(m->server, a->name);
                 manager_check_promise(m, a);
         }
-        /* On disk, so that it counts also when both end at the same time. */
+        /* Saved, so that a restarted daemon still releases the allocation when the domain has ended meanwhile. */
         if (domain && a->release_with_domain && !a->had_domain) {
                 a->had_domain = true;
                 manager_set_state(m, a, a->state, a->reason);
@@ -68,7 +68,7 @@ static bool is_used(const GuestList *guests, PciAddress address) {
         return false;
 }
 
-/* What guests have that no allocation gave them. Of hardware that is in no pool nothing is to be said. */
+/* Finds devices that guests use without an allocation. Devices in no pool are ignored. */
 static void look_for_foreign(Manager *m, const GuestList *guests) {
         for (size_t i = m->host.ledger->n_foreign; i-- > 0;) {
                 PciAddress address = m->host.ledger->foreign[i].address;
@@ -90,11 +90,11 @@ void manager_look_for_guests(Manager *m) {
         int r = guests_read(m->fs, &guests);
 
         if (r < 0) {
-                /* What was known last stays: better to refuse a release than to take from a guest. */
+                /* Keep the last known domains: a refused release is better than a device removed from a guest. */
                 if (!m->guests_unread)
-                        log_warning_errno(r, "Failed to read in /" GUESTS_DIR " which guests run, ignoring: %m");
+                        log_warning_errno(r, "Failed to read the running guests in /" GUESTS_DIR ", ignoring: %m");
                 m->guests_unread = true;
-                /* Its memory may be free again. */
+                /* The guest may have ended, and its memory may be free again. */
                 for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                         ledger_set_running(m->host.ledger, m->host.ledger->allocations[i], false);
                 return;
@@ -115,7 +115,7 @@ void manager_look_for_guests(Manager *m) {
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata);
 
-/* The directory, or where it will be made. */
+/* Watches the directory of the status files, or the parent in which it will be created. */
 static void watch(Manager *m) {
         static const char *const paths[] = { GUESTS_DIR, "run/libvirt", "run" };
         int r = -ENOENT;
@@ -130,7 +130,7 @@ static void watch(Manager *m) {
                 m->guests_found = r >= 0 && i == 0;
         }
         if (r < 0)
-                log_warning_errno(r, "Failed to watch for guests, they are seen on a rescan only, ignoring: %m");
+                log_warning_errno(r, "Failed to watch for guests, they are noticed on a rescan only, ignoring: %m");
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -138,7 +138,7 @@ static int on_change(sd_event_source *source, const struct inotify_event *event,
         const char *name = event->len > 0 ? event->name : "", *suffix = strrchr(name, '.');
         bool gone = event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED);
 
-        /* A status file, or a directory on the way to them. */
+        /* Ignore names other than status files and the directories that lead to them. */
         if (!gone &&
             (m->guests_found ? !suffix || !streq(suffix, ".xml") : !streq(name, "libvirt") && !streq(name, "qemu")))
                 return 0;

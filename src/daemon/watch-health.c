@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Whether devices are well that no driver of the host looks after, and no guest has: looked at by a child, for one that
- * is dead may keep whoever reads it. That one is told, and the others are looked at by another child. One that is not
- * well is nobody's until a later look finds it well.
+ * Checks the health of devices that have no host driver and are not in use. A child reads them, because a read of a
+ * dead device may hang. When it hangs, the device is marked unhealthy and another child checks the rest. An unhealthy
+ * device is not allocated until a later check finds it healthy.
  */
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Devices in use that nobody told us of; each costs a look at all processes. With more all are taken to be. */
+/* Devices in use without a known guest; each costs a scan of /proc/PID/fd of all processes. With more of them all
+ * allocated devices count as in use. */
 #define USED_MAX 64U
 
 static bool may_be_looked_at(const Manager *m, const PciDevice *dev) {
@@ -23,17 +24,15 @@ static bool may_be_looked_at(const Manager *m, const PciDevice *dev) {
         const Allocation *a = ledger_holder(l, dev->address);
         bool unhealthy = ledger_find_unhealthy(l, dev->address);
 
-        /* A job is at it, or a guest has it; what is in quarantine an admin looks at. */
+        /* A job works on the device, a guest has it, or an admin has to check it in quarantine. */
         if (ledger_find_blocked(l, dev->address) || ledger_find_foreign(l, dev->address) ||
             ledger_find_quarantined(l, dev->address))
                 return false;
         if (a && (a->domain || (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)))
                 return false;
-        /* Whoever has one that was not well wants to know when it is again. */
+        /* An unhealthy device is checked even without a pool, to report when it is healthy again. */
         return unhealthy || (policy_offers(m->host.policy, dev) && pci_device_driver_is_harmless(dev));
 }
-
-/* In the child. */
 
 static void find_used(const Manager *m, const Sysfs *fs, const PciAddress *devices, size_t n, bool *used) {
         _cleanup_free_ HolderQuery *queries = calloc(n, sizeof(*queries));
@@ -81,8 +80,6 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
         return 0;
 }
 
-/* What it tells. */
-
 static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
         const Finding *known = ledger_find_unhealthy(m->host.ledger, device);
         const Allocation *a = ledger_holder(m->host.ledger, device);
@@ -103,7 +100,7 @@ static void tell_link(Health *h) {
         if (below && !h->link_told)
                 log_full(LOG_WARNING, 0,
                          (&(LogFields){ .id = MESSAGE_LINK_BELOW, .device = PCI_ADDRESS_STR(h->address) }),
-                         "The link of %s has %u lane%s at %s, and could have %u at %s, ignoring.",
+                         "The link of %s has %u lane%s at %s, but supports %u at %s, ignoring.",
                          PCI_ADDRESS_STR(h->address), l->width, PLURAL(l->width), PCI_LINK_SPEED_STR(l->speed),
                          l->max_width, PCI_LINK_SPEED_STR(l->max_speed));
         if (l->width > 0)
@@ -119,7 +116,7 @@ static void on_told(PciAddress device, const void *answer, void *userdata) {
         HealthReading reading;
 
         memcpy(&reading, answer, sizeof(reading));
-        /* Another card, or somebody began with it meanwhile. */
+        /* The card was replaced, or the device came into use, while the child read it. */
         if (!h || !may_be_looked_at(m, dev) || health_judge(h, &reading, h->asked, &why) < 0)
                 return;
         set_unhealthy(m, device, why);
@@ -135,7 +132,7 @@ static void on_late(const PciAddress *devices, size_t n, void *userdata) {
 
         c->late = devices[0];
         c->is_late = true;
-        if (string_replace(&why, "%s is not well: the kernel does not come back from reading its config space.",
+        if (string_replace(&why, "%s is not well: the kernel does not return from reading its config space.",
                            PCI_ADDRESS_STR(devices[0])) >= 0)
                 set_unhealthy(m, devices[0], why);
         for (size_t i = 1; i < n; i++) {
@@ -153,7 +150,7 @@ static void on_done(void *userdata) {
         begin(c->manager);
 }
 
-/* What a child that ended too early did not tell stays as it was known. */
+/* Devices that a child did not report, because it died, keep their health. */
 static const ProbeKind health_survey = {
         .process = "passthroughd-hc",
         .size = sizeof(HealthReading),
@@ -163,7 +160,7 @@ static const ProbeKind health_survey = {
         .done = on_done,
         .ended = on_done,
 };
-_Static_assert(sizeof(HealthReading) <= PROBE_ANSWER_MAX, "an answer is told in one piece");
+_Static_assert(sizeof(HealthReading) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
 static bool is_waited_for(const Manager *m, PciAddress device) {
         for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++) {
@@ -192,7 +189,7 @@ static int gather(Manager *m, PciAddress **devices, size_t *n) {
         return 0;
 }
 
-/* NULL while one is at work, or all wait for ever. */
+/* Returns NULL while a probe is running, or when the children of all probes hang. */
 static Checkup *find_free(Manager *m) {
         Checkup *unused = NULL;
 
@@ -222,7 +219,7 @@ static void begin(Manager *m) {
                 r = probe_look(&health_survey, m->event, m->fs, TAKE_PTR(devices), n, m->host.config->job_timeout, c,
                                &c->probe);
         if (r < 0)
-                log_warning_errno(r, "Failed to look whether devices are well, ignoring: %m");
+                log_warning_errno(r, "Failed to check the health of devices, ignoring: %m");
 }
 
 static void make_due(Manager *m, const PciDevice *dev, HealthDue why) {

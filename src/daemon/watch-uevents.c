@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Follows the node as it changes. Events only say where to look; they are collected until they pause, so that a storm
- * of them costs one look, and what is found is compared with what was known.
+ * Follows changes of the node by udev's events. An event only names a device to read again. Events are collected until
+ * they pause, so that a storm of them costs one read.
  */
 
 #include <errno.h>
@@ -11,26 +11,26 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Events taken in before the rest of the loop gets its turn. */
+/* Events read in one iteration of the event loop. */
 #define EVENTS_PER_TURN 256U
 #define TIMER_ACCURACY  (10U * 1000U)
 
-/* What was said of a device since it was looked at. */
+/* The events of a device since it was last read. */
 typedef struct Event {
         PciAddress address;
-        bool removed; /* what is at the address now came later */
-        bool bound;   /* last: the driver is done with it */
+        bool removed; /* there was a remove event, so a device at the address now is new */
+        bool bound;   /* the last event was bind, so the driver's probe has finished */
 } Event;
 
 struct UeventQueue {
         UeventMonitor *monitor;
         sd_event_source *io, *timer;
-        Event events[MANAGER_EVENTS_MAX]; /* those of devices that a job is at work on stay until it is gone */
+        Event events[MANAGER_EVENTS_MAX]; /* events of busy devices stay until their job has ended */
         size_t n_events;
-        bool everything; /* events were lost, or too many */
-        bool drivers;    /* a driver came or went */
-        bool capacity;   /* CPUs or memory did */
-        uint64_t first;  /* when the first of them came, usec; 0: none waits to be looked at */
+        bool everything; /* events were lost or did not fit: scan the whole node */
+        bool drivers;    /* a driver was registered or unregistered */
+        bool capacity;   /* CPUs or memory were added or removed */
+        uint64_t first;  /* time of the first event since the last handling, CLOCK_MONOTONIC usec; 0: none */
 };
 
 void manager_open_uevents(Manager *m) {
@@ -42,7 +42,8 @@ void manager_open_uevents(Manager *m) {
                 return;
         }
         free(uevents);
-        log_warning_errno(r, "Failed to listen to udev, changes of the node are seen on a rescan only, ignoring: %m");
+        log_warning_errno(r,
+                          "Failed to listen to udev, changes of the node are noticed on a rescan only, ignoring: %m");
 }
 
 void manager_close_uevents(Manager *m) {
@@ -55,7 +56,7 @@ void manager_close_uevents(Manager *m) {
         m->uevents = NULL;
 }
 
-/* Looks when it has been quiet for a while, though not for ever. */
+/* Sets the timer to MANAGER_QUIET_USEC from now, but at most MANAGER_PATIENCE_USEC from the first event. */
 static void arm(Manager *m) {
         UeventQueue *uevents = m->uevents;
         uint64_t now;
@@ -105,8 +106,8 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                 else
                         m->uevents->everything = true;
                 if (r < 0 && r != -ENOBUFS) {
-                        log_warning_errno(r, "Failed to read events of udev, changes of the node are seen on a rescan "
-                                             "only from now on, ignoring: %m");
+                        log_warning_errno(r, "Failed to read events of udev, from now on changes of the node are "
+                                             "noticed on a rescan only, ignoring: %m");
                         (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
                         break;
                 }
@@ -116,13 +117,13 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
         return 0;
 }
 
-/* What a look is about. */
+/* The devices to read, by the way to read them. */
 typedef struct Look {
-        PciAddress *fresh; /* to be read from the beginning */
+        PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
-        PciAddress *bound; /* whose driver is done, fresh ones among them */
+        PciAddress *bound; /* devices whose driver has finished its probe, including fresh ones */
         size_t n_bound;
-        PciAddress *other; /* known ones whose driver may be another one, and at it */
+        PciAddress *other; /* known devices whose driver may have changed and may still be probing */
         size_t n_other;
 } Look;
 
@@ -163,8 +164,7 @@ static int look_at(Manager *m, const Event *events, size_t n) {
 
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = sort_event(m, &events[i], &l);
-        log_debug("Events of %zu devices: reading %zu from the beginning, %zu again.", n, l.n_fresh,
-                  l.n_bound + l.n_other);
+        log_debug("Events of %zu devices: scanning %zu, refreshing %zu.", n, l.n_fresh, l.n_bound + l.n_other);
         if (r >= 0 && l.n_fresh > 0)
                 r = manager_scan_devices(m, l.fresh, l.n_fresh, true);
         if (r >= 0)
@@ -174,7 +174,7 @@ static int look_at(Manager *m, const Event *events, size_t n) {
         return r;
 }
 
-/* Also when it is the same driver as before: the switch is set up anew, a GPU may get another number. */
+/* Even the same driver may have set up its eswitch in another mode, or given a GPU another minor. */
 static void probe_bound(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (events[i].bound) {
@@ -185,7 +185,7 @@ static void probe_bound(Manager *m, const Event *events, size_t n) {
         manager_probe_gpus(m);
 }
 
-/* The kernel tells of a device also when it got it out of an error, or did not. */
+/* The kernel also sends an event after it tried to recover a device from an error. */
 static void check_health(Manager *m, const Event *events, size_t n) {
         PciAddress devices[MANAGER_EVENTS_MAX];
 
@@ -194,7 +194,7 @@ static void check_health(Manager *m, const Event *events, size_t n) {
         manager_check_health_of(m, devices, n);
 }
 
-/* A PF whose driver comes late: now VFs can be made. */
+/* Queues PFs that have a driver only now: their VFs can be created. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);
@@ -223,7 +223,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         uevents->drivers = uevents->capacity = false;
         r = everything ? -ENOBUFS : look_at(m, events, n);
         if (r < 0) {
-                log_info("More changed than events can tell, reading the whole node.");
+                log_info("Uevents were lost or do not suffice, scanning the whole node.");
                 (void) manager_scan(m);
         }
         find_late_pfs(m, events, n);

@@ -112,7 +112,7 @@ is((entries($gpu))[-1]{generation}, $generation + 1, 'of its own generation');
 
 fault('reset', 'fail 2 EIO');
 @new = happened_is(sub { is(allocate($bus, 'guest', gpu => 1), 'failed', 'a write fails') }, ['reserved guest', 'failed guest', 'released guest'], 'undone');
-like($new[1]{message}, qr/^\Q$gpu\E, which 'guest' has: \S.*\.$/, 'with what failed');
+like($new[1]{message}, qr/^\Q$gpu\E, allocated to 'guest': \S.*\.$/, 'with what failed');
 fault('reset');
 is(allocate($bus, 'guest', gpu => 1), 'done', 'allocated');
 fault('reset', 'fail 2 EIO'); # after the reset

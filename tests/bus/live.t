@@ -65,7 +65,7 @@ sub settled {
         for (1 .. 2) {
                 my $offset = log_since();
                 fault('event change 0000:00:00.0');
-                wait_until(sub { log_since($offset) =~ /^(?:Events of|More changed)/m }) or return 0;
+                wait_until(sub { log_since($offset) =~ /^(?:Events of|Uevents were lost)/m }) or return 0;
         }
         return !$bus->ping()->{error};
 }
@@ -143,7 +143,7 @@ ok(!$bus->ping()->{error}, 'the daemon answers');
 $offset = log_since();
 fault('events off', 'release');
 is($bus->result($job), 'done', 'the job ends, of which no event tells');
-ok(wait_until(sub { log_since($offset) =~ /^Events of [1-9]\d* devices: reading 0 from the beginning, [1-9]/m }), 'then it is looked at');
+ok(wait_until(sub { log_since($offset) =~ /^Events of [1-9]\d* devices: scanning 0, refreshing [1-9]/m }), 'then it is looked at');
 fault('events on');
 is(release($bus, 'guest'), 'done', 'its release');
 fault('reset');
@@ -247,7 +247,7 @@ kill 'STOP', pid();
 fault('flood 60000');
 kill 'CONT', pid();
 ok($bus->signals_until(sub { my $words = words($_) // ''; $words eq "$gpu Driver=" }), 'until too many came: the change is seen');
-like(log_since($offset), qr/^More changed than events can tell, reading the whole node/m, 'by reading the whole node');
+like(log_since($offset), qr/^Uevents were lost or do not suffice, scanning the whole node/m, 'by reading the whole node');
 fault("write sys/bus/pci/drivers/nvidia/bind $gpu");
 ok(wait_until(sub { (device($bus, $gpu)->{driver} // '') eq 'nvidia' }), 'and events are heard after that');
 

@@ -108,7 +108,7 @@ ok(!-l $_ && !-e $_, "$_ is gone") for FILE . 'mpi', FILE . 'halo', HUGE . 'halo
 is(blocks_of_server($_), 0, "... and the server keeps no memory of '$_'") for @regions;
 ($status, $out, $err) = ctl(request('rank0', TENANT));
 is($status, 1, 'with servers of what is gone there is none of the name');
-like($err, qr{^passthroughctl: The shared memory 'mpi' cannot be made: there is a server at /run/ivshmem/mpi\.sock already}, '... and it says so');
+like($err, qr{^passthroughctl: The shared memory 'mpi' cannot be created: a server listens at /run/ivshmem/mpi\.sock already}, '... and it says so');
 stop_serving($_) for @regions;
 is((ctl(request('rank0', TENANT)))[0], 0, 'when they have ended there is');
 is((ctl('release', 'rank0'))[0],       0, '... and released');

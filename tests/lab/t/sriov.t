@@ -53,13 +53,13 @@ ok(settled(), '... all is there again');
 is_deeply(functions(), $before, '... and as it was');
 
 my ($done, $took) = by_hand(VFS - 1);
-my $told = journal(qr/Somebody else changed the number of VFs of \Q$pf\E from ${\VFS} to 1\./);
+my $told = journal(qr/Another program changed the number of VFs of \Q$pf\E from ${\VFS} to 1\./);
 ok(defined $told, 'changed by hand: the journal says so') and diag(sprintf '%.3f s after the kernel, which took %.3f s', $told - $done, $took);
 # The daemon waits for at most half a second until the uevents end. A loaded machine is slow at both, the kernel's work and the daemon's.
 cmp_ok(($told // 'inf') - $done, '<', AT_ONCE + SLOWER * $took, '... at once');
 my $device = devices()->{$pf};
 is($device->{state}, 'contested', '... and it is contested');
-is($device->{reason}, 'Somebody else changed the number of its VFs from 2 to 1.', '... with the reason');
+is($device->{reason}, 'Another program changed the number of its VFs from 2 to 1.', '... with the reason');
 is(vfs(), 1, '... and not fought');
 ($status, $out, $err) = ctl('sriov', $pf, VFS);
 is($status, 0, 'it can be changed back') or diag($err);
