@@ -27,7 +27,8 @@ static const char *find_value(const char *text, const char *key) {
         return line ? line + 1 + strspn(line + 1, " \t") : NULL;
 }
 
-/* "address sizes\t: 46 bits physical, 48 bits virtual" */
+/* Finds and parses the line "address sizes\t: 46 bits physical, 48 bits virtual". Returns 0 when it is missing or
+ * invalid. */
 static unsigned find_phys_bits(const char *text) {
         const char *value = find_value(text, "address sizes");
         unsigned long bits = value ? strtoul(value, NULL, 10) : 0;

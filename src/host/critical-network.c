@@ -62,7 +62,7 @@ static bool is_reject(const char *flags) {
         return parse_hex(flags, UINT32_MAX, &n) >= 0 && n & ROUTE_REJECT;
 }
 
-/* "eth0 DESTINATION GATEWAY FLAGS REFCNT USE METRIC MASK ..." */
+/* line: a line of proc/net/route, "eth0 DESTINATION GATEWAY FLAGS REFCNT USE METRIC MASK ..." */
 static int mark_route(const Critical *c, char *line) {
         char *words[8] = { NULL }, *rest = line;
 
@@ -74,7 +74,7 @@ static int mark_route(const Critical *c, char *line) {
         return mark_interface(c, words[0], "default route");
 }
 
-/* "DESTINATION LENGTH SOURCE LENGTH NEXT-HOP METRIC REFCNT USE FLAGS eth0" */
+/* line: a line of proc/net/ipv6_route, "DESTINATION LENGTH SOURCE LENGTH NEXT-HOP METRIC REFCNT USE FLAGS eth0" */
 static int mark_route6(const Critical *c, char *line) {
         char *words[10] = { NULL }, *rest = line;
 

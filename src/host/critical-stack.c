@@ -41,7 +41,7 @@ static int extend_chain(const Walk *w, const char *path, const char *chain, char
 
 static int walk_down(Walk *w, const char *path, const char *chain, unsigned depth);
 
-/* Prepends the device at the real path real to chain, and follows it. */
+/* Prepends a device to chain and follows it. real: the real path of the device. */
 static int walk_device(Walk *w, const char *real, const char *chain, unsigned depth) {
         _cleanup_free_ char *longer = NULL;
         int r = extend_chain(w, real, chain, &longer);

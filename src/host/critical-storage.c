@@ -100,8 +100,8 @@ bool critical_has_true_source(const char *type) {
         return streq(type, "btrfs") || streq(type, "bcachefs");
 }
 
-/* Marks the devices that the device number of the mount does not name: "- btrfs /dev/sda1 rw", "- xfs /dev/sda1
- * rw,logdev=/dev/sdb1". Of file systems with an anonymous number, only those with a true source count. */
+/* Marks the devices that the device number of a mount does not name, in lines such as "- btrfs /dev/sda1 rw" or "- xfs
+ * /dev/sda1 rw,logdev=/dev/sdb1". With an anonymous number the line counts only if critical_has_true_source(). */
 static int mark_source(const Critical *c, char *rest, bool anonymous, const char *use) {
         const char *type;
         char *word, *source, *options, *node;
@@ -121,7 +121,7 @@ static int mark_source(const Critical *c, char *rest, bool anonymous, const char
         return r;
 }
 
-/* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
+/* line: a line of mountinfo, "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw" */
 static int mark_mount(const Critical *c, char *line) {
         _cleanup_free_ char *use = NULL, *link = NULL;
         char *number = NULL, *mount = NULL, *word, *rest = line;

@@ -20,8 +20,7 @@
 typedef struct Search {
         const HolderNodes *nodes;
         const HolderQuery *queries;
-        const char *unit; /* unit of the present process while its nodes are searched again without those that ignore
-                             the unit; else NULL */
+        const char *unit; /* set while a process is searched again, to skip the nodes for which its unit is ignored */
         bool by_number;
         uint64_t end; /* CLOCK_MONOTONIC, microseconds */
         Holder *holder;

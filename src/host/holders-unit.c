@@ -11,8 +11,7 @@
 #define CONTAINER_ID_LENGTH 64U
 #define CONTAINER_ID_SHOWN  12
 
-/* Names of control groups of containers: PREFIX, the ID and ".scope"; or a top directory of that name with the ID
- * below. */
+/* How container engines name control groups: PREFIX, the ID and ".scope"; or the ID alone, in the top group PREFIX. */
 static const struct {
         const char *prefix, *name;
 } containers[] = {

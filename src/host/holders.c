@@ -86,11 +86,11 @@ static int find_parts(const HolderNodes *nodes, const HolderQuery *queries, Hold
                 (void) snprintf(remedy, sizeof(remedy),
                                 "Remove the %s first: echo 0 >/sys/bus/pci/devices/%s/sriov_numvfs.",
                                 n > 1 ? "VFs" : "VF", PCI_ADDRESS_STR(queries[first->device].address));
-                return holder_found(ret, remedy, "the host: it has %u VF%s", n, n > 1 ? "s" : "");
+                return holder_found(ret, remedy, "the host: the PF has %u VF%s", n, n > 1 ? "s" : "");
         }
         (void) snprintf(remedy, sizeof(remedy),
                         "Remove the mediated device first: echo 1 >/sys/bus/mdev/devices/%s/remove.", first->uuid);
-        return holder_found(ret, remedy, "the host: it has the mediated device %s", first->uuid);
+        return holder_found(ret, remedy, "the host: the device has mediated device %s", first->uuid);
 }
 
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret) {
