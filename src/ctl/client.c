@@ -98,7 +98,7 @@ int client_bad_reply(const Client *c, int error) {
 int client_method(Client *c, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, member);
 
-        return r < 0 ? report_errno(c->args, r, "Cannot make a call") : 0;
+        return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
 }
 
 /* The time until the bus's next timeout, for ppoll(). NULL: no timeout. */
@@ -142,7 +142,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* The bus policy admits only root and one group. With --host, the sentence names no user: ssh chose it. */
+/* The bus policy admits only root and one group. With --host, the user on the other node is not known here. */
 static int report_not_in_group(const Client *c, const sd_bus_error *error) {
         const char *host = c->args->text[OPTION_HOST];
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
@@ -154,7 +154,7 @@ static int report_not_in_group(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, host ? "that node" : "this node", BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Reports an error reply: a sentence of our own for errors of the bus, the daemon's message for others. */
+/* Reports an error reply. Errors of the bus get a sentence from here; errors of the daemon have one. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
         const char *host = c->args->text[OPTION_HOST];
@@ -229,6 +229,6 @@ int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const 
         r = sd_bus_message_appendv(call, types, ap);
         va_end(ap);
         if (r < 0)
-                return report_errno(c->args, r, "Cannot make a call");
+                return report_errno(c->args, r, "Cannot build the D-Bus call");
         return client_call(c, call, ret_reply);
 }

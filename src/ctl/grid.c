@@ -12,7 +12,7 @@
 #include "util/strings.h"
 
 #define GAP       2U  /* columns between cells */
-#define WIDTH_MIN 40U /* a narrower terminal gets longer lines */
+#define WIDTH_MIN 40U /* lines are at least this wide, even on a narrower terminal */
 
 static const char *const tints[_TINT_MAX] = {
         [TINT_BOLD] = "\033[1m",    [TINT_DIM] = "\033[2m",  [TINT_GREEN] = "\033[32m",

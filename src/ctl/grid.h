@@ -51,6 +51,6 @@ void grid_header(Grid *g);
 /* Prints all lines; text wider than its column is cut and ends with an ellipsis. 0, or -ENOMEM when g->failed. */
 int grid_print(const Grid *g);
 
-/* Appends a branch to lead: for a child, which is the last one or not, or with below for the lines of that child's
- * children. NULL when out of memory. The caller frees. */
+/* Appends a branch to lead: for the line of a child (last: the last one), or with below for the lines under that
+ * child. NULL when out of memory. The caller frees. */
 char *grid_branch(const Grid *g, const char *lead, bool last, bool below);

@@ -29,11 +29,11 @@ typedef struct Monitor {
 
 /* A kind of object that a line is about. */
 typedef struct Kind {
-        const char *prefix, *interface; /* D-Bus path and interface of the objects; may be NULL */
+        const char *prefix, *interface; /* D-Bus path prefix and interface; NULL for kinds without them */
         const char *name;
-        const char *key;      /* of the label in JSON */
-        const char *made;     /* the word for a new object */
-        const char *shown[4]; /* the properties printed for a new object; a change prints all that changed */
+        const char *key;      /* the JSON key of the label */
+        const char *made;     /* the word for the appearance of an object: "added" or "new" */
+        const char *shown[4]; /* the properties to print for a new object */
 } Kind;
 
 static const Kind kind_device = {
@@ -60,7 +60,7 @@ static void monitor_done(Monitor *m) {
         free(m->daemon);
 }
 
-/* lines */
+/* The lines on stdout */
 
 static void format_time(bool json, char *buf, size_t size) {
         struct timespec now;
@@ -165,7 +165,7 @@ static int print_line(Monitor *m, const Line *line) {
         return r;
 }
 
-/* signals */
+/* The daemon's signals */
 
 static const Kind *kind_of(const char *path, char **ret_label) {
         static const Kind *const kinds[] = { &kind_device, &kind_allocation, &kind_job };
@@ -176,7 +176,7 @@ static const Kind *kind_of(const char *path, char **ret_label) {
         return NULL;
 }
 
-/* Reads the object path that a signal begins with. *ret is NULL when the object is of no kind above. */
+/* Reads the object path that a signal begins with. *ret is NULL when the object is of no known kind. */
 static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         const char *path;
         int r = sd_bus_message_read(msg, "o", &path);
@@ -335,7 +335,7 @@ static int monitor_start(Monitor *m) {
         return r < 0 ? r : find_daemon(m);
 }
 
-/* The bus policy hides the daemon's signals from users who may not call the daemon. A ping finds that out at once. */
+/* The bus policy hides the daemon's signals from users who may not call the daemon. A ping reports that at once. */
 static int check_access(Monitor *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *ping = NULL;
         int r;
@@ -344,7 +344,8 @@ static int check_access(Monitor *m) {
                 return 0;
         r = sd_bus_message_new_method_call(m->client->bus, &ping, m->daemon, BUS_PATH, "org.freedesktop.DBus.Peer",
                                            "Ping");
-        return r < 0 ? report_errno(m->client->args, r, "Cannot make a call") : client_call(m->client, ping, NULL);
+        return r < 0 ? report_errno(m->client->args, r, "Cannot build the D-Bus call")
+                     : client_call(m->client, ping, NULL);
 }
 
 int verb_monitor(const Args *args) {

@@ -66,7 +66,7 @@ static const OptionInfo options[_OPTION_MAX] = {
                            "Only the last N entries, at most 1000" },
         [OPTION_REPEAT] = { "--repeat", 0, OPTION_TYPE_FLAG, NULL, 0,
                             "Count how many such requests fit, and show where" },
-        [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE, which you checked" },
+        [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE" },
 };
 
 /* The option table as getopt_long() takes it. */
@@ -158,7 +158,8 @@ static int take_operand(Args *args, const char *value) {
         return 0;
 }
 
-/* Refuses what getopt_long() could not parse. word: the argument it was parsing. optopt: the option, 0 when unknown. */
+/* Refuses what getopt_long() could not parse. word: the argument it was parsing. optopt (from getopt): the option, 0
+ * when unknown. */
 static int refuse_option(const Args *args, int c, const char *word) {
         int option = option_find(optopt);
 

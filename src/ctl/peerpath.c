@@ -22,7 +22,7 @@ static void write_ports(FILE *f, json_object *path, bool brief) {
         }
 }
 
-/* The requester is the first member of "ats". */
+/* Writes ATS of both devices, or with brief of the first one, which is the requester. */
 static void write_ats(FILE *f, json_object *path, bool brief) {
         json_object *ats = reply_object(path, "ats");
 

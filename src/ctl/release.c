@@ -8,7 +8,8 @@
 #include "report.h"
 #include "verbs.h"
 
-/* Gets the current generation of an allocation. For one that does not exist *ret is 0, which the daemon will refuse. */
+/* Gets the current generation of an allocation. *ret is 0 when there is no such allocation; the daemon
+ * refuses the call then. */
 static int current_generation(Client *c, const char *name, uint64_t *ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *found, *state, *path;

@@ -210,5 +210,5 @@ int request_append(const Args *args, const char *name, const PoolCounts *pools, 
                         r = append_option(args, &request_options[i], call);
         if (r >= 0)
                 r = sd_bus_message_close_container(call);
-        return r < 0 ? report_errno(args, r, "Cannot make a call") : 0;
+        return r < 0 ? report_errno(args, r, "Cannot build the D-Bus call") : 0;
 }

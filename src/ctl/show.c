@@ -45,7 +45,7 @@ int verb_show(const Args *args) {
         allocation = reply_find(node, "allocations", name);
         if (allocation)
                 return show_allocation(args, allocation);
-        /* Have the daemon refuse the name: its error has the right name and sentence. */
+        /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */
         r = client_ask(c, "GetAllocation", NULL, "s", name);
         return r < 0 ? r : report_failure(args, NULL, "'%s' has just appeared; run the command again.", name);
 }

@@ -52,7 +52,7 @@ static int show(Client *c, const char *address) {
         if (r < 0)
                 return r;
         pf = find_device(node, address);
-        /* Have the daemon refuse the address: its error has the right name and sentence. */
+        /* The reply lacks this device: ask the daemon for it, to report the daemon's error. */
         if (!pf) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
                 return r < 0 ? r

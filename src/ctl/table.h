@@ -17,7 +17,7 @@ typedef struct Column {
 
 DEFINE_CLEANUP(struct libscols_table *, scols_unref_table)
 
-/* columns: n of them. NULL when out of memory. The caller frees with scols_unref_table(). */
+/* n: number of columns. NULL when out of memory. The caller frees with scols_unref_table(). */
 struct libscols_table *table_new(const Column *columns, size_t n);
 /* Adds a row. cells: one string for each column, copied. 0 or a negative errno. */
 int table_add(struct libscols_table *table, const char *const *cells);

@@ -9,7 +9,7 @@
 #include "topology.h"
 #include "util/strings.h"
 
-#define WORD_WIDTH 4U /* "NODE" */
+#define WORD_WIDTH 4U /* columns of "NODE", the longest distance word */
 
 const DistanceWord distance_words[DISTANCE_WORDS] = {
         { "X", "the device itself" },

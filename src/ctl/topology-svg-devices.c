@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Draws root complexes, switches and devices as nested boxes. All VFs of a PF share one line in the PF's box. */
+/* Draws root complexes, switches and devices as nested boxes. All VFs of a PF share one box in the PF's box. */
 #include <stdio.h>
 
 #include "topology-svg.h"
@@ -214,7 +214,7 @@ static int place_root(Drawing *d, const Item *root, bool wide, Spot s) {
         return height + BELOW;
 }
 
-/* The root complex with devices in the linked section, if there is exactly one; else NULL. */
+/* The root complex with devices in the current section, if there is exactly one; else NULL. */
 static const Item *only_root(const Items *items) {
         const Item *found = NULL;
 

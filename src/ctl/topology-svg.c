@@ -156,7 +156,7 @@ static int replace_file(const char *file, const struct stat *st, const char *tex
 }
 
 /* Replaces an existing regular file atomically, so that it stays whole if the write fails. Symbolic links and special
- * files such as /dev/stdout are opened and written to. So is a file whose directory permits no new file. */
+ * files such as /dev/stdout are opened and written to. So is a file in a directory where no new file can be made. */
 static int write_file(const char *file, const char *text, size_t size) {
         struct stat st;
 

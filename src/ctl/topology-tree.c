@@ -24,7 +24,7 @@ static Item *find_above(Item *previous, const char *address) {
         return address ? previous : NULL;
 }
 
-/* A device on a root bus begins a new root complex when its root differs from that of the device before it. */
+/* A device on a root bus begins a new root complex when its "root" differs from that of the last root complex. */
 static Item *find_root(Items *items, const Item *item) {
         Item *last = items->n_roots > 0 ? &items->roots[items->n_roots - 1] : NULL;
         const char *name = reply_text(item->device, "root");
@@ -119,7 +119,7 @@ static const char *skip_vendor(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
                 const char *at = strstr(name, ends[i]);
 
-                /* The space at the end of one match may begin the next. */
+                /* Keep the last space of the match: the next one may begin with it. */
                 if (at)
                         name = at + strlen(ends[i]) - 1;
         }
@@ -178,7 +178,7 @@ static size_t count_state(const Item *vfs, const char *state) {
         return n;
 }
 
-/* "12 available, 1 stuck" */
+/* Writes "12 available, 1 stuck". */
 static void write_states(FILE *f, const Item *vfs) {
         size_t available = count_state(vfs, "available"), others = 0;
 
@@ -197,7 +197,7 @@ static void write_states(FILE *f, const Item *vfs) {
                 fputs("0 available", f);
 }
 
-/* "4 in vm7, vm9" */
+/* Writes "4 in vm7, vm9". */
 static void write_holders(FILE *f, const Item *vfs) {
         size_t n = 0, named = 0;
 

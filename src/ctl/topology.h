@@ -15,7 +15,7 @@
 typedef struct Item {
         json_object *device;
         const char *address;
-        int64_t section;                    /* NUMA node id, or one of the above */
+        int64_t section;                    /* NUMA node id, SECTION_UNKNOWN or SECTION_MISSING */
         struct Item *above;                 /* the bridge above a device, the PF of a VF; NULL on a root bus */
         struct Item *root;                  /* its root complex: an element of Items.roots, which has no device */
         struct Item *child, *next;          /* the tree that items_link() made */
@@ -67,9 +67,9 @@ int node_distances(json_object *node, const char *id, char **ret);
  * there is none. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);
-/* The value of an integer member; 0 when it is absent or negative. */
+/* The value of an integer member; 0 when the member is absent or negative. */
 uint64_t number_of(json_object *o, const char *key);
-/* A number of GiB, rounded down so that it never promises too much. */
+/* A size in GiB as text, rounded down. */
 typedef struct Size {
         char text[24];
 } Size;

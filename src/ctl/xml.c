@@ -81,7 +81,7 @@ static int check_request(const Args *args) {
                             args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctz(request)));
 }
 
-/* Allocates on the recorded node, which changes no hardware. */
+/* Allocates on a recorded node; no hardware is involved. */
 static int allocate(Client *c, const char *name, const PoolCounts *pools) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
         int r;

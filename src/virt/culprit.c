@@ -145,7 +145,7 @@ static xmlNode *descend(Search *s, xmlNode *element) {
         }
 }
 
-/* The element, or one inside it, is not from the template. */
+/* True when the element, or an element inside it, is not from the template. */
 static bool has_generated_element(const xmlNode *element) {
         if (culprit_line(element) == 0)
                 return true;
@@ -169,7 +169,8 @@ static void collect_units(Search *s, xmlNode *parent) {
 }
 
 /* Called when the document is refused even without all units. The only parts of the template that remain are <domain>,
- * <os> and <type> with their attributes. Returns the one of them whose attributes are the culprit. */
+ * <os> and <type> with their attributes. Returns <os> or <type> if the document is valid
+ * without its attributes, else the root. */
 static xmlNode *find_required(Search *s, xmlNode *root) {
         xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
 
