@@ -19,8 +19,8 @@ typedef struct Drawing {
         bool all;
 } Drawing;
 
-/* A place in the picture. Each function that takes one returns the height that it needs; draw false: it only measures.
- */
+/* A place in the picture. Functions that take one and return an int return the height that they need; with draw false
+ * they only measure. */
 typedef struct Spot {
         int x, y, width;
         bool draw;

@@ -16,7 +16,7 @@ typedef struct Verb {
         unsigned options;      /* OPTION_BIT()s that the verb takes besides OPTIONS_GLOBAL */
         const char *help;      /* one line for --help */
         const OptionNote *notes;
-        const char *hint; /* printed with a surplus operand, before that operand; may be NULL */
+        const char *hint; /* added to the refusal of a surplus operand, followed by that operand; may be NULL */
 } Verb;
 
 int verb_list(const Args *args);
