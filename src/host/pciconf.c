@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "pciconf.h"
+#include "pciids.h"
 #include "util/strings.h"
 
 #define CONFIG_HEADER_SIZE   64
@@ -198,23 +199,9 @@ int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret) {
         return 0;
 }
 
-typedef struct DeviceId {
-        uint32_t id;    /* vendor << 16 | device */
-        uint32_t index; /* of the device in the inventory */
-} DeviceId;
-
-static int device_id_compare(const void *a, const void *b) {
-        const DeviceId *x = a, *y = b;
-
-        if (x->id != y->id)
-                return x->id > y->id ? 1 : -1;
-        return (x->index > y->index) - (x->index < y->index);
-}
-
 typedef struct NameCall {
         struct pci_access *access;
         Inventory *inv;
-        DeviceId *sorted; /* by id, so that each id is looked up once */
 } NameCall;
 
 static int look_up(struct pci_access *access, uint16_t vendor, uint16_t device, char **ret) {
@@ -227,35 +214,26 @@ static int look_up(struct pci_access *access, uint16_t vendor, uint16_t device, 
 
 static int call_name(void *data) {
         NameCall *call = data;
-        const PciDevice *last = NULL;
 
         for (size_t i = 0; i < call->inv->n_devices; i++) {
-                PciDevice *dev = call->inv->devices + call->sorted[i].index;
-                bool same = last && last->vendor == dev->vendor && last->device == dev->device;
-                int r = 0;
+                PciDevice *dev = &call->inv->devices[i];
+                int r;
 
                 if (dev->named)
                         continue;
-                r = same ? string_copy(&dev->name, last->name)
-                         : look_up(call->access, dev->vendor, dev->device, &dev->name);
+                r = look_up(call->access, dev->vendor, dev->device, &dev->name);
                 if (r >= 0 && dev->vf_device)
                         r = look_up(call->access, dev->vendor, dev->vf_device, &dev->vf_name);
                 if (r < 0)
                         return r;
                 dev->named = true;
-                last = dev;
         }
         return 0;
 }
 
 int pciconf_name_devices(PciConf *conf, Inventory *inv) {
-        _cleanup_free_ DeviceId *sorted = calloc(inv->n_devices + 1, sizeof(*sorted));
+        int r = pciids_name_devices(conf->access->id_file_name, inv);
 
-        if (!sorted)
-                return -ENOMEM;
-        for (size_t i = 0; i < inv->n_devices; i++)
-                sorted[i] =
-                        (DeviceId){ (uint32_t) inv->devices[i].vendor << 16 | inv->devices[i].device, (uint32_t) i };
-        qsort(sorted, inv->n_devices, sizeof(*sorted), device_id_compare);
-        return guarded(call_name, &(NameCall){ conf->access, inv, sorted });
+        /* libpci can read a compressed file. */
+        return r == -EBADMSG ? guarded(call_name, &(NameCall){ conf->access, inv }) : r;
 }

@@ -184,7 +184,7 @@ static int take_name_of_pf(const Scan *s, PciDevice *dev) {
         return r;
 }
 
-/* For any name that is not known yet, libpci reads all of pci.ids, which is larger than a megabyte. */
+/* A name that is not known yet makes pciconf_name_devices() read pci.ids, which is larger than a megabyte. */
 static int take_over_names(const Scan *s) {
         int r = 0;
 
