@@ -6,7 +6,7 @@
 #include "manager.h"
 
 /* Appends the device and its VFs. */
-static int add_family(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
+static int append_with_vfs(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
         const PciDevice *dev = m->host.inventory ? inventory_find(m->host.inventory, address) : NULL;
         int r = pci_address_append(busy, n, address);
 
@@ -24,7 +24,7 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                 if (!job_is_gone(m->jobs[i].job))
                         r = step_list_devices(job_steps(m->jobs[i].job), &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
-                r = add_family(m, at[i], &busy, &n);
+                r = append_with_vfs(m, at[i], &busy, &n);
         /* Before the first scan a child of an earlier daemon may still work on an interrupted allocation. */
         for (size_t i = 0; r == 0 && !m->host.inventory && i < m->host.ledger->n_allocations; i++) {
                 const Allocation *a = m->host.ledger->allocations[i];

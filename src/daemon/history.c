@@ -49,7 +49,7 @@ void manager_open_history(Manager *m, const char *state_dir) {
                 log_warning_errno(r, "Failed to open the history of devices, no history is written, ignoring: %m");
 }
 
-static void tell(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
+static void log_event(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
         char owner[16], generation[24];
 
         if (a) {
@@ -66,7 +66,7 @@ static void tell(HistoryEvent event, const PciAddress *device, const Allocation 
 }
 
 /* A failure is only logged. With a read-only ledger the history is read-only too. */
-static void keep(Manager *m, const char *lines, size_t size) {
+static void append_lines(Manager *m, const char *lines, size_t size) {
         int r;
 
         if (!m->history || m->host.ledger->read_only || size == 0)
@@ -77,12 +77,12 @@ static void keep(Manager *m, const char *lines, size_t size) {
         m->history_unwritten = r < 0;
 }
 
-static void keep_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
+static void append_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
         _cleanup_free_ char *line =
                 history_format(&(HistoryEntry){ clock_usec(CLOCK_REALTIME), event, device, a, message });
 
         if (line)
-                keep(m, line, strlen(line));
+                append_lines(m, line, strlen(line));
 }
 
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
@@ -94,11 +94,11 @@ void manager_record(Manager *m, HistoryEvent event, PciAddress device, const All
         va_end(ap);
         if (!message)
                 return;
-        tell(event, &device, a, message);
-        keep_event(m, event, device, a, message);
+        log_event(event, &device, a, message);
+        append_event(m, event, device, a, message);
 }
 
-static int sentence(char **ret, HistoryEvent event, PciAddress device, const Allocation *a, const char *why) {
+static int format_message(char **ret, HistoryEvent event, PciAddress device, const Allocation *a, const char *why) {
         const char *address = PCI_ADDRESS_STR(device);
 
         if (event == HISTORY_RESERVED)
@@ -126,15 +126,15 @@ void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation 
                 _cleanup_free_ char *message = NULL, *line = NULL;
                 PciAddress device = a->devices[i].address;
 
-                if (sentence(&message, event, device, a, why) < 0)
+                if (format_message(&message, event, device, a, why) < 0)
                         continue;
-                tell(event, &device, a, message);
+                log_event(event, &device, a, message);
                 line = history_format(&(HistoryEntry){ now, event, device, a, message });
                 if (line)
                         (void) fputs(line, f);
         }
         if (f && fclose(f) == 0)
-                keep(m, lines, size);
+                append_lines(m, lines, size);
 }
 
 void manager_record_failure(Manager *m, const ManagerJob *mj) {
@@ -156,13 +156,13 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
         if (why && (why->verdict == VERDICT_MISSING || why->verdict == VERDICT_HARDWARE_CHANGED))
                 return;
         if (!why)
-                message = string_format("'%s' can run as it was promised again.", a->name);
+                message = string_format("A guest can run with '%s' as promised again.", a->name);
         if (!message)
                 return;
-        tell(event, why && why->has_device ? &why->device : NULL, a, message);
+        log_event(event, why && why->has_device ? &why->device : NULL, a, message);
         for (size_t i = 0; i < a->n_devices; i++)
                 if (!why || !why->has_device || pci_address_equal(why->device, a->devices[i].address))
-                        keep_event(m, event, a->devices[i].address, a, message);
+                        append_event(m, event, a->devices[i].address, a, message);
 }
 
 void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands) {

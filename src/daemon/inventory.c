@@ -19,7 +19,7 @@ void manager_log_policy(const Policy *policy) {
 }
 
 /* Records that an allocated device was removed or came back. The allocation is kept. */
-static void tell_presence(Manager *m, const Claim *claim, bool there) {
+static void record_presence(Manager *m, const Claim *claim, bool there) {
         const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
         if (there)
@@ -37,7 +37,7 @@ static void check_claims(Manager *m, const Inventory *old) {
                 bool there = inventory_find(m->host.inventory, claim->address);
 
                 if (there != !!inventory_find(old, claim->address))
-                        tell_presence(m, claim, there);
+                        record_presence(m, claim, there);
         }
 }
 
@@ -56,7 +56,7 @@ static void find_arrived(Manager *m, const Inventory *old) {
 /* Makes inv, whose critical devices are not marked yet, the inventory; takes ownership of it. */
 static int take_inventory(Manager *m, Inventory *inv) {
         _cleanup_(cleanup_inventory_free) Inventory *old = NULL;
-        bool was_twice = m->host.policy && m->host.policy->conflict.verdict != VERDICT_NONE;
+        bool was_conflict = m->host.policy && m->host.policy->conflict.verdict != VERDICT_NONE;
         const Refusal *twice;
         int r = host_state_take_inventory(&m->host, m->fs, inv, &old);
 
@@ -67,7 +67,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
         twice = &m->host.policy->conflict;
         if (!old)
                 manager_log_policy(m->host.policy);
-        if (m->announced && twice->verdict != VERDICT_NONE && !was_twice)
+        if (m->announced && twice->verdict != VERDICT_NONE && !was_conflict)
                 log_warning("%s %s", twice->message, twice->remedy);
         if (!old)
                 return 0;

@@ -164,7 +164,7 @@ static void close_go(Job *job) {
 }
 
 /* Sends the child the byte that it waits for. Without the byte the child exits before its first write. */
-static void let_go_on(Job *job, bool may) {
+static void send_go(Job *job, bool may) {
         if (!may || write(job->go, &(char){ 0 }, 1) != 1)
                 (void) string_replace(&job->message, "The state to restore afterwards could not be written to disk.");
         close_go(job);
@@ -234,7 +234,7 @@ static void on_report(Job *job, const Report *report) {
                 job->callbacks->on_started(job, step, report->kind == REPORT_STARTED, report->error, job->userdata);
                 break;
         case REPORT_ALL_FOUND:
-                let_go_on(job, !job->unnoted && job->callbacks->on_all_found(job, job->userdata) >= 0);
+                send_go(job, !job->unnoted && job->callbacks->on_all_found(job, job->userdata) >= 0);
                 break;
         case REPORT_UNDO_FAILED:
                 (void) string_replace(&job->message, "%s Undoing it failed too: %s is not restored (%s).",
@@ -265,7 +265,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         return 0;
 }
 
-static void gone(Job *job) {
+static void notify_gone(Job *job) {
         job->callbacks->on_gone(job, job->userdata);
 }
 
@@ -282,10 +282,10 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
         } else if (si->si_code == CLD_EXITED && si->si_status == CHILD_FAILED)
                 result = JOB_FAILED;
         else if (!job->message)
-                (void) string_replace(&job->message, "The process that did the work died in the attempt to %s.",
+                (void) string_replace(&job->message, "The process of the job died in the attempt to %s.",
                                       job->step ?: "begin");
         set_result(job, result);
-        gone(job);
+        notify_gone(job);
         return 0;
 }
 
@@ -394,7 +394,7 @@ static int on_begin(sd_event_source *source, void *userdata) {
                 (void) string_replace(&job->message, "The process for the job could not be started: %s.", strerror(-r));
         }
         set_result(job, r < 0 ? JOB_FAILED : JOB_DONE);
-        gone(job);
+        notify_gone(job);
         return 0;
 }
 

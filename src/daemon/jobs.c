@@ -58,7 +58,7 @@ static void publish(Manager *m, const Job *job) {
 }
 
 /* While the job waited, a guest may have opened one of its devices. */
-static int check_again(Manager *m, const ManagerJob *mj) {
+static int check_waited(Manager *m, const ManagerJob *mj) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (!mj->waited || !mj->kind->check || mj->kind->check(m, mj, &refusal) == VERDICT_NONE)
@@ -77,7 +77,7 @@ static int on_begin(Job *job, void *userdata) {
         if (mj->kind->begun)
                 mj->kind->begun(m, mj);
         server_job_new(m->server, job_id(job));
-        return check_again(m, mj);
+        return check_waited(m, mj);
 }
 
 static void on_step(Job *job, void *userdata) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd: arguments and environment. */
+/* The main program: parses the arguments, reads the environment, and runs the manager. */
 
 #include <getopt.h>
 #include <malloc.h>

@@ -377,10 +377,10 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count,
 /* mlx4.c */
 /*
  * Writes the module options of mlx4_core that the policy wants, and records their file, or the problem, in the host
- * state. Call it after the policy was made, before it is published. told: the policy's problems were logged just now;
- * the file is compared even when the options are unchanged.
+ * state. Call it after the policy was made, before it is published. logged: the policy's problems are in the journal
+ * already; the file is compared even when the options are unchanged.
  */
-void manager_write_options(Manager *m, bool told);
+void manager_write_options(Manager *m, bool logged);
 
 /* services.c */
 /* Loads the services that an earlier daemon left stopped. text is from store_load(), and is modified. */

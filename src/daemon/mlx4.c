@@ -28,7 +28,7 @@ static void log_change(const Mlx4 *options, const char *path) {
                 log_notice("Wrote %s: mlx4_core makes %u VFs on each of its cards when it is loaded the next time.",
                            path, options->num_vfs);
         else
-                log_notice("Removed %s: no VFs are wanted of mlx4_core.", path);
+                log_notice("Removed %s: no pool wants VFs of mlx4_core.", path);
 }
 
 /* The problem for an error of modprobe_set(). */
@@ -45,7 +45,7 @@ static char *describe_failure(const Mlx4 *options, const char *path, int error) 
                                       strerror(-error));
         else
                 (void) string_replace(&problem,
-                                      "%s cannot be removed: %s. Remove it, no VFs are wanted of mlx4_core any more.",
+                                      "%s cannot be removed: %s. Remove it: no pool wants VFs of mlx4_core any more.",
                                       path, strerror(-error));
         return problem;
 }
@@ -73,20 +73,20 @@ static int apply(const Manager *m, Mlx4 *options) {
 }
 
 /* The last call wrote the same options, or no options were and are wanted. */
-static bool is_known(const Mlx4 *before, const Mlx4 *now) {
+static bool is_written(const Mlx4 *before, const Mlx4 *now) {
         return !before->unknown && !now->unknown && streq_ptr(before->text, now->text) && (before->file || !now->text);
 }
 
-void manager_write_options(Manager *m, bool told) {
+void manager_write_options(Manager *m, bool logged) {
         Mlx4 *options = &m->host.mlx4, *before = &m->options;
         bool wanted = !options->unknown && !options->problem, news;
 
-        if (wanted && !told && is_known(before, options))
+        if (wanted && !logged && is_written(before, options))
                 (void) string_copy(&options->file, before->file);
         else if (wanted)
                 (void) apply(m, options);
-        /* When told, the policy's own problem is in the journal already, but a failed write is not. */
-        news = told ? wanted : !streq_ptr(options->problem, before->problem);
+        /* When logged, the policy's own problem is in the journal already, but a failed write is not. */
+        news = logged ? wanted : !streq_ptr(options->problem, before->problem);
         if (options->problem && news)
                 warn(options);
         before->unknown = !wanted;

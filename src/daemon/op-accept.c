@@ -8,7 +8,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-static const PciDevice *find_stranger(const Manager *m, const AllocationDevice *d) {
+static const PciDevice *find_replacement(const Manager *m, const AllocationDevice *d) {
         const PciDevice *dev = d->lost ? NULL : inventory_find(m->host.inventory, d->address);
 
         return dev && !allocation_device_is(d, dev) ? dev : NULL;
@@ -48,7 +48,7 @@ static Verdict check_assigned(const Manager *m, const Allocation *a, const Alloc
 }
 
 /* dev has the group role of d, the device that it replaces, for an assigned device of the allocation. */
-static bool goes_along(const Manager *m, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
+static bool has_group_role(const Manager *m, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
         GroupRole wanted = d->role == DEVICE_ROLE_COMPANION ? GROUP_ROLE_COMPANION : GROUP_ROLE_HOLD;
 
         for (size_t i = 0; i < a->n_devices; i++) {
@@ -77,19 +77,19 @@ static Verdict check_device(const Manager *m, const Allocation *a, const Allocat
                 return v;
         if (d->role == DEVICE_ROLE_ASSIGNED)
                 return check_assigned(m, a, d, dev, ret);
-        if (goes_along(m, a, d, dev))
+        if (has_group_role(m, a, d, dev))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, "Release the allocation, and allocate again.",
                       "%s does not have the role in the IOMMU group of '%s' that the device before it had.",
                       PCI_ADDRESS_STR(dev->address), a->name);
 }
 
-static Verdict check_strangers(const Manager *m, const Allocation *a, Refusal *ret) {
+static Verdict check_replacements(const Manager *m, const Allocation *a, Refusal *ret) {
         Verdict v = VERDICT_NONE;
         size_t n = 0;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
-                const PciDevice *dev = find_stranger(m, &a->devices[i]);
+                const PciDevice *dev = find_replacement(m, &a->devices[i]);
 
                 n += dev != NULL;
                 if (dev)
@@ -112,7 +112,7 @@ static Allocation *copy(const Allocation *a) {
 }
 
 /* As a new allocation does: a release restores the present driver of dev. */
-static int take_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
+static int replace_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
         const char *own = m->host.config->variants ? inventory_variant_driver(m->host.inventory, dev) : NULL;
 
         d->has_baseline = false;
@@ -123,14 +123,14 @@ static int take_device(const Manager *m, AllocationDevice *d, const PciDevice *d
         return allocation_device_identify(d, dev);
 }
 
-static int take_strangers(Manager *m, Allocation *b) {
+static int take_replacements(Manager *m, Allocation *b) {
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < b->n_devices; i++) {
-                const PciDevice *dev = find_stranger(m, &b->devices[i]);
+                const PciDevice *dev = find_replacement(m, &b->devices[i]);
 
                 if (dev)
-                        r = take_device(m, &b->devices[i], dev);
+                        r = replace_device(m, &b->devices[i], dev);
         }
         return r;
 }
@@ -138,7 +138,7 @@ static int take_strangers(Manager *m, Allocation *b) {
 /* Records the replaced cards. Call it while a still has the identity of the old cards. */
 static void record(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
-                if (find_stranger(m, &a->devices[i]))
+                if (find_replacement(m, &a->devices[i]))
                         manager_record(m, HISTORY_ACCEPTED, a->devices[i].address, a,
                                        "%s is a different card than before, and was accepted for '%s'.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
@@ -170,12 +170,12 @@ static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-static Verdict accept_strangers(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
+static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = copy(a);
         Allocation *accepted = b;
         Verdict v;
 
-        if (!b || take_strangers(m, b) < 0)
+        if (!b || take_replacements(m, b) < 0)
                 return refuse_no_memory(ret);
         manager_note_serials(m, b);
         v = manager_check_hardware(m, b, ret);
@@ -211,6 +211,6 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
         if (v == VERDICT_NONE && manager_refresh_groups(m, a) < 0)
                 v = refuse_no_memory(ret);
         if (v == VERDICT_NONE)
-                v = check_strangers(m, a, ret);
-        return v != VERDICT_NONE ? v : accept_strangers(m, a, ret_job, ret);
+                v = check_replacements(m, a, ret);
+        return v != VERDICT_NONE ? v : accept_replacements(m, a, ret_job, ret);
 }

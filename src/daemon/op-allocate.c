@@ -31,7 +31,7 @@ static const JobKind prepare_kind = {
 
 /* The host may use one of the devices. A device without a driver, or on a VFIO driver, has no disk or network interface
  * of the host; but a GPU without a driver may show the firmware's console. */
-static bool takes_from_host(const Manager *m, const Allocation *a) {
+static bool may_affect_host(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
 
@@ -56,7 +56,7 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
  * and the needs of the host. Returns 1 when a fact changed, 0, or a negative errno. */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
-        int host = drivers >= 0 && (!a || takes_from_host(m, a)) ? manager_refresh_host(m) : drivers;
+        int host = drivers >= 0 && (!a || may_affect_host(m, a)) ? manager_refresh_host(m) : drivers;
         int groups = host >= 0 && a ? manager_refresh_groups(m, a) : host;
 
         if (groups > 0 && a)
@@ -98,7 +98,7 @@ static bool may_run(const Allocation *a) {
  * done only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest is
  * not found in that time counts as idle. manager_look_for_guests() resets the result.
  */
-static bool find_untold_guests(Manager *m, const Request *request) {
+static bool find_unknown_guests(Manager *m, const Request *request) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         HostView c = host_state_view(&m->host);
@@ -133,14 +133,14 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
         if (request->cpus > 0)
                 manager_look_for_guests(m);
         v = plan_on_fresh_devices(m, request, ret, ret_refusal);
-        if (v == VERDICT_NONE || request->cpus == 0 || !find_untold_guests(m, request))
+        if (v == VERDICT_NONE || request->cpus == 0 || !find_unknown_guests(m, request))
                 return v;
         refusal_done(ret_refusal);
         return plan_on_fresh_devices(m, request, ret, ret_refusal);
 }
 
 /* Skips devices in use while others are free. When none is left, the refusal names the first user that was found. */
-static Verdict plan_unused(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+static Verdict plan_idle_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
         PciAddress used[USED_MAX];
         bool again = true;
         size_t n = 0;
@@ -258,7 +258,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE)
                 v = manager_check_regions(m, request, ret);
         if (v == VERDICT_NONE)
-                v = plan_unused(m, request, &plan, ret);
+                v = plan_idle_devices(m, request, &plan, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = TAKE_PTR(plan->allocation);

@@ -21,7 +21,7 @@ static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
-                         "Failed to write that %s is in quarantine: %m", PCI_ADDRESS_STR(address));
+                         "Failed to write the quarantine of %s to disk: %m", PCI_ADDRESS_STR(address));
         if (rest && ledger_quarantine(m->host.ledger, rest) == 0)
                 TAKE_PTR(rest);
         else

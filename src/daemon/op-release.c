@@ -76,7 +76,7 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                               allocation_state_to_string(a->state));
         /* When the guests could not be read, manager_check_use() finds a guest by its open devices. */
         if (a->domain && !m->guests_unread)
-                return refuse(ret, VERDICT_BUSY, NULL, "Shut it down first.", "The domain '%s' runs with '%s'.",
+                return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
         return manager_check_blocked(m, a, false, ret);
 }

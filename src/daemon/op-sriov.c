@@ -17,14 +17,14 @@
 
 static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
 
-static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+static void on_attributes_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
 
 static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS,
-                                      .device_failed = not_identified,
+                                      .device_failed = on_attributes_failed,
                                       .finished = vfs_finished };
 
 /* A change that hangs holds the kernel's lock for adding and removing VFs, and the next one would block on it. */
-static Verdict check_hanging(const Manager *m, const PciDevice *pf, Refusal *ret) {
+static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = manager_find_orphan_at_vfs(m);
 
         if (orphan)
@@ -149,7 +149,7 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
 }
 
 /* Reads the VFs of the PF, and then the guests that use them. */
-static int read_again(Manager *m, PciAddress address) {
+static int read_pf(Manager *m, PciAddress address) {
         int r = manager_read_vfs(m, &address, 1);
 
         manager_look_for_guests(m);
@@ -214,7 +214,7 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
         for (size_t i = 0; i < pf->n_virtfns; i++)
                 any |= attributes[i].set != 0;
         return any && ledger_check_blocked(m->host.ledger, pf->address, &ignored) == VERDICT_NONE &&
-               check_hanging(m, pf, &ignored) == VERDICT_NONE &&
+               check_stuck_change(m, pf, &ignored) == VERDICT_NONE &&
                start_job(m, pf, (unsigned) pf->n_virtfns, attributes, ret_job, &ignored) == VERDICT_NONE;
 }
 
@@ -231,7 +231,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
         if (v == VERDICT_NONE)
                 v = check_ledger(m, pf, ret);
         if (v == VERDICT_NONE)
-                v = check_hanging(m, pf, ret);
+                v = check_stuck_change(m, pf, ret);
         return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
 }
 
@@ -257,7 +257,7 @@ static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32
         const PciDevice *pf;
         Verdict v;
 
-        if (read_again(m, address) < 0)
+        if (read_pf(m, address) < 0)
                 return refuse_no_memory(ret);
         pf = inventory_find(m->host.inventory, address);
         if (!pf)
@@ -269,7 +269,7 @@ static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32
         if (v == VERDICT_NONE && pf->n_virtfns != count)
                 v = check_ledger(m, pf, ret);
         if (v == VERDICT_NONE && pf->n_virtfns != count)
-                v = check_hanging(m, pf, ret);
+                v = check_stuck_change(m, pf, ret);
         return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
 }
 
@@ -314,7 +314,7 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
 }
 
 /* Queues the new VFs: while the job ran, their uevents could not be handled. */
-static void tell_arrived(Manager *m, PciAddress address) {
+static void queue_vfs(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
         for (size_t i = 0; m->announced && pf && i < pf->n_vfs; i++)
@@ -322,7 +322,7 @@ static void tell_arrived(Manager *m, PciAddress address) {
 }
 
 /* The VFs exist all the same. An allocation sets the attributes of its VF again, and fails if that is impossible. */
-static void not_identified(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
+static void on_attributes_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
 
         log_full(LOG_WARNING, 0, &fields, "VF %u of %s keeps the attributes it was created with: %s", step->vf,
@@ -355,6 +355,6 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
         else
                 (void) manager_scan(m);
         if (job_steps_total(mj->job) > 0)
-                tell_arrived(m, address);
+                queue_vfs(m, address);
         return result;
 }

@@ -7,10 +7,10 @@
 #include "orphans.h"
 #include "util/log.h"
 
-#define LOOK_USEC (2U * 1000U * 1000U)
+#define POLL_USEC (2U * 1000U * 1000U)
 
 /* Queues the device and its VFs as new devices. */
-static void take_up(Manager *m, PciAddress address) {
+static void queue_device(Manager *m, PciAddress address) {
         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
         manager_arrived(m, address);
@@ -19,7 +19,7 @@ static void take_up(Manager *m, PciAddress address) {
 }
 
 /* Queues the PFs that could get no VFs while the orphan held the kernel's lock for adding and removing VFs. */
-static void take_up_pfs(Manager *m) {
+static void queue_pfs(Manager *m) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
 
@@ -29,7 +29,7 @@ static void take_up_pfs(Manager *m) {
 }
 
 /* The orphan has exited: scans the node, and unblocks the devices on which no other orphan works. */
-static void end(Manager *m, size_t i) {
+static void handle_exit(Manager *m, size_t i) {
         Orphans *o = m->orphans;
         JobLock lock;
 
@@ -45,22 +45,22 @@ static void end(Manager *m, size_t i) {
                 ledger_unblock(m->host.ledger, device);
                 manager_record(m, HISTORY_UNSTUCK, device, ledger_holder(m->host.ledger, device),
                                "%s is no longer stuck.", PCI_ADDRESS_STR(device));
-                take_up(m, device);
+                queue_device(m, device);
         }
         if (orphan_changes_vfs(&lock))
-                take_up_pfs(m);
+                queue_pfs(m);
         manager_publish_devices(m, lock.devices, lock.n_devices);
         job_lock_done(&lock);
 }
 
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
         Orphans *o = m->orphans;
         size_t before = o->n;
 
         for (size_t i = o->n; i-- > 0;)
                 if (job_lock_is_free(o->dir_fd, &o->locks[i]))
-                        end(m, i);
+                        handle_exit(m, i);
         if (o->n < before) {
                 m->released = true;
                 manager_want_reconcile(m);
@@ -69,7 +69,7 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata) {
                 o->timer = sd_event_source_disable_unref(o->timer);
                 return 0;
         }
-        (void) sd_event_source_set_time_relative(source, LOOK_USEC);
+        (void) sd_event_source_set_time_relative(source, POLL_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -78,6 +78,6 @@ int manager_follow_orphans(Manager *m) {
 
         if (m->orphans->n == 0)
                 return 0;
-        r = sd_event_add_time_relative(m->event, &m->orphans->timer, CLOCK_MONOTONIC, LOOK_USEC, 0, on_look, m);
+        r = sd_event_add_time_relative(m->event, &m->orphans->timer, CLOCK_MONOTONIC, POLL_USEC, 0, on_poll, m);
         return r < 0 ? log_error_errno(r, "Failed to watch the processes of an earlier daemon: %m") : 0;
 }

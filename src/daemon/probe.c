@@ -13,10 +13,10 @@
 #include "util/cleanup.h"
 
 /* A message from the child, shortened to the size of the answer. Smaller than PIPE_BUF, so it is written atomically. */
-typedef struct Told {
+typedef struct Message {
         uint64_t asked; /* index in Probe.asked */
         uint8_t answer[PROBE_ANSWER_MAX];
-} Told;
+} Message;
 
 struct Probe {
         const ProbeKind *kind;
@@ -28,7 +28,7 @@ struct Probe {
         int fd;
         sd_event_source *io, *child, *timer;
         PciAddress *asked;
-        size_t n_asked, n_told; /* the answers come in the order of asked */
+        size_t n_asked, n_answered; /* the answers come in the order of asked */
 };
 
 static size_t size_of_answer(const Probe *s) {
@@ -36,14 +36,14 @@ static size_t size_of_answer(const Probe *s) {
 }
 
 void probe_tell(const Probe *s, size_t i, const void *answer) {
-        Told told = { .asked = i };
+        Message m = { .asked = i };
 
-        memcpy(told.answer, answer, size_of_answer(s));
+        memcpy(m.answer, answer, size_of_answer(s));
         /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
-        (void) !write(CHILD_REPORT_FD, &told, offsetof(Told, answer) + size_of_answer(s));
+        (void) !write(CHILD_REPORT_FD, &m, offsetof(Message, answer) + size_of_answer(s));
 }
 
-static void tell_number(size_t i, uint32_t answer, void *userdata) {
+static void send_number(size_t i, uint32_t answer, void *userdata) {
         probe_tell(userdata, i, &answer);
 }
 
@@ -55,13 +55,13 @@ _Noreturn static void run_child(Probe *s, const Sysfs *inherited, pid_t parent, 
         if (child_settle(parent, s->kind->process, report, report, -1) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
-        r = s->answers ? s->kind->ask(fs, s->asked, s->n_asked, tell_number, s)
+        r = s->answers ? s->kind->ask(fs, s->asked, s->n_asked, send_number, s)
                        : s->kind->look(fs, s, s->asked, s->n_asked, s->userdata);
         _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 bool probe_is_asking(const Probe *s) {
-        return s && s->n_told < s->n_asked;
+        return s && s->n_answered < s->n_asked;
 }
 
 /* Drops the answer when asked was cleared since: the driver was bound again, and the device is asked again. */
@@ -73,7 +73,7 @@ static void keep(ProbeCache *l, PciAddress device, uint32_t value) {
 
 /* answer: NULL when the device gave none. */
 static void take(Probe *s, const void *answer) {
-        PciAddress device = s->asked[s->n_told++];
+        PciAddress device = s->asked[s->n_answered++];
         uint32_t number = s->kind->unknown;
 
         if (s->answers && answer)
@@ -82,21 +82,21 @@ static void take(Probe *s, const void *answer) {
                 keep(s->answers, device, number);
         else if (answer)
                 s->kind->told(device, answer, s->userdata);
-        if (s->n_told == s->n_asked && s->kind->done)
+        if (s->n_answered == s->n_asked && s->kind->done)
                 s->kind->done(s->userdata);
 }
 
 static void drain(Probe *s) {
-        const ssize_t size = (ssize_t) (offsetof(Told, answer) + size_of_answer(s));
-        Told told;
+        const ssize_t size = (ssize_t) (offsetof(Message, answer) + size_of_answer(s));
+        Message m;
 
-        while (read(s->fd, &told, (size_t) size) == size)
-                if (told.asked == s->n_told && s->n_told < s->n_asked)
-                        take(s, told.answer);
+        while (read(s->fd, &m, (size_t) size) == size)
+                if (m.asked == s->n_answered && s->n_answered < s->n_asked)
+                        take(s, m.answer);
 }
 
 static void give_up(Probe *s) {
-        while (s->n_told < s->n_asked)
+        while (s->n_answered < s->n_asked)
                 take(s, NULL);
 }
 
@@ -114,22 +114,22 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Probe *s = userdata;
-        size_t told = s->n_told;
+        size_t before = s->n_answered;
 
         drain(s);
         /* An answer arrived just before the deadline. */
-        if (s->each > 0 && s->n_told > told && s->n_told < s->n_asked) {
+        if (s->each > 0 && s->n_answered > before && s->n_answered < s->n_asked) {
                 (void) sd_event_source_set_time_relative(source, s->each);
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
-        if (s->n_told < s->n_asked)
-                s->kind->late(s->asked + s->n_told, s->n_asked - s->n_told, s->userdata);
+        if (s->n_answered < s->n_asked)
+                s->kind->late(s->asked + s->n_answered, s->n_asked - s->n_answered, s->userdata);
         (void) kill(s->pid, SIGKILL);
         give_up(s);
         return 0;
 }
 
-static Probe *survey_free(Probe *s) {
+static Probe *probe_free(Probe *s) {
         sd_event_source_disable_unref(s->io);
         sd_event_source_disable_unref(s->child);
         sd_event_source_disable_unref(s->timer);
@@ -138,7 +138,7 @@ static Probe *survey_free(Probe *s) {
         free(s);
         return NULL;
 }
-DEFINE_CLEANUP(Probe *, survey_free)
+DEFINE_CLEANUP(Probe *, probe_free)
 
 static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
         Probe *s = userdata;
@@ -148,7 +148,7 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
         drain(s);
         give_up(s);
         *s->slot = NULL;
-        survey_free(s);
+        probe_free(s);
         kind->ended(owner);
         return 0;
 }
@@ -205,7 +205,7 @@ static int gather(Probe *s, const Inventory *inv) {
 
 int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, const Inventory *inv, ProbeCache *answers,
                 unsigned timeout_sec, void *userdata, Probe **ret) {
-        _cleanup_(cleanup_survey_free) Probe *s = calloc(1, sizeof(*s));
+        _cleanup_(cleanup_probe_free) Probe *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
@@ -224,7 +224,7 @@ int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, const I
 int probe_look(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
                unsigned timeout_sec, void *userdata, Probe **ret) {
         _cleanup_free_ PciAddress *asked = devices;
-        _cleanup_(cleanup_survey_free) Probe *s = calloc(1, sizeof(*s));
+        _cleanup_(cleanup_probe_free) Probe *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
@@ -247,5 +247,5 @@ Probe *probe_close(Probe *s) {
         if (!s)
                 return NULL;
         (void) kill(s->pid, SIGKILL);
-        return survey_free(s);
+        return probe_free(s);
 }

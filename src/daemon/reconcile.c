@@ -204,7 +204,7 @@ static void announce(Manager *m) {
 }
 
 /* Starts queued work up to MANAGER_START_JOBS_MAX jobs. Returns true when the phase has neither queue nor jobs left. */
-static bool work_off(Manager *m) {
+static bool start_queued(Manager *m) {
         while (m->n_queue > 0 && starting_jobs(m) < MANAGER_START_JOBS_MAX) {
                 _cleanup_free_ char *subject = m->queue[--m->n_queue];
                 uint32_t job;
@@ -221,7 +221,7 @@ static void continue_startup(Manager *m) {
                 return;
         if (m->phase == START_DONE && !manager_begin_round(m))
                 return;
-        while (m->phase == START_CONNECTED || work_off(m)) {
+        while (m->phase == START_CONNECTED || start_queued(m)) {
                 if (m->n_unread > 0)
                         (void) manager_read_vfs(m, m->unread, m->n_unread);
                 m->n_unread = 0;
@@ -266,7 +266,7 @@ static void release_abandoned(Manager *m) {
 }
 
 /* Handles what was put off while a job or an orphan worked on the devices. */
-static void look_at_released(Manager *m) {
+static void handle_released(Manager *m) {
         if (!m->released)
                 return;
         m->released = false;
@@ -276,7 +276,7 @@ static void look_at_released(Manager *m) {
 }
 
 void manager_reconcile(Manager *m) {
-        look_at_released(m);
+        handle_released(m);
         if (m->services_due)
                 manager_start_services(m);
         m->services_due = false;

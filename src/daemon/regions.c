@@ -12,7 +12,7 @@
 #include "util/strings.h"
 
 /* Refuses a region whose file was removed: a new file would not be the memory that the members have mapped. */
-static Verdict check_shared(const Manager *m, const SharedRegion *shared, Refusal *ret) {
+static Verdict check_existing(const Manager *m, const SharedRegion *shared, Refusal *ret) {
         for (size_t i = 0; i < shared->n_members; i++)
                 if (shared->members[i]->state == ALLOCATION_READY && region_look(m->fs, &shared->region) == 0)
                         return refuse(ret, VERDICT_WRONG_STATE, NULL,
@@ -47,7 +47,7 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
                 char file[REGION_FILE_MAX];
                 int k = shared ? 0 : region_look(m->fs, r);
 
-                if (shared && check_shared(m, shared, ret) != VERDICT_NONE)
+                if (shared && check_existing(m, shared, ret) != VERDICT_NONE)
                         return ret->verdict;
                 /* Other errors are left to the job, which fails to create the region and says why. */
                 if (k == 1 || k == -EEXIST)
@@ -95,7 +95,7 @@ void manager_follow_regions(Manager *m) {
 
         /* Without /dev/shm there are no regions. */
         if (r < 0 && r != -ENOENT)
-                log_warning_errno(r, "Failed to watch /dev/shm, shared memory that is removed is noticed on a rescan "
+                log_warning_errno(r, "Failed to watch /dev/shm, a removal of shared memory is noticed on a rescan "
                                      "only, ignoring: %m");
 }
 

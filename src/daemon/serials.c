@@ -76,7 +76,7 @@ static int find_relocations(Manager *m, const Ledger *l, Rematch **ret, size_t *
                 for (size_t j = 0; j < l->allocations[i]->n_devices; j++)
                         read_candidates(m, &l->allocations[i]->devices[j]);
         r = rematch_find(l, m->host.inventory, ret, ret_n);
-        return r < 0 ? log_error_errno(r, "Failed to look for devices that have other addresses: %m") : 0;
+        return r < 0 ? log_error_errno(r, "Failed to search for devices with changed addresses: %m") : 0;
 }
 
 static void save(Manager *m, const Allocation *a) {
@@ -84,11 +84,11 @@ static void save(Manager *m, const Allocation *a) {
 
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
-                         "Failed to write to the ledger where the devices of '%s' are: %m", a->name);
+                         "Failed to write the addresses of the devices of '%s' to the ledger: %m", a->name);
 }
 
 /* The index after the last entry of the allocation at begin; the list is ordered by allocation. */
-static size_t end_of(const Rematch *list, size_t n, size_t begin) {
+static size_t end_of_allocation(const Rematch *list, size_t n, size_t begin) {
         size_t end = begin;
 
         while (end < n && list[end].allocation == list[begin].allocation)
@@ -96,7 +96,7 @@ static size_t end_of(const Rematch *list, size_t n, size_t begin) {
         return end;
 }
 
-static void enter(Manager *m, Allocation *a, const Rematch *list, size_t n) {
+static void adopt_moved(Manager *m, Allocation *a, const Rematch *list, size_t n) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         if (ledger_adopt(m->host.ledger, a, &refusal) == VERDICT_NONE)
@@ -108,12 +108,12 @@ static void enter(Manager *m, Allocation *a, const Rematch *list, size_t n) {
         (void) ledger_adopt(m->host.ledger, a, NULL);
 }
 
-static void leave_place(Manager *m, const Rematch *list, size_t n) {
+static void drop_addresses(Manager *m, const Rematch *list, size_t n) {
         Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
 
         for (size_t i = 0; i < n; i++)
                 a->devices[list[i].index].lost = true;
-        enter(m, a, list, n);
+        adopt_moved(m, a, list, n);
         save(m, a);
 }
 
@@ -132,7 +132,7 @@ static void record(Manager *m, const Allocation *a, const AllocationDevice *d, P
                                is, was, a->name, a->name);
 }
 
-static void take_place(Manager *m, const Rematch *list, size_t n) {
+static void set_addresses(Manager *m, const Rematch *list, size_t n) {
         Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
         _cleanup_free_ PciAddress *before = NULL;
         size_t n_before = 0;
@@ -144,7 +144,7 @@ static void take_place(Manager *m, const Rematch *list, size_t n) {
                 if (list[i].now)
                         (void) allocation_device_identify(d, list[i].now);
         }
-        enter(m, a, list, n);
+        adopt_moved(m, a, list, n);
         save(m, a);
         for (size_t i = 0; i < MIN(n, n_before); i++)
                 record(m, a, &a->devices[list[i].index], before[i]);
@@ -209,11 +209,11 @@ void manager_find_moved(Manager *m) {
         if (find_relocations(m, l, &list, &n) < 0)
                 return;
         for (size_t i = 0, end; i < n; i = end) {
-                end = end_of(list, n, i);
-                leave_place(m, &list[i], end - i);
+                end = end_of_allocation(list, n, i);
+                drop_addresses(m, &list[i], end - i);
         }
         for (size_t i = 0, end; i < n; i = end) {
-                end = end_of(list, n, i);
-                take_place(m, &list[i], end - i);
+                end = end_of_allocation(list, n, i);
+                set_addresses(m, &list[i], end - i);
         }
 }

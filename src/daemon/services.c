@@ -38,7 +38,7 @@ int manager_save_services(Manager *m) {
                 r = store_save_services(m->store, text);
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
-                         "Failed to write which services are stopped: %m");
+                         "Failed to write the list of stopped services: %m");
         return r;
 }
 

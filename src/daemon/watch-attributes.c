@@ -53,13 +53,13 @@ int manager_all_attributes_found(Manager *m, const ManagerJob *mj) {
 }
 
 /* The answer of the child for one VF. */
-typedef struct Told {
+typedef struct Answer {
         int result;
         VfAttributes attributes;
-} Told;
+} Answer;
 
-static void tell(size_t i, int result, const VfAttributes *attributes, void *userdata) {
-        probe_tell(userdata, i, &(Told){ result, *attributes });
+static void send_answer(size_t i, int result, const VfAttributes *attributes, void *userdata) {
+        probe_tell(userdata, i, &(Answer){ result, *attributes });
 }
 
 /* In the child, because the driver of a PF may take long to answer. */
@@ -74,13 +74,13 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
 
                 vfs[i] = (VfPlace){ vf->physfn, (unsigned) vf->vf_index };
         }
-        vf_attributes_read_all(fs, vfs, n, tell, (void *) s);
+        vf_attributes_read_all(fs, vfs, n, send_answer, (void *) s);
         return 0;
 }
 
-static void on_told(PciAddress vf, const void *answer, void *userdata) {
+static void on_answer(PciAddress vf, const void *answer, void *userdata) {
         Manager *m = userdata;
-        Told told;
+        Answer told;
 
         memcpy(&told, answer, sizeof(told));
         /* An answer from before the last notification, or the last write of a job, is stale; the VF is read again. */
@@ -107,14 +107,14 @@ static void on_ended(void *userdata) {
 
 static const ProbeKind attributes_probe = {
         .process = "passthroughd-vf",
-        .size = sizeof(Told),
+        .size = sizeof(Answer),
         .look = look,
-        .told = on_told,
+        .told = on_answer,
         .late = on_late,
         .done = on_done,
         .ended = on_ended,
 };
-_Static_assert(sizeof(Told) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
+_Static_assert(sizeof(Answer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
 /* Returns the VF of the claim when its allocation is ready and was promised attributes for it, else NULL. */
 static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
@@ -177,7 +177,7 @@ void manager_forget_attributes(Manager *m, const Allocation *a) {
 }
 
 /* The interface belongs to a PF with a VF that find_promised() returns. */
-static bool concerns_promise(const Manager *m, const char *interface) {
+static bool has_promised_vf(const Manager *m, const char *interface) {
         const Ledger *l = m->host.ledger;
         PciAddress last = { 0 };
         bool first = true;
@@ -206,7 +206,7 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents, void *user
 
         for (unsigned i = 0; i < MANAGER_EVENTS_MAX && r > 0; i++) {
                 r = link_monitor_read(fd, interface);
-                m->attributes_due = m->attributes_due || r == -ENOBUFS || (r > 0 && concerns_promise(m, interface));
+                m->attributes_due = m->attributes_due || r == -ENOBUFS || (r > 0 && has_promised_vf(m, interface));
         }
         if (r < 0 && r != -ENOBUFS) {
                 log_warning_errno(r, "Failed to read notifications from rtnetlink, from now on changes of VFs are "

@@ -9,20 +9,20 @@
 #include "manager.h"
 #include "util/log.h"
 
-typedef struct Telling {
+typedef struct Callback {
         void (*tell)(size_t i, uint32_t answer, void *userdata);
         void *userdata;
-} Telling;
+} Callback;
 
 static void tell_mode(size_t i, EswitchMode mode, void *userdata) {
-        const Telling *t = userdata;
+        const Callback *t = userdata;
 
         t->tell(i, mode, t->userdata);
 }
 
 static int ask(const Sysfs *fs _unused_, const PciAddress *pfs, size_t n,
                void (*tell)(size_t i, uint32_t answer, void *userdata), void *userdata) {
-        return eswitch_ask(pfs, n, tell_mode, &(Telling){ tell, userdata });
+        return eswitch_ask(pfs, n, tell_mode, &(Callback){ tell, userdata });
 }
 
 static void on_late(const PciAddress *pfs, size_t n, void *userdata _unused_) {

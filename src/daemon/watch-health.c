@@ -19,7 +19,7 @@
  * allocated devices count as in use. */
 #define USED_MAX 64U
 
-static bool may_be_looked_at(const Manager *m, const PciDevice *dev) {
+static bool may_be_checked(const Manager *m, const PciDevice *dev) {
         const Ledger *l = m->host.ledger;
         const Allocation *a = ledger_holder(l, dev->address);
         bool unhealthy = ledger_find_unhealthy(l, dev->address);
@@ -93,7 +93,7 @@ static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
         manager_publish_devices(m, &device, 1);
 }
 
-static void tell_link(Health *h) {
+static void log_link(Health *h) {
         const HealthLink *l = &h->last.link;
         bool below = health_link_is_below(l);
 
@@ -107,7 +107,7 @@ static void tell_link(Health *h) {
                 h->link_told = below;
 }
 
-static void on_told(PciAddress device, const void *answer, void *userdata) {
+static void on_answer(PciAddress device, const void *answer, void *userdata) {
         const Checkup *c = userdata;
         Manager *m = c->manager;
         const PciDevice *dev = inventory_find(m->host.inventory, device);
@@ -117,10 +117,10 @@ static void on_told(PciAddress device, const void *answer, void *userdata) {
 
         memcpy(&reading, answer, sizeof(reading));
         /* The card was replaced, or the device came into use, while the child read it. */
-        if (!h || !may_be_looked_at(m, dev) || health_judge(h, &reading, h->asked, &why) < 0)
+        if (!h || !may_be_checked(m, dev) || health_judge(h, &reading, h->asked, &why) < 0)
                 return;
         set_unhealthy(m, device, why);
-        tell_link(h);
+        log_link(h);
 }
 
 static void begin(Manager *m);
@@ -151,18 +151,18 @@ static void on_done(void *userdata) {
 }
 
 /* Devices that a child did not report, because it died, keep their health. */
-static const ProbeKind health_survey = {
+static const ProbeKind health_probe = {
         .process = "passthroughd-hc",
         .size = sizeof(HealthReading),
         .look = look,
-        .told = on_told,
+        .told = on_answer,
         .late = on_late,
         .done = on_done,
         .ended = on_done,
 };
 _Static_assert(sizeof(HealthReading) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
-static bool is_waited_for(const Manager *m, PciAddress device) {
+static bool is_hanging(const Manager *m, PciAddress device) {
         for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++) {
                 const Checkup *c = &m->checkups[i];
 
@@ -177,12 +177,12 @@ static int gather(Manager *m, PciAddress **devices, size_t *n) {
                 Health *h = &m->host.health.devices[i];
                 const PciDevice *dev;
 
-                if (h->due == HEALTH_NOT_DUE || is_waited_for(m, h->address))
+                if (h->due == HEALTH_NOT_DUE || is_hanging(m, h->address))
                         continue;
                 h->asked = h->due;
                 h->due = HEALTH_NOT_DUE;
                 dev = inventory_find(m->host.inventory, h->address);
-                if (dev && dev->instance == h->instance && may_be_looked_at(m, dev) &&
+                if (dev && dev->instance == h->instance && may_be_checked(m, dev) &&
                     pci_address_append(devices, n, h->address) < 0)
                         return -ENOMEM;
         }
@@ -216,14 +216,14 @@ static void begin(Manager *m) {
         c->manager = m;
         c->is_late = false;
         if (r >= 0)
-                r = probe_look(&health_survey, m->event, m->fs, TAKE_PTR(devices), n, m->host.config->job_timeout, c,
+                r = probe_look(&health_probe, m->event, m->fs, TAKE_PTR(devices), n, m->host.config->job_timeout, c,
                                &c->probe);
         if (r < 0)
                 log_warning_errno(r, "Failed to check the health of devices, ignoring: %m");
 }
 
 static void make_due(Manager *m, const PciDevice *dev, HealthDue why) {
-        Health *h = may_be_looked_at(m, dev) ? health_list_add(&m->host.health, dev) : NULL;
+        Health *h = may_be_checked(m, dev) ? health_list_add(&m->host.health, dev) : NULL;
 
         if (h)
                 h->due = MAX(h->due, why);

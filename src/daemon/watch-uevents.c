@@ -57,7 +57,7 @@ void manager_close_uevents(Manager *m) {
 }
 
 /* Sets the timer to MANAGER_QUIET_USEC from now, but at most MANAGER_PATIENCE_USEC from the first event. */
-static void arm(Manager *m) {
+static void arm_timer(Manager *m) {
         UeventQueue *uevents = m->uevents;
         uint64_t now;
 
@@ -70,7 +70,7 @@ static void arm(Manager *m) {
         (void) sd_event_source_set_enabled(uevents->timer, SD_EVENT_ONESHOT);
 }
 
-static void note(UeventQueue *uevents, UeventAction action, PciAddress address) {
+static void add_event(UeventQueue *uevents, UeventAction action, PciAddress address) {
         Event *e = uevents->events, *end = e + uevents->n_events;
 
         while (e < end && !pci_address_equal(e->address, address))
@@ -102,7 +102,7 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                 else if (r > 0 && action == UEVENT_CAPACITY)
                         m->uevents->capacity = true;
                 else if (r > 0)
-                        note(m->uevents, action, address);
+                        add_event(m->uevents, action, address);
                 else
                         m->uevents->everything = true;
                 if (r < 0 && r != -ENOBUFS) {
@@ -113,27 +113,27 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                 }
         }
         if (m->uevents->everything || m->uevents->drivers || m->uevents->capacity || m->uevents->n_events > 0)
-                arm(m);
+                arm_timer(m);
         return 0;
 }
 
 /* The devices to read, by the way to read them. */
-typedef struct Look {
+typedef struct ReadList {
         PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
         PciAddress *bound; /* devices whose driver has finished its probe, including fresh ones */
         size_t n_bound;
         PciAddress *other; /* known devices whose driver may have changed and may still be probing */
         size_t n_other;
-} Look;
+} ReadList;
 
-static void look_done(Look *l) {
+static void read_list_done(ReadList *l) {
         free(l->fresh);
         free(l->bound);
         free(l->other);
 }
 
-static int sort_event(Manager *m, const Event *e, Look *l) {
+static int add_to_list(Manager *m, const Event *e, ReadList *l) {
         bool fresh = e->removed || !inventory_find(m->host.inventory, e->address);
         int r = 0;
 
@@ -150,7 +150,7 @@ static int sort_event(Manager *m, const Event *e, Look *l) {
         return r;
 }
 
-static int look_again(Manager *m, const PciAddress *devices, size_t n, bool locked) {
+static int refresh_devices(Manager *m, const PciAddress *devices, size_t n, bool locked) {
         int r = manager_refresh(m, devices, n, locked);
 
         if (r > 0)
@@ -158,19 +158,19 @@ static int look_again(Manager *m, const PciAddress *devices, size_t n, bool lock
         return r;
 }
 
-static int look_at(Manager *m, const Event *events, size_t n) {
-        _cleanup_(look_done) Look l = { 0 };
+static int read_devices(Manager *m, const Event *events, size_t n) {
+        _cleanup_(read_list_done) ReadList l = { 0 };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < n; i++)
-                r = sort_event(m, &events[i], &l);
+                r = add_to_list(m, &events[i], &l);
         log_debug("Events of %zu devices: scanning %zu, refreshing %zu.", n, l.n_fresh, l.n_bound + l.n_other);
         if (r >= 0 && l.n_fresh > 0)
                 r = manager_scan_devices(m, l.fresh, l.n_fresh, true);
         if (r >= 0)
-                r = look_again(m, l.bound, l.n_bound, false);
+                r = refresh_devices(m, l.bound, l.n_bound, false);
         if (r >= 0)
-                r = look_again(m, l.other, l.n_other, true);
+                r = refresh_devices(m, l.other, l.n_other, true);
         return r;
 }
 
@@ -221,7 +221,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         if (uevents->capacity && !everything)
                 (void) manager_refresh_nodes(m);
         uevents->drivers = uevents->capacity = false;
-        r = everything ? -ENOBUFS : look_at(m, events, n);
+        r = everything ? -ENOBUFS : read_devices(m, events, n);
         if (r < 0) {
                 log_info("Uevents were lost or do not suffice, scanning the whole node.");
                 (void) manager_scan(m);
@@ -238,7 +238,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
 
 void manager_look_at_kept_uevents(Manager *m) {
         if (m->uevents && m->uevents->n_events > 0)
-                arm(m);
+                arm_timer(m);
 }
 
 int manager_follow_uevents(Manager *m) {
