@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Scope frees things. A destructor takes a pointer (NULL is fine), returns NULL of the same type, and is attached with
- * DEFINE_CLEANUP(); a local marked _cleanup_(x) is released on every way out of its scope unless TAKE_PTR() moved it
- * on.
+ * Automatic cleanup of local variables. A destructor takes a pointer (NULL is allowed) and returns NULL of the same
+ * type; DEFINE_CLEANUP() makes a cleanup function of it. A local marked _cleanup_(x) is released whenever its scope
+ * ends, unless TAKE_PTR() took its value.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,9 @@
 #define _unused_        __attribute__((unused))
 
 #define ELEMENTSOF(x)          (sizeof(x) / sizeof((x)[0]))
-/* Each argument is evaluated once. Names of their own, so that one may stand in another. */
+/*
+ * Each argument is evaluated once. __COUNTER__ makes the variable names unique, so that MAX() and MIN() can be nested.
+ */
 #define MAX(a, b)              PICK_ONE_(a, >, b, __COUNTER__)
 #define MIN(a, b)              PICK_ONE_(a, <, b, __COUNTER__)
 #define PICK_ONE_(a, op, b, n) PICK_ONE_NAMED_(a, op, b, n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What tells one value from another at little cost: FNV-1a, 64 bits. Not for what others may choose. */
+/* A cheap digest to detect changed values: FNV-1a, 64 bits. Not collision-resistant against chosen input. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ static inline uint64_t digest_bytes(uint64_t digest, const void *data, size_t si
         return digest;
 }
 
-/* With its end, so that two strings one after the other cannot be taken for others. NULL is as "". */
+/* Includes the terminating NUL, so that "ab" + "c" and "a" + "bc" differ. NULL counts as "". */
 static inline uint64_t digest_string(uint64_t digest, const char *s) {
         return digest_bytes(digest, s ? s : "", strlen(s ? s : "") + 1);
 }

@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Whole files relative to a directory descriptor. Bounded, O_CLOEXEC, never follows a link in the last component when
- * writing. */
+/*
+ * Reading and writing whole files below a directory descriptor. Sizes are limited, descriptors are O_CLOEXEC, and
+ * writes never follow a symbolic link in the last component.
+ */
 
 #include <stddef.h>
 #include <sys/types.h>
 
 /*
- * Reads at most max bytes into a fresh NUL-terminated buffer. -E2BIG when the file is longer, -EINVAL when it is no
- * regular file (a FIFO, a device), never waiting for one. ret_size may be NULL.
+ * Reads a file of at most max bytes into a new NUL-terminated buffer, which the caller frees. -E2BIG when the file is
+ * longer, -EINVAL when it is not a regular file (a FIFO, a device). Never blocks on such files. ret_size may be NULL.
  */
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
-/* The same for a file that is open, with O_NONBLOCK so that a FIFO does not wait. */
+/* As read_file_at(), for an open file. The caller opened it with O_NONBLOCK, so that opening a FIFO did not block. */
 int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
 
 /*
- * Calls take() for each line of a regular file that is open with O_NONBLOCK, without its newline, and closes fd. Takes
- * one line into memory at a time: files below /proc have no size that the program could know, and other users may make
- * them long. Ends with the first value of take() that is not 0, and returns it. -EINVAL when it is no regular file.
+ * Calls take() for each line, without its newline, of a regular file that was opened with O_NONBLOCK, and closes fd.
+ * Holds one line in memory at a time, because files in /proc have no size and other users can make them long. Stops at
+ * the first nonzero value of take() and returns it. -EINVAL when fd is not a regular file.
  */
 int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdata);
 
 /*
- * Makes name hold data, durably and all at once: temporary ".NAME.tmp" in the same directory, fsync, rename, fsync of
- * the directory. On failure name is what it was before and the temporary is gone, except when the very last step fails,
- * the fsync of the directory (a dying disk): then name is new, but may not survive a crash. name has no slash
- * (-EINVAL).
+ * Replaces the content of name atomically and durably: writes ".NAME.tmp" in the same directory, calls fsync(), renames
+ * it, and calls fsync() on the directory. On failure name is unchanged and the temporary is removed. One exception: if
+ * only the fsync() of the directory fails (a failing disk), name has the new content but may lose it in a crash. name
+ * must not contain a slash (-EINVAL).
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
-/* The same; name never has another mode than that, whatever the umask. */
+/* As write_file_atomic_at(), and name has exactly this mode from the start, whatever the umask. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
-/* Removes the temporaries of such writes that a crash interrupted. Every other name stays. */
+/* Removes temporary files of writes that a crash interrupted, and no other files. */
 int remove_temporaries_at(int dir_fd);
 
-/* Removes name and syncs the directory. A missing file is not an error. */
+/* Removes name and calls fsync() on the directory. A missing file is not an error. */
 int remove_file_at(int dir_fd, const char *name);
 
-/* Names in a directory, sorted, without "." and "..", at most max of them (-E2BIG). Free with free_names(). */
+/* Lists the names in a directory, sorted, without "." and "..". -E2BIG for more than max. Free with free_names(). */
 int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *ret_n);
 char **free_names(char **names, size_t n);

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * One line per event, to the journal with fields when stderr is the journal, else to stderr.
- * Levels: error = a request failed; warning = went on, says ", ignoring"; notice = hardware changed; info = an
- * allocation was made or released; debug = every sysfs write. util/ and the pure rooms do not log.
+ * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
+ * otherwise to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
+ * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.h
+ * logs these writes; other files of util/ and the pure rooms do not log.
  */
 
 #include <syslog.h>
@@ -12,21 +13,21 @@
 #include "util/cleanup.h"
 
 /*
- * What an event is about; any member may be NULL. They become MESSAGE_ID=, PASSTHROUGH_DEVICE=, _ALLOCATION=, _STEP=,
- * _OWNER= and _GENERATION=.
+ * Journal fields of an event; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
+ * DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=.
  */
 typedef struct LogFields {
-        const char *id; /* MESSAGE_* of util/messages.h, for what an admin has to act on, and what happens to devices */
+        const char *id; /* MESSAGE_* of util/messages.h */
         const char *device;
         const char *allocation;
         const char *step;
-        const char *owner;      /* uid of the allocation's */
+        const char *owner;      /* uid of the allocation's owner */
         const char *generation; /* of the allocation */
 } LogFields;
 
 typedef enum LogTarget {
         LOG_TARGET_AUTO,    /* the journal when stderr is connected to it, else stderr */
-        LOG_TARGET_JOURNAL, /* where there is no journal, stderr */
+        LOG_TARGET_JOURNAL, /* the journal, or stderr if there is no journal */
         LOG_TARGET_CONSOLE, /* stderr */
         LOG_TARGET_NULL,
         _LOG_TARGET_MAX,
@@ -42,12 +43,14 @@ int log_max_level(void);
 void log_set_target(LogTarget target);
 LogTarget log_target(void);
 
-/* The names of syslog(3), "emerg" to "debug". -EINVAL; NULL for what is no level. */
+/* Level names of syslog(3), "emerg" to "debug". -EINVAL for other text; NULL for other numbers. */
 int log_level_from_string(const char *s);
 const char *log_level_to_string(int level);
 
-/* error: 0 or a negative errno that %m prints. Returns error, so that a caller can write: return log_error_errno(r,
- * ...). */
+/*
+ * error: 0 or a negative errno for %m in format. Returns error, so that callers can write return log_error_errno(r,
+ * ...).
+ */
 int log_internal(int level, int error, const LogFields *fields, const char *format, ...) _printf_(4, 5);
 
 #define log_full(level, error, fields, ...) log_internal((level), (error), (fields), __VA_ARGS__)

@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* MESSAGE_ID= of what an admin has to act on, and of what happens to devices. conf/passthroughd.catalog says what each
- * means and what to do. */
+/*
+ * Journal message ids of events that an admin has to act on and of device events. conf/passthroughd.catalog explains
+ * each id and its remedy.
+ */
 
 #define MESSAGE_CONFIG_LINE    "51ca76fe291d44f1a53287d55bd24f0c" /* a line of the configuration is ignored */
-#define MESSAGE_HELD_BACK      "9bae8991a60c45489e8dec9f47e92d90" /* nothing is offered until a line is mended */
-#define MESSAGE_CONFIG_REFUSED "39356a9ac35d4f3c869559f72a82c8c8" /* it would offer hardware twice */
-#define MESSAGE_READ_ONLY      "58145d06ef484228aaaffa47bd143f41" /* the ledger on disk cannot be trusted */
+#define MESSAGE_HELD_BACK      "9bae8991a60c45489e8dec9f47e92d90" /* no device is offered until a line is fixed */
+#define MESSAGE_CONFIG_REFUSED "39356a9ac35d4f3c869559f72a82c8c8" /* the configuration offers hardware twice */
+#define MESSAGE_READ_ONLY      "58145d06ef484228aaaffa47bd143f41" /* the ledger on disk is damaged */
 #define MESSAGE_LEDGER_WRITE   "718deb087ccf47f7843229b0fdf7f591" /* the ledger cannot be written */
-#define MESSAGE_JOB_FAILED     "d2612987e2e449b7b24dffa42f3448bf" /* hardware did not do as it was told */
-#define MESSAGE_DEVICE_STUCK   "61f6305106fb4169af3732d09bdbf71e" /* a write to the kernel does not return */
-#define MESSAGE_OUT_OF_ORDER   "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation is not what it was promised to be */
+#define MESSAGE_JOB_FAILED     "d2612987e2e449b7b24dffa42f3448bf" /* a job failed at the hardware */
+#define MESSAGE_DEVICE_STUCK   "61f6305106fb4169af3732d09bdbf71e" /* a write to the kernel hangs */
+#define MESSAGE_OUT_OF_ORDER   "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation differs from what was reserved */
 #define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device has gone from the node */
-#define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created, a device not bound */
+#define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created or a device not bound at startup */
 #define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus closed the connection */
-#define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a service that a job stopped is not up again */
+#define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
 
-/* What happens to a device, ledger/history.h. */
-#define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* a device is promised to an allocation */
-#define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* it is prepared, a guest may have it */
-#define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* it is nobody's again */
-#define MESSAGE_DEVICE_FAILED      "ed65ba209f8f4a6bb61f373032d2d295" /* what was to be done with it was not */
-#define MESSAGE_DEVICE_RESUMED     "1c48f4ef5f8b4c90bed112bdc2d6b14f" /* work that was cut short goes on */
-#define MESSAGE_DEVICE_UNSTUCK     "166811f4cc6145c4ae7571899b66a15f" /* the write did return */
-#define MESSAGE_DEVICE_CONTESTED   "899583210c754dfea6a55a97f9c7c1fa" /* somebody else is at it */
-#define MESSAGE_DEVICE_UNCONTESTED "b5ce2993404b48e381f0c71f90dc8f95" /* they are not any more */
-#define MESSAGE_VFS_CREATED        "040689b0bd03498a862161588f842472" /* a PF that had none has VFs */
-#define MESSAGE_VFS_CHANGED        "867f3339590d4a33969163547353825e" /* it has another number */
-#define MESSAGE_VFS_REMOVED        "e9569c069ad040a78c903fd4b6542144" /* it has none */
+/* Device events; ledger/history.h. */
+#define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* the device is reserved for an allocation */
+#define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* the device is ready for a guest */
+#define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* the device is free again */
+#define MESSAGE_DEVICE_FAILED      "ed65ba209f8f4a6bb61f373032d2d295" /* a job failed to prepare or release the device */
+#define MESSAGE_DEVICE_RESUMED     "1c48f4ef5f8b4c90bed112bdc2d6b14f" /* an interrupted job continues */
+#define MESSAGE_DEVICE_UNSTUCK     "166811f4cc6145c4ae7571899b66a15f" /* the hanging write returned */
+#define MESSAGE_DEVICE_CONTESTED   "899583210c754dfea6a55a97f9c7c1fa" /* another program uses or changes it */
+#define MESSAGE_DEVICE_UNCONTESTED "b5ce2993404b48e381f0c71f90dc8f95" /* the device is no longer contested */
+#define MESSAGE_VFS_CREATED        "040689b0bd03498a862161588f842472" /* VFs were created on a PF */
+#define MESSAGE_VFS_CHANGED        "867f3339590d4a33969163547353825e" /* the number of VFs of a PF changed */
+#define MESSAGE_VFS_REMOVED        "e9569c069ad040a78c903fd4b6542144" /* all VFs of a PF were removed */
 #define MESSAGE_HARDWARE_CHANGED   "266f2ac3f2ff4120a49084763374a87b" /* another card is at the address */
-#define MESSAGE_DEVICE_BACK        "84244766d63146afa5ff8aa2f2661421" /* a missing one is there again */
-#define MESSAGE_DEVICE_MOVED       "8a58cf3e34d34161b03222a9e8324eb4" /* a card has another address than before a boot */
-#define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin lets another card take its place */
-#define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* it was not handed back in order */
-#define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin has looked at it */
-#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* it does not answer, or had errors */
-#define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* it does again, and has no more */
-#define MESSAGE_LINK_BELOW         "13d84f74815d44e096e00c5d64c88b47" /* its link is slower or narrower than it can be */
-#define MESSAGE_PROMISE_BROKEN     "9a69305e07014bc0a2eac7cbdc7a3ac2" /* no guest can run with it as promised */
-#define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* one can again */
+#define MESSAGE_DEVICE_BACK        "84244766d63146afa5ff8aa2f2661421" /* a missing device is back */
+#define MESSAGE_DEVICE_MOVED       "8a58cf3e34d34161b03222a9e8324eb4" /* a card's address changed with a boot */
+#define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin accepted another card in its place */
+#define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* the device is in quarantine */
+#define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin cleared the device from quarantine */
+#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* no response, or fatal errors were reported */
+#define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* the device is healthy again */
+#define MESSAGE_LINK_BELOW         "13d84f74815d44e096e00c5d64c88b47" /* the link is below its maximum speed or width */
+#define MESSAGE_PROMISE_BROKEN     "9a69305e07014bc0a2eac7cbdc7a3ac2" /* no guest can use the allocation as reserved */
+#define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* guests can use it as reserved again */

@@ -2,24 +2,28 @@
 #pragma once
 
 /*
- * Enums to text and back. Above the macro stands
- *         static const char *const PREFIX_table[MAX] = { [VALUE] = "text", ... };
- * and the prototypes of what it defines are in the header of the enum.
+ * Conversion between enums and text. A file that uses the macro defines static const char *const PREFIX_table[MAX] = {
+ * [VALUE] = "text", ... }; before it. The enum's header declares the functions.
  */
 
 #include <stddef.h>
 
-/* Position of s in a table of n strings, or -EINVAL: the _X_INVALID of every enum. NULL is in no table. */
+/*
+ * Returns the index of s in a table of n strings, or -EINVAL (every enum's _X_INVALID has this value). s may be NULL:
+ * -EINVAL.
+ */
 int string_table_find(const char *const *table, size_t n, const char *s);
 
-/* PREFIX_to_string(): NULL for what is not in the table. A negative value becomes a huge size_t, so it is out of range
- * too. */
+/*
+ * Defines PREFIX_to_string(), which returns NULL for values outside the table. A negative value becomes a huge size_t,
+ * so it is outside too.
+ */
 #define DEFINE_STRING_TABLE_TO_STRING(prefix, Type, MAX)                                                               \
         const char *prefix##_to_string(Type value) {                                                                   \
                 return (size_t) value < (size_t) (MAX) ? prefix##_table[(size_t) value] : NULL;                        \
         }
 
-/* PREFIX_to_string() and PREFIX_from_string(), which returns -EINVAL for unknown text. */
+/* Defines PREFIX_to_string() and PREFIX_from_string(). The latter returns -EINVAL for unknown text. */
 #define DEFINE_STRING_TABLE(prefix, Type, MAX)                                                                         \
         DEFINE_STRING_TABLE_TO_STRING(prefix, Type, MAX)                                                               \
         Type prefix##_from_string(const char *s) {                                                                     \

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by policy.c, which device is in which pool, and policy-check.c, which of them may be handed out; nobody else
- * includes it. */
+/* Shared by policy.c (pools) and policy-check.c (verdicts) only. */
 
 #include "config/policy.h"
 
-/* The host's display, which force gives away all the same. */
+/* The device is the host's display and the request has no force. */
 bool policy_is_display(const Policy *p, const PciDevice *dev);
-/* Excluded or the host's own. */
+/* The device must stay with the host: it is excluded, needed by the host, or cannot be assigned to a guest. */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev);
 
-/* The first VF of a PF that is on offer; NULL when none is. */
+/* The first VF of the PF that a pool offers; NULL when there is none. */
 const PciDevice *policy_find_offered_vf(const Policy *p, const PciDevice *pf);
 
-/* As policy_check(), worked out anew. */
+/* As policy_check(), without the cache. */
 Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *ret);
