@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The keys of the configuration: what they are called, take, and mean when empty. */
+/* The configuration keys: names, value parsers, defaults. */
 
 #include <errno.h>
 
@@ -16,9 +16,9 @@
 #define GROUP_NAME_MAX        31U
 #define SERVER_MAX            44U /* with a name in it, what an address of a UNIX socket holds */
 
-/* Value parsers: 0, -ENOMEM, or another error that makes "expected ..." of the table the problem. */
+/* Value parsers return 0, -ENOMEM, or another error, which becomes the problem "expected ..." of the table. */
 
-/* What the line was to exclude is not known, so nothing may be offered. The first such line is the one named. */
+/* The message names the first such line. */
 int parser_hold_back(ConfigParser *p, const char *what) {
         Config *c = p->config;
 
@@ -56,7 +56,7 @@ static int parse_job_timeout(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* A word of an enum's table; what no word is, _X_INVALID, is -EINVAL. */
+/* Parses a word of an enum's table. Other words give _X_INVALID, which is -EINVAL. */
 #define DEFINE_WORD_PARSER(key, words, field)                                                                          \
         static int parse_##key(ConfigParser *p, const char *value) {                                                   \
                 int word = (int) words##_from_string(value);                                                           \
@@ -98,7 +98,7 @@ static int parse_shared_memory_group(ConfigParser *p, const char *value) {
         return string_copy(&p->config->shared_memory_group, value);
 }
 
-/* An absolute path with %n in it once: each has a server of its own. */
+/* An absolute path that contains %n once, because each region has its own server. */
 static int parse_shared_memory_server(ConfigParser *p, const char *value) {
         const char *name = strstr(value, "%n");
         size_t before = strspn(value, DRIVER_NAME "./");
@@ -129,7 +129,7 @@ static int keep_interface(Config *c, const char *glob) {
         return 0;
 }
 
-/* What a broken list was to keep is not known, and would be given away. */
+/* A broken list holds back all devices, because the devices to keep are unknown. */
 static int parse_keep_interfaces(ConfigParser *p, const char *value) {
         _cleanup_free_ char *copy = strdup(value);
         char *rest = copy, *glob;
@@ -165,7 +165,7 @@ static int add_service(Pool *pool, const char *name) {
         return 0;
 }
 
-/* Replaces the list: its order counts. One with a name that is none is no list. */
+/* Replaces the list, because its order matters. An invalid name clears the list. */
 static int parse_stop_services(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -183,7 +183,7 @@ static int parse_stop_services(ConfigParser *p, const char *value) {
         return r;
 }
 
-/* Words as they stand: no shell, no quotes, so that nothing means more than it says. */
+/* Splits at spaces only. Shell and quoting characters are refused, because no shell interprets them. */
 static int parse_cleaner(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -214,7 +214,7 @@ static int parse_virtual_functions(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Gives its own sentences. */
+/* Adds its own problems. */
 static int parse_vf_attributes(ConfigParser *p, const char *value) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes v;
@@ -233,7 +233,7 @@ static int parse_vf_attributes(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* "ib,eth": of the first port and of the second. */
+/* "ib,eth": the first port and the second. */
 static int parse_port_types(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         PortType types[PORT_TYPES_MAX];
@@ -248,7 +248,7 @@ static int parse_port_types(ConfigParser *p, const char *value) {
                         return -EINVAL;
                 types[n] = port_type_from_string(word);
                 value += strlen(word);
-                /* A comma has a type after it. */
+                /* A type must follow a comma. */
                 if (types[n++] == _PORT_TYPE_INVALID || (*value && !*++value))
                         return -EINVAL;
         }
@@ -258,8 +258,7 @@ static int parse_port_types(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Gives its own sentences. Only "Match=" itself empties the list, so that nothing that was to be excluded is forgotten.
- */
+/* Adds its own problems. Only a literal "Match=" empties the list, so that no exclusion is lost by mistake. */
 static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
         _cleanup_free_ char *problem = NULL;
         Match m;
@@ -304,7 +303,7 @@ static const struct Key {
         Section section;
         const char *name;
         int (*parse)(ConfigParser *p, const char *value);
-        const char *fallback; /* what an empty value means */
+        const char *fallback; /* the value that an empty value stands for */
         const char *expected;
 } keys[] = {
         { SECTION_DAEMON, "VfioDriver", parse_vfio_driver, "auto",
@@ -341,7 +340,6 @@ static const char *const section_names[_SECTION_MAX] = {
         [SECTION_EXCLUDE] = "[Exclude]",
 };
 
-/* "Exclude]", "[Exclude": after it the lines of [Exclude] would be taken for those of the section before. */
 bool config_may_be_header(const char *text) {
         return strpbrk(text, "[]") || strcasestr(text, "exclude");
 }
@@ -358,7 +356,7 @@ static int unknown_key(ConfigParser *p, const char *name) {
         return parser_problem(p, "Unknown key '%s=' in %s; known: %s.", name, section_names[p->section], known);
 }
 
-/* After a header that was a problem, which is told already. */
+/* Handles a key after a broken header, which was reported already. */
 static int ignored_key(ConfigParser *p, const char *name) {
         if (!p->suspect || !streq(name, "Match"))
                 return 0;

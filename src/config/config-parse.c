@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Text to Config: lines and sections. libinih splits a line into key and value; lines and section headers are looked at
- * before it sees them, because it tells no line numbers, cuts section names at 49 bytes, is silent about an empty
- * section and reports only the first error.
+ * Reads lines and sections. libinih splits a line into key and value. This file examines lines and section headers
+ * before libinih sees them, because libinih reports no line numbers, cuts section names at 49 bytes, does not report
+ * empty sections and reports only the first error.
  */
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int add_pool(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* A file may add to a pool of the files before it; twice in one file is a header that somebody copied. */
+/* A file may add to a pool of an earlier file. A second header of the pool in one file is a copy by mistake. */
 static int begin_pool(ConfigParser *p, const char *name) {
         Config *c = p->config;
         size_t i = 0;
@@ -52,7 +52,7 @@ static int begin_pool(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* name: between the brackets. */
+/* name: the text between the brackets. */
 static int begin_section(ConfigParser *p, const char *name) {
         if (strncmp(name, "Pool ", 5) == 0)
                 return begin_pool(p, name + 5 + strspn(name + 5, " "));
@@ -71,7 +71,7 @@ static int begin_section(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* However broken, it cannot be meant as [Exclude]. */
+/* A broken header that cannot mean [Exclude]. */
 static bool is_pool_header(const char *line) {
         return strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5]);
 }
@@ -93,7 +93,7 @@ static int parse_header(ConfigParser *p, char *line) {
         return begin_section(p, line + 1);
 }
 
-/* Copies the next line without its indentation, which libinih would take for a continuation. Tabs become spaces. */
+/* Copies the next line without indentation, which libinih would treat as a continuation. Tabs become spaces. */
 static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;
@@ -121,7 +121,7 @@ static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) 
         return true;
 }
 
-/* The line as a whole is lost, though it may have been a header. n: bytes of it that buf has. */
+/* Handles an unreadable line, which may have been a header. buf has its first n bytes. */
 static int lose_line(ConfigParser *p, const char *buf, size_t n) {
         if (buf[0] == '[') {
                 p->section = SECTION_IGNORED;
@@ -130,7 +130,7 @@ static int lose_line(ConfigParser *p, const char *buf, size_t n) {
         return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
 }
 
-/* True when the line in buf is one for libinih. */
+/* True when the line in buf is to be passed to libinih. */
 static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         size_t n = MIN(len, size - 1);
         int r;
@@ -154,14 +154,14 @@ static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         return false;
 }
 
-/* The line that libinih made no key of. It cut off the '=' that it found, if any, and what follows. */
+/* Handles a line in which libinih found no key. libinih cut off a '=' and the text after it. */
 static int no_key(ConfigParser *p, const char *line) {
         int r = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
 
         return r < 0 || !config_may_be_header(line) ? r : parser_hold_back_header(p);
 }
 
-/* fgets() for libinih. It asks for a line when it is done with the one before: if that one made no key, it was none. */
+/* fgets() for libinih. When libinih asks for the next line without having reported a key, the line before had none. */
 static char *read_line(char *buf, int size, void *userdata) {
         ConfigParser *p = userdata;
         size_t len;

@@ -103,7 +103,7 @@ int config_problem_format(const ConfigProblem *p, char **ret) {
                            : string_replace(ret, "%s: %s", p->file, p->message);
 }
 
-/* Takes the message, also when it fails; NULL is want of memory. */
+/* Takes ownership of message, also on failure. NULL message: -ENOMEM. */
 static int append_problem(Config *c, const char *file, unsigned line, char *message) {
         _cleanup_free_ char *owned = message;
         ConfigProblem problem = { .line = line };
@@ -144,7 +144,7 @@ int config_read_failed(Config *c, const char *file, const char *why) {
         return r;
 }
 
-/* A VF that is not there yet has no address that could match. */
+/* A VF that does not exist yet has no address to match. */
 static int check_virtual_functions(Config *c, Pool *pool) {
         for (size_t i = 0; i < pool->n_matches && pool->virtual_functions > 0; i++) {
                 const ConfigPlace *place = &pool->matches[i].place;
@@ -161,7 +161,7 @@ static int check_virtual_functions(Config *c, Pool *pool) {
         return 0;
 }
 
-/* They are options of a driver that has none from us unless it is to make VFs. */
+/* Port types are options of mlx4_core, which the daemon sets only when it creates VFs. */
 static int check_port_types(Config *c, const Pool *pool) {
         if (pool->n_port_types == 0 || pool->virtual_functions > 0)
                 return 0;

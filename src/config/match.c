@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* One Match= line of the configuration: text to terms, and terms against a device. */
+/* Match= lines of the configuration: parses terms and compares them with a device. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ void match_done(Match *m) {
         match_init(m);
 }
 
-/* Without wildcards it has to be a whole address: "01:00.0", as lspci prints it, would silently never match. */
+/* Without wildcards the address must be complete: the short form "01:00.0" of lspci would never match. */
 static int parse_glob(const char *value, char **ret) {
         PciAddress a;
 
@@ -71,7 +71,7 @@ static int term_pf(Match *m, const char *value) {
         return parse_glob(value, &m->pf);
 }
 
-/* vendor= and id= both name the vendor; side by side they must agree, or the line could never match. */
+/* vendor= and id= both set the vendor. In one line they must agree, or the line could never match. */
 static int set_vendor(Match *m, int vendor) {
         if (m->vendor >= 0 && m->vendor != vendor)
                 return -EINVAL;
@@ -158,10 +158,10 @@ static const struct Term *find_term(const char *name) {
         return NULL;
 }
 
-/* Says what is wrong, and is what the caller returns. */
+/* Sets the problem; the value is the error to return. */
 #define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
-/* A term may stand once in a line: seen has a bit for each that did. */
+/* Parses one term. Each term may occur once in a line: seen has a bit for each term that occurred. */
 static int parse_term(Match *m, char *text, unsigned *seen, char **ret_problem) {
         char *value = strchr(text, '=');
         const struct Term *term;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whether a device may be handed out, with its group. */
+/* Whether a device may be allocated, considering its IOMMU group. */
 
 #include "model/inventory.h"
 #include "policy-internal.h"
 #include "util/strings.h"
 
-/* What a GPU brings along on its own card: audio, and the USB controller and UCSI of its USB-C port. */
+/* The auxiliary functions on a GPU's card: audio, and the USB controller and UCSI of its USB-C port. */
 static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         static const uint32_t classes[] = { 0x0403, 0x0c03, 0x0c80 };
 
@@ -17,11 +17,11 @@ static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         return false;
 }
 
-/* A pool has the device or the GPU whose function it is: a GPU's audio goes where the GPU goes. */
+/* A pool has the device, or the GPU whose auxiliary function it is. */
 static bool is_offered(const Policy *p, const PciDevice *dev) {
         const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
 
-        /* Functions of a slot are neighbours. */
+        /* The functions of a slot are adjacent in the inventory. */
         while (d > first && pci_address_same_slot(d[-1].address, dev->address))
                 d--;
         for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
@@ -33,13 +33,13 @@ static bool is_offered(const Policy *p, const PciDevice *dev) {
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
         bool harmless = pci_device_driver_is_harmless(member);
 
-        /* A bridge stays where it is in any case. */
+        /* A bridge always keeps its driver. */
         if ((member->critical && !member->is_bridge) || policy_is_display(p, member))
                 return GROUP_ROLE_BLOCK;
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
             policy_is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* Its own PF serves all its siblings, so it cannot leave the host for the sake of one VF. */
+        /* A VF's PF serves all its other VFs, so it stays with the host. */
         if (dev->type == PCI_TYPE_VF && pci_address_equal(dev->physfn, member->address))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         /* vfio-pci refuses a PF with VFs (domain.md B13). */
@@ -47,7 +47,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A port of the same card that no pool has may be the host's. */
+        /* A port of the same card that is in no pool may be in use by the host. */
         if (pci_device_is_companion(dev, member) &&
             (policy_pool(p, member) || harmless || is_function_of_gpu(dev, member)))
                 return GROUP_ROLE_COMPANION;
@@ -56,7 +56,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         return GROUP_ROLE_BLOCK;
 }
 
-/* Why a member blocks the group of dev, in the order of policy_group_role(). */
+/* The refusal for a member that blocks the group of dev. Same order as in policy_group_role(). */
 static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
 
@@ -112,7 +112,10 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* In no pool. Where a pool has the other end, PF or VF, a Match= line for this one would offer the hardware twice. */
+/*
+ * Refuses a device that is in no pool. If a pool has its PF or VFs, the remedy must not suggest a Match= line, which
+ * would offer the hardware twice.
+ */
 static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const PciDevice *vf = policy_find_offered_vf(p, dev), *pf;
         const Pool *pool = vf ? policy_pool(p, vf) : policy_vf_pool(p, dev);
@@ -135,7 +138,7 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
                       p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
 }
 
-/* A VF is what its PF makes of it: without one, or under a PF that is a guest's, nobody answers for it. */
+/* A VF depends on its PF: the PF must be present and bound to a host driver. */
 static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
         const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
         const char *address = PCI_ADDRESS_STR(vf->physfn);
@@ -151,7 +154,7 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* Variant drivers are known only where they are loaded. */
+/* The inventory lists variant drivers only if they are loaded. */
 static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
         return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
                (p->config->variants && inventory_variant_driver(p->inventory, dev));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Pools and eligibility. */
+/* The pool of each device, conflicts between pools, and the cache of verdicts. */
 
 #include "policy-internal.h"
 
@@ -25,7 +25,7 @@ int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, 
         return 0;
 }
 
-/* The first pool that matches has the device; a second one is told so. */
+/* Puts the device into the first pool that matches. Another pool that matches is a problem. */
 static int assign_pool(Policy *p, size_t index) {
         const PciDevice *dev = &p->inventory->devices[index];
         int r;
@@ -63,13 +63,15 @@ const Pool *policy_pool(const Policy *p, const PciDevice *dev) {
         return pool < 0 ? NULL : &p->config->pools[pool];
 }
 
-/* A loss, but no end. */
+/* Losing the display does not stop the host, so force may allocate it. */
 bool policy_is_display(const Policy *p, const PciDevice *dev) {
         return !p->forced && pci_device_is_display(dev);
 }
 
-/* The host needs it, no guest can have it, or the admin said never, or may have said so: it stays with its driver
- * whatever group it is in. */
+/*
+ * Such a device keeps its driver, whichever IOMMU group it is in. An unreadable [Exclude] line counts as excluding all
+ * devices.
+ */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
         return p->config->held_back || policy_is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
                !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
@@ -89,7 +91,7 @@ const PciDevice *policy_find_offered_vf(const Policy *p, const PciDevice *pf) {
         return NULL;
 }
 
-/* A PF on offer whose VFs are, or are about to be, on offer as well. */
+/* Finds an offered PF whose VFs are offered too, or will be when VirtualFunctions= creates them. */
 static void find_conflict(Policy *p) {
         const Inventory *inv = p->inventory;
 
@@ -140,7 +142,7 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
                 if (r < 0)
                         return r;
         }
-        /* After all pools are known: viability asks for the pools of group members. */
+        /* Needs all pools, because the viability of a group depends on the pools of its members. */
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);
@@ -197,7 +199,10 @@ Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
         return policy_check_uncached(p, dev, ret);
 }
 
-/* The first pool with VirtualFunctions= for a VF that is not there yet, as far as it can be foretold from its PF. */
+/*
+ * The first pool with VirtualFunctions= that matches a VF of this PF. The VF may not exist yet, so its properties are
+ * derived from the PF.
+ */
 static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
         PciDevice vf = *pf;
 
@@ -219,7 +224,7 @@ const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
 
         if (pf->type != PCI_TYPE_PF)
                 return NULL;
-        /* One that is there may match where a foretold one does not: it has an address. */
+        /* An existing VF may match where the derived one does not, because it has an address. */
         for (size_t i = 0; i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which PCI drivers the kernel has, and which VFIO driver is made for a device, as the kernel's modules say. */
+/* The registered PCI drivers, and the VFIO variant driver for a device (from modules.alias). */
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -75,7 +75,7 @@ const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev)
         const VfioVariant *best = NULL;
         char name[64];
 
-        /* As the kernel names it in modalias; the interface byte of the class comes last. */
+        /* The device's modalias as the kernel formats it; the interface byte of the class comes last. */
         (void) snprintf(name, sizeof(name), "v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", dev->vendor, dev->device,
                         dev->subsystem_vendor, dev->subsystem_device, dev->class >> 16 & 0xff, dev->class >> 8 & 0xff,
                         dev->class & 0xff);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocations as objects. */
+/* Lifetime, identity and names of allocations. */
 
 #include "ledger/allocation.h"
 
@@ -122,7 +122,7 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) 
         return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
 }
 
-/* A VF is one of its PF: the same address may be another PF's after a boot. */
+/* Compares the PF and VF index too: after a boot a VF's address may belong to another PF. */
 static bool is_same_vf(const AllocationDevice *d, const PciDevice *dev) {
         if (!d->is_vf || dev->type != PCI_TYPE_VF)
                 return !d->is_vf && dev->type != PCI_TYPE_VF;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines of the history. */
+/* Formatting and reading of history lines. */
 
 #include "ledger/history.h"
 
@@ -53,7 +53,7 @@ static json_object *new_time(uint64_t usec) {
         return json_object_new_string(text);
 }
 
-/* Cut between characters. */
+/* Cuts a long message between UTF-8 characters. */
 static json_object *new_message(const char *s) {
         _cleanup_free_ char *cut = NULL;
         size_t n = HISTORY_MESSAGE_MAX - strlen("...");
@@ -72,7 +72,7 @@ char *history_format(const HistoryEntry *e) {
 
         if (!o)
                 return NULL;
-        /* First, for is_about(). */
+        /* "device" comes first, because is_about() compares the start of the line. */
         json_object_object_add(o, "device", json_object_new_string(PCI_ADDRESS_STR(e->device)));
         json_object_object_add(o, "time", new_time(e->time));
         json_object_object_add(o, "event", json_object_new_string(history_event_to_string(e->event)));
@@ -91,7 +91,7 @@ void history_list_done(HistoryList *l) {
         *l = (HistoryList){ 0 };
 }
 
-/* Without parsing it: of thousands of lines few are about one device. */
+/* Compares text, because parsing thousands of lines about other devices would be slow. */
 static bool is_about(const char *line, size_t size, PciAddress device) {
         char start[48];
         int n = snprintf(start, sizeof(start), "{\"device\":\"%s\",", PCI_ADDRESS_STR(device));
@@ -105,7 +105,7 @@ static bool has(json_object *o, const char *key, json_type type, bool or_null) {
         return json_object_object_get_ex(o, key, &value) && (json_object_is_type(value, type) || (or_null && !value));
 }
 
-/* An event that is unknown may be of a newer version. */
+/* Accepts unknown events, which a newer version may have written. */
 static bool is_entry(json_object *o) {
         return json_object_is_type(o, json_type_object) && has(o, "device", json_type_string, false) &&
                has(o, "time", json_type_string, false) && has(o, "event", json_type_string, false) &&
@@ -113,7 +113,7 @@ static bool is_entry(json_object *o) {
                has(o, "generation", json_type_int, true) && has(o, "message", json_type_string, false);
 }
 
-/* NULL for what is no entry. */
+/* NULL when the line is not a valid entry. */
 static json_object *parse(const char *line, size_t size) {
         _cleanup_json_ json_object *o = NULL;
         char text[HISTORY_LINE_MAX + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What may be entered into the ledger. */
+/* Checks before an allocation is entered into the ledger. */
 
 #include "ledger/ledger.h"
 
@@ -9,7 +9,7 @@
 #include "util/strings.h"
 
 static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
-        /* The planner asks for the verdicts of all devices, and an address costs more to format than to look up. */
+        /* The planner checks all devices without a refusal, and formatting an address costs more than the lookup. */
         if (!ret)
                 return VERDICT_ALLOCATED;
         return refuse(ret, VERDICT_ALLOCATED, &address, "Release that one first.", "%s is held by '%s'.",
@@ -39,7 +39,7 @@ Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
         return ledger_check_blocked(l, address, ret);
 }
 
-/* What keeps it from a new allocation, whoever may have it now. */
+/* Conditions that refuse the device to a new allocation, whichever allocation has it now. */
 static Verdict check_condition(const Ledger *l, PciAddress address, Refusal *ret) {
         const Finding *unhealthy = l->n_unhealthy > 0 ? ledger_find_unhealthy(l, address) : NULL;
         Verdict v = ledger_check_kept(l, address, ret);
@@ -50,15 +50,15 @@ static Verdict check_condition(const Ledger *l, PciAddress address, Refusal *ret
 }
 
 /*
- * Another member of the group is somebody else's: the kernel gives a group to one user only (domain.md A9). Or a job
- * works on it, perhaps for ever.
+ * The IOMMU group of dev: no member may be in another allocation, because the kernel gives a group to one user only
+ * (domain.md A9), and no member may be blocked by a job, which may hang.
  */
 static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
                            Refusal *ret) {
         const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
 
         if (group && group->n_members == 1)
-                return VERDICT_NONE; /* dev itself, which was looked at */
+                return VERDICT_NONE; /* dev itself, which was checked before */
         for (size_t i = 0; group && i < group->n_members; i++) {
                 const PciDevice *member = &inv->devices[group->members[i]];
                 const Allocation *holder = ledger_holder(l, member->address);
@@ -129,7 +129,10 @@ uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config 
                 if (node->available_known)
                         now = node->available;
         }
-        /* Memory of running guests is not free any more; that of the others will be taken from what is. */
+        /*
+         * The memory of running guests is no longer counted as free; the idle allocations will take theirs from the
+         * free memory.
+         */
         return MIN(have - MIN(have, promised), now - MIN(now, idle));
 }
 
@@ -137,7 +140,7 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
         CpuSet busy = config->housekeeping, free_cpus = node->cpus;
 
         cpuset_merge(&busy, &l->cpus);
-        /* A core with one busy thread is a busy core. */
+        /* A core with one busy thread counts as busy. */
         for (size_t i = 0; i < inv->n_cpus; i++)
                 if (cpuset_has(&busy, inv->cpus[i].id))
                         cpuset_add(&busy, inv->cpus[i].core);
@@ -147,7 +150,7 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
         *ret = free_cpus;
 }
 
-/* The claim does not contradict itself: nothing twice, and no VF beside its own PF. */
+/* Refuses an allocation that has a device twice, or a VF together with its PF. */
 static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         for (const AllocationDevice *other = a->devices; other < a->devices + a->n_devices; other++) {
                 if (other->lost)
@@ -193,7 +196,7 @@ static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret
         return ledger_check_regions(l, a, ret);
 }
 
-/* What a would have of a node and page size that the ledger has not given out yet. */
+/* Checks the memory that a claims on the node with this page size. */
 static Verdict check_memory(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a, int id,
                             uint64_t page_size, Refusal *ret) {
         const NumaNode *node = inventory_find_node(inv, id);
@@ -300,7 +303,7 @@ static bool same_claims(const Ledger *a, const Ledger *b) {
         return true;
 }
 
-/* No group has devices of two allocations. */
+/* Whether no IOMMU group has devices of two allocations. */
 static bool groups_are_exclusive(const Ledger *l, const Inventory *inv) {
         for (size_t i = 0; i < inv->n_groups; i++) {
                 const Allocation *first = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The text of a file of the ledger as an allocation. It trusts nothing: a file that does not make a whole one is
- * broken, never half of one. */
+/*
+ * Parses a ledger file into an allocation. The text is untrusted; a file that is invalid anywhere yields no allocation.
+ */
 
 #include "ledger/ledger-file.h"
 
@@ -12,7 +13,7 @@
 #include "model/serial.h"
 #include "util/strings.h"
 
-/* Readers of members: 0 or -EBADMSG when absent, of another type or out of range; -ENOMEM. */
+/* Readers of members return 0; -EBADMSG when the member is absent, of another type or out of range; or -ENOMEM. */
 
 static int get_string(json_object *o, const char *key, bool may_be_null, char **ret) {
         json_object *v;
@@ -41,7 +42,7 @@ static int get_number(json_object *o, const char *key, uint64_t max, uint64_t *r
         return json_object_object_get_ex(o, key, &v) ? to_number(v, max, ret) : -EBADMSG;
 }
 
-/* Absent: false. */
+/* An absent member is false. */
 static int get_flag(json_object *o, const char *key, bool *ret) {
         json_object *v;
 
@@ -53,7 +54,7 @@ static int get_flag(json_object *o, const char *key, bool *ret) {
         return 0;
 }
 
-/* null is unknown. */
+/* A null node is unknown. */
 static int get_node(json_object *o, int *ret) {
         json_object *v;
         uint64_t node;
@@ -112,7 +113,7 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r;
 }
 
-/* Absent, as in files from before there were any, or null: none. */
+/* An absent member (written by older versions) or null means no attributes. */
 static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
         _cleanup_free_ char *text = NULL, *problem = NULL;
         int r = json_object_object_get_ex(o, key, NULL) ? get_string(o, key, true, &text) : 0;
@@ -136,7 +137,7 @@ static int parse_attributes(json_object *o, AllocationDevice *d) {
         return r;
 }
 
-/* What files from before had not: absent, none. */
+/* Members that older versions did not write; all are optional. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         _cleanup_free_ char *serial = NULL;
         uint64_t index;
@@ -224,7 +225,7 @@ static int parse_cells(json_object *cells, Allocation *a) {
         return 0;
 }
 
-/* Absent, as in files from before there was a choice: flat, and no spare ports. */
+/* Optional members, which older versions did not write: the default is flat, without spare ports. */
 static int parse_guest_pci(json_object *o, Allocation *a) {
         _cleanup_free_ char *topology = NULL;
         uint64_t spare_ports = 0;
@@ -260,7 +261,7 @@ static int parse_region(json_object *o, Allocation *a) {
         return 0;
 }
 
-/* Those without have no such member. */
+/* An allocation without regions has no such member. */
 static int parse_regions(json_object *o, Allocation *a) {
         json_object *regions = NULL;
         int r = json_object_object_get_ex(o, "shared_memory", NULL)

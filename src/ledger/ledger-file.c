@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An allocation as the text of its file. */
+/* Formats an allocation as the text of its ledger file. */
 
 #include "ledger/ledger-file.h"
 

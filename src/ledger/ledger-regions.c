@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared memory in the ledger: who has it, and who may. */
+/* Shared memory regions in the ledger: members, and the checks before a claim. */
 
 #include <errno.h>
 
 #include "ledger-internal.h"
 #include "util/strings.h"
 
-/* Position of the first whose name is not less. */
+/* Position of the first region whose name is not lower. */
 static size_t find(const Ledger *l, const char *name, bool *ret_found) {
         size_t i = 0;
 
@@ -36,7 +36,7 @@ static void region_free(SharedRegion *s) {
         free(s);
 }
 
-/* Those that nobody has. */
+/* Frees the regions without members. */
 static void drop(Ledger *l) {
         size_t n = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ledger as a set of sorted arrays: what is entered and taken out. What may be entered is ledger-check.c's. */
+/* The ledger's sorted arrays: entering and removing allocations. ledger-check.c decides what may be entered. */
 
 #include "ledger/ledger.h"
 
@@ -47,7 +47,7 @@ const char *ledger_problem(const Ledger *l) {
         return l->read_only ?: l->unwritable;
 }
 
-/* Position of the first allocation whose name is not less. */
+/* Position of the first allocation whose name is not lower. */
 static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         size_t low = 0, high = l->n_allocations;
 
@@ -68,7 +68,7 @@ static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         return low;
 }
 
-/* The same for anything that begins with a PciAddress. */
+/* Position of the first element whose address is not lower. Each element starts with a PciAddress. */
 static size_t find_address(const void *array, size_t n, size_t size, PciAddress address, bool *ret_found) {
         size_t low = 0, high = n;
 
@@ -91,7 +91,7 @@ static size_t find_address(const void *array, size_t n, size_t size, PciAddress 
 }
 
 #define FIND_ADDRESS(array, n, address, found) find_address((array), (n), sizeof(*(array)), (address), (found))
-/* Makes a gap at position, or closes it. The room was reserved before. */
+/* Inserts or removes one element at position. The caller has reserved the room. */
 #define OPEN_GAP(array, n, position)                                                                                   \
         memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
 #define CLOSE_GAP(array, n, position)                                                                                  \
@@ -137,7 +137,7 @@ uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size) {
         return m ? m->bytes - m->backed : 0;
 }
 
-/* Room for everything first, so that entering cannot fail half-way. */
+/* Reserves all memory first, so that entering cannot fail halfway. */
 static int reserve_room(Ledger *l, const Allocation *a) {
         if (ARRAY_RESERVE(l->allocations, l->n_allocations) < 0)
                 return -ENOMEM;
@@ -291,7 +291,7 @@ static const Finding *find_finding(const Finding *array, size_t n, PciAddress ad
         return NULL;
 }
 
-/* No message: not any more. */
+/* Sets the finding of the address, or removes it when message is NULL. */
 static int set_finding(Finding **array, size_t *n, PciAddress address, size_t count, const char *message) {
         _cleanup_free_ char *copy = NULL;
         const Finding *known;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hardware that has another address than the ledger says. */
+/* Finds hardware whose address differs from the ledger's. */
 
 #include "ledger/rematch.h"
 
@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* A device that is not where it was, and what could be it. */
+/* A device that is not at its address, and the card found for it. */
 typedef struct Search {
         Rematch found;
         const AllocationDevice *device;
@@ -32,7 +32,7 @@ bool rematch_is_home(const AllocationDevice *d, const Inventory *inv) {
         return dev && allocation_device_is(d, dev) && streq_ptr(d->path, dev->path);
 }
 
-/* How much of a path is its next component. */
+/* Length of the first component of a path. */
 static size_t component(const char *path) {
         return strcspn(path, "/");
 }
@@ -55,7 +55,7 @@ static bool same_component(const char *a, size_t n, const char *b, size_t m) {
         return n == m && memcmp(a, b, n) == 0;
 }
 
-/* The first so many bytes of each. */
+/* Compares the first length_a and length_b bytes of two paths. */
 static bool same_slots(const char *a, size_t length_a, const char *b, size_t length_b) {
         const char *end_a = a + length_a, *end_b = b + length_b;
 
@@ -74,7 +74,7 @@ bool rematch_same_slots(const char *a, const char *b) {
         return same_slots(a, strlen(a), b, strlen(b));
 }
 
-/* A VF is beside its PF in the tree: what is above says where the card is. */
+/* Length of the path of the parent. A VF and its PF have the same parent. */
 static size_t above(const char *path) {
         const char *last = strrchr(path, '/');
 
@@ -84,13 +84,16 @@ static size_t above(const char *path) {
 static bool is_in_same_slot(const AllocationDevice *d, const PciDevice *dev) {
         const char *was = d->path ?: "", *now = dev->path ?: "";
 
-        /* A place that is not known is no place. */
+        /* An unknown path matches nothing. */
         if (!*was || !*now)
                 return false;
         return d->is_vf ? same_slots(was, above(was), now, above(now)) : rematch_same_slots(was, now);
 }
 
-/* The serial number first; slots tell those apart that have the same one, and where there is none. */
+/*
+ * Finds the card of d by serial number; slots decide between cards with the same serial number, or when no serial
+ * number matches. NULL when several cards match.
+ */
 static const PciDevice *find_card(const AllocationDevice *d, const Inventory *inv, const unsigned *taken) {
         const PciDevice *by_serial = NULL, *by_slot = NULL, *by_both = NULL;
         size_t serials = 0, slots = 0, both = 0;
@@ -114,7 +117,7 @@ static const PciDevice *find_card(const AllocationDevice *d, const Inventory *in
         return slots == 1 ? by_slot : NULL;
 }
 
-/* The ledger could not have both: the one device, or a PF and its VF. */
+/* The ledger cannot hold d and now together: they are the same device, or a PF and its VF. */
 static bool excludes(const AllocationDevice *d, const PciDevice *now) {
         return pci_address_equal(d->address, now->address) ||
                (now->type == PCI_TYPE_VF && pci_address_equal(d->address, now->physfn)) ||
@@ -128,7 +131,7 @@ static bool is_displaced(const AllocationDevice *d, const Search *searches, size
         return false;
 }
 
-/* taken: by device index, how many of the ledger it is. */
+/* Lists the devices that are not at their address. Counts in taken, by device index, the ledger's devices that are. */
 static int find_homeless(const Ledger *l, const Inventory *inv, unsigned *taken, Search **ret, size_t *ret_n) {
         _cleanup_free_ Search *searches = NULL;
         size_t n = 0;
@@ -163,7 +166,7 @@ int rematch_find(const Ledger *l, const Inventory *inv, Rematch **ret, size_t *r
                 return -ENOMEM;
         for (size_t i = 0; i < n_searches; i++)
                 searches[i].found.now = find_card(searches[i].device, inv, taken);
-        /* Two that are found in one card are found in none. */
+        /* Two devices that match the same card both match none. */
         for (size_t i = 0; i < n_searches; i++)
                 if (searches[i].found.now)
                         taken[inventory_device_index(inv, searches[i].found.now)]++;

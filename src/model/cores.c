@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Whole cores. */
+/* Allocation of whole CPU cores. */
 
 #include "model/cores.h"
 
@@ -17,7 +17,7 @@ unsigned cores_threads(const Inventory *inv) {
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         unsigned cores, left = cpus;
 
-        /* Fewer cores than cells: then a core gives fewer threads. */
+        /* With fewer cores than cells, split the cores. */
         while (threads > 1 && (cpus + threads - 1) / threads < k)
                 threads--;
         cores = (cpus + threads - 1) / threads;
@@ -29,7 +29,7 @@ void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         }
 }
 
-/* Pins the threads of one core; claims all of them. */
+/* Pins up to share threads of one core and claims all its threads. */
 static unsigned take_core(const Inventory *inv, unsigned core, unsigned share, CpuSet *claimed, Pin *pins) {
         unsigned taken = 0;
 

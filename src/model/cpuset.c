@@ -136,7 +136,7 @@ int cpuset_parse(const char *s, CpuSet *ret) {
 }
 
 char *cpuset_format(const CpuSet *set) {
-        /* The worst case is pairs, "1000-1001,": ten bytes for two CPUs and the gap. */
+        /* The longest text is pairs, "1000-1001,": ten bytes for two CPUs and a gap. */
         char *buf = malloc((CPUSET_MAX / 3 + 1) * 10 + 1);
         char *p = buf, *fitted;
 

@@ -12,7 +12,7 @@ void health_list_done(HealthList *l) {
         *l = (HealthList){ 0 };
 }
 
-/* Position of the first whose address is not less. */
+/* Position of the first entry whose address is not lower. */
 static size_t find(const HealthList *l, PciAddress address) {
         size_t low = 0, high = l->n;
 
@@ -60,11 +60,11 @@ static const char *cause(const HealthReading *r) {
         return r->power_error ? "the kernel cannot change its power state." : NULL;
 }
 
-/* How many fatal errors are held against it from now on. */
+/* Returns the number of fatal errors above the baseline, which it may raise. */
 static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthDue why) {
         uint64_t seen = h->known && h->last.errors.known ? h->last.errors.fatal : e->fatal;
 
-        /* Fewer than before: somebody began to count anew. */
+        /* A lower count means that the counters were reset. */
         if (!h->known || !h->last.errors.known || e->fatal < seen || (why == HEALTH_DUE_RESCAN && e->fatal == seen))
                 h->fatal_before = e->fatal;
         return e->fatal - h->fatal_before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The inventory as a container: lifetime, appending, searching, and what one device says about itself. */
+/* The inventory as a container (lifetime, appending, searching) and facts about single devices. */
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* A device whose every attribute is junk must not cost a page of complaints. */
+/* Limits the faults of a device whose attributes are all invalid. */
 #define FAULT_MAX 1024U
 
 static const char *const pci_type_table[_PCI_TYPE_MAX] = {
@@ -201,7 +201,7 @@ static int cpu_search(const void *key, const void *element) {
         return (a > b) - (a < b);
 }
 
-/* bsearch() that takes an array that was never allocated. */
+/* bsearch() that also accepts a NULL array. */
 static const void *search(const void *key, const void *array, size_t n, size_t size,
                           int (*compare)(const void *, const void *)) {
         return n > 0 ? bsearch(key, array, n, size, compare) : NULL;
@@ -254,7 +254,7 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size) {
 }
 
 bool pci_device_driver_is_harmless(const PciDevice *dev) {
-        /* By name too: kernels before vfio-dev/ existed. */
+        /* vfio-pci by name too, because older kernels have no vfio-dev/. */
         static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport" };
 
         if (!dev->driver || dev->vfio)
@@ -279,7 +279,7 @@ bool pci_device_is_platform(const PciDevice *dev) {
                dev->class >> 16 == 0x08;
 }
 
-/* The ids of the driver's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
+/* The device ids of mlx4_core's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
 static bool has_mlx4_id(const PciDevice *dev) {
         return dev->vendor == 0x15b3 &&
                ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Places of devices in the tree NUMA node > host bridge > root port > switch, as numbers that compare cheaply. */
+/* Computes the places of devices in the tree NUMA node > host bridge > root port > switch, as numbers. */
 
 #include <errno.h>
 
@@ -34,7 +34,7 @@ bool proximity_allows(Proximity limit, Distance d) {
         return d <= furthest[limit];
 }
 
-/* Bridges and slots share one number space: a bridge is a place for what is below it, and its own slot is another. */
+/* Bridges and slots share one number space: even numbers are bridges, odd numbers are slots. */
 static uint32_t bridge_place(size_t index) {
         return (uint32_t) index * 2;
 }
@@ -43,7 +43,10 @@ static uint32_t slot_place(size_t index) {
         return (uint32_t) index * 2 + 1;
 }
 
-/* Host bridges share one with nodes: the node of a host bridge that knows none is itself, near to nothing else. */
+/*
+ * Nodes and host bridges share one number space. A host bridge without a known node is its own node, at distance SYS to
+ * all others.
+ */
 static uint32_t known_node_place(int node) {
         return (uint32_t) node * 2;
 }
@@ -53,7 +56,7 @@ static uint32_t unknown_node_place(uint32_t host) {
 }
 
 typedef struct Root {
-        const char *path; /* not terminated after the host bridge */
+        const char *path; /* length bytes, without a NUL */
         size_t length;
         uint32_t index;
 } Root;
@@ -69,7 +72,9 @@ static int root_compare(const void *a, const void *b) {
         return (x->index > y->index) - (x->index < y->index);
 }
 
-/* host[i]: the lowest index of a device on a root bus of the same host bridge, for every i without a bridge above. */
+/*
+ * Fills host[i] for every device i on a root bus: the lowest index of a device on a root bus of the same host bridge.
+ */
 static int find_hosts(const Inventory *inv, uint32_t *host) {
         _cleanup_free_ Root *roots = calloc(inv->n_devices + 1, sizeof(*roots));
         size_t n = 0;
@@ -92,7 +97,7 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
         return 0;
 }
 
-/* Levels PIX to PHB of a device that is the first of its slot. The node of the host bridge is not known yet. */
+/* The place of the first device of a slot, up to level PHB. find_nodes() fills in known nodes later. */
 static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) {
         size_t nearest = 0, second = 0, first = index;
         unsigned n = 0;
@@ -106,7 +111,10 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
                 first = (size_t) at;
                 n++;
         }
-        /* Three bridges or more: root port, upstream, downstream port. Siblings meet at the upstream port. */
+        /*
+         * Three bridges or more: root port, switch upstream port, switch downstream port. Devices on one switch meet at
+         * the upstream port.
+         */
         place.level[DISTANCE_PIX] = n == 0 ? slot_place(index) : bridge_place(n <= 2 ? nearest : second);
         place.level[DISTANCE_PXB] = n == 0 ? slot_place(index) : bridge_place(first);
         place.level[DISTANCE_PHB] = host[first];
@@ -114,7 +122,7 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
         return place;
 }
 
-/* A VF is on its PF's card, in whatever slot its address says. PFs come before their VFs. */
+/* A VF is on its PF's card, even if its address is in another slot. PFs come before their VFs in the inventory. */
 static const Place *place_of_pf(const Inventory *inv, size_t index, const Place *places) {
         const PciDevice *pf =
                 inv->devices[index].type == PCI_TYPE_VF ? inventory_find(inv, inv->devices[index].physfn) : NULL;
@@ -136,7 +144,7 @@ static void find_places(const Inventory *inv, const uint32_t *host, Place *place
         }
 }
 
-/* The node of a host bridge is that of its lowest-addressed device that knows one. Devices ascend. */
+/* The node of a host bridge is that of its first device with a known node. */
 static int find_nodes(const Inventory *inv, Place *places) {
         _cleanup_free_ int *node = malloc((inv->n_devices + 1) * sizeof(*node));
 

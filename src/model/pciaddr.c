@@ -32,7 +32,7 @@ int pci_address_parse(const char *s, PciAddress *ret) {
         uint32_t domain, bus, slot, function;
         size_t n = strspn(s, HEX);
 
-        /* The kernel prints %04x: a fifth digit is there only when the first is not 0. */
+        /* The kernel prints %04x, so a domain of five or more digits does not start with 0. */
         if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
                 return -EINVAL;
         if (!take_field(&s, n, ':', &domain) || !take_field(&s, 2, ':', &bus) || !take_field(&s, 2, '.', &slot) ||

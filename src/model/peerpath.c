@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the ports between two functions to where the fabric sends what one writes to the other. */
+/* Routing of peer-to-peer requests between two functions, from ACS and ATS on the path. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool is_one_card(const Inventory *inv, const PciDevice *a, const PciDevic
         return pci_address_same_slot(peer_ats_function(inv, a)->address, peer_ats_function(inv, b)->address);
 }
 
-/* As the kernel's p2pdma asks. */
+/* The same bits as in the kernel's p2pdma. */
 bool peer_port_redirects(const PciDevice *port) {
         return port->acs_does &
                (PCI_ACS_BIT(PCI_ACS_BIT_RR) | PCI_ACS_BIT(PCI_ACS_BIT_CR) | PCI_ACS_BIT(PCI_ACS_BIT_EC));
@@ -48,7 +48,7 @@ static bool is_above(const Inventory *inv, int bridge, const PciDevice *dev) {
         return false;
 }
 
-/* The nearest bridge above both; -1 where there is none. */
+/* The nearest bridge above both devices, or -1. */
 static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevice *b) {
         int at = a->parent;
 
@@ -57,7 +57,7 @@ static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevic
         return at >= 0 && is_above(inv, at, b) ? at : -1;
 }
 
-/* false when there are more than make sense. Upstream ports control nothing and are left out. */
+/* False when the path has too many ports. Upstream ports have no ACS control and are left out. */
 static bool add_ports(const Inventory *inv, const PciDevice *dev, int meeting, PeerPath *path) {
         unsigned i = 0;
 
@@ -109,8 +109,10 @@ void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice
                 ret->access = meeting < 0 ? PEER_ACCESS_ROOT_COMPLEX : access_of(inv, asks, ret);
 }
 
-/* Addresses of the ports that redirect, and of them those that can, or cannot, let translated requests pass and do not
- * yet. */
+/*
+ * Which ports to list: all that redirect; those that redirect and lack ACS Direct Translated; or those that have it
+ * turned off.
+ */
 typedef enum PortsWanted {
         PORTS_REDIRECTING,
         PORTS_WITHOUT_DT,
@@ -125,7 +127,9 @@ static bool is_wanted(const PciDevice *port, PortsWanted wanted) {
         return !passes_translated(port) && able == (wanted == PORTS_TO_SET);
 }
 
-/* Each with something before it, between them a separator. *ret is NULL when there are none. */
+/*
+ * Joins the addresses of these ports, each with a prefix, with a separator between. *ret is NULL when there are none.
+ */
 static int join_ports(const Inventory *inv, const PeerPath *path, PortsWanted wanted, const char *before,
                       const char *separator, char **ret) {
         _cleanup_free_ char *text = NULL;
@@ -167,7 +171,7 @@ static int set_ats(const PciDevice *f, char **text) {
         }
 }
 
-/* Bit 6 and no other, on these ports and no others: the rest is what isolates. */
+/* Sets only bit 6 (Direct Translated): the other bits isolate the devices. */
 static int set_translated(const Inventory *inv, const PeerPath *path, char **text) {
         _cleanup_free_ char *ports = NULL, *flags = NULL;
         int r;

@@ -66,7 +66,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         if (!ret)
                 return v;
 
-        /* NULL when out of memory: the verdict alone still says what happened. */
+        /* NULL when out of memory; the verdict still stands. */
         va_start(ap, format);
         fresh.message = string_vformat(format, ap);
         va_end(ap);
@@ -77,7 +77,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
                 fresh.device = *device;
         }
 
-        /* Last: the arguments may come from the refusal that this one replaces. */
+        /* Freed last, because the arguments may point into the old refusal. */
         refusal_done(ret);
         *ret = fresh;
         return v;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Serial numbers of cards as text. */
 
 #include "model/serial.h"
 

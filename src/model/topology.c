@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* How the devices of an inventory relate: the bridge above each, IOMMU groups, physical and virtual functions. */
+/* Relations between the devices of an inventory: parent bridges, IOMMU groups, PFs and VFs. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "model/inventory.h"
 #include "util/strings.h"
 
-/* More bridges above one another than bus numbers: the paths make no sense. */
+/* Longest chain of bridges that is followed. There are only 256 bus numbers, so a longer chain is invalid. */
 #define BRIDGES_MAX 256U
 
 static int device_compare(const void *a, const void *b) {
@@ -27,7 +27,7 @@ static int group_compare(const void *a, const void *b) {
         return (x->number > y->number) - (x->number < y->number);
 }
 
-/* The component above the last of "pci0000:80/0000:80:02.0/0000:82:00.0", when it is a PCI function. */
+/* Parses the second-last component of "pci0000:80/0000:80:02.0/0000:82:00.0". False when it is not a PCI address. */
 static bool path_parent(const char *path, PciAddress *ret) {
         const char *end = strrchr(path, '/'), *begin = end;
         char name[PCI_ADDRESS_STRING_MAX];
@@ -43,7 +43,7 @@ static bool path_parent(const char *path, PciAddress *ret) {
         return pci_address_parse(name, ret) >= 0;
 }
 
-/* "pci0000:80", as the kernel names a host bridge: "pci" and what every address on its bus begins with. */
+/* The kernel names a host bridge "pci" + domain and bus, "pci0000:80". */
 static bool is_host_bridge(const char *name, size_t n) {
         char address[PCI_ADDRESS_STRING_MAX];
         PciAddress a;
@@ -54,7 +54,7 @@ static bool is_host_bridge(const char *name, size_t n) {
         return pci_address_parse(address, &a) >= 0;
 }
 
-/* The last one counts: a host bridge can itself be below a PCI function, as that of a VMD domain is. */
+/* Uses the last host bridge in the path, because the host bridge of a VMD domain is itself below a PCI function. */
 size_t pci_path_host_length(const char *path) {
         const char *at = path;
         size_t length = 0;
@@ -85,7 +85,7 @@ static void find_parents(Inventory *inv) {
         }
 }
 
-/* Numbers that inventory_set_group_direct() was told, ascending. */
+/* Numbers of the groups that inventory_set_group_direct() flagged, ascending. */
 static int take_direct_groups(const Inventory *inv, IommuGroup **ret, size_t *ret_n) {
         IommuGroup *direct = NULL;
         size_t n = 0;
@@ -174,8 +174,8 @@ static int make_groups(Inventory *inv) {
 }
 
 /*
- * A PF has of its virtfn links those whose device is there and does not name another PF, each once. listed[vf] is 1 +
- * the index of the PF that lists it.
+ * Derives the VFs of a PF from its virtfn links. Skips duplicates, absent devices and VFs of another PF. Sets
+ * listed[vf] to 1 + the index of the PF.
  */
 static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
         uint32_t mark = (uint32_t) inventory_device_index(inv, pf) + 1;
@@ -191,7 +191,7 @@ static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
                 if (vf->type == PCI_TYPE_VF && !pci_address_equal(vf->physfn, pf->address))
                         continue;
                 listed[at] = mark;
-                /* The kernel numbers them without gaps; where one was left out nobody can tell which. */
+                /* The kernel numbers VFs without gaps. If a link was unreadable, the indices are unknown. */
                 inv->devices[at].vf_index = whole ? (int) i : -1;
                 if (pci_address_append(&pf->vfs, &pf->n_vfs, vf->address) < 0)
                         return -ENOMEM;
@@ -199,7 +199,7 @@ static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
         return 0;
 }
 
-/* A VF knows its PF even when the link from there is damaged. A PF that seems to have no VF could be given away. */
+/* Adds VFs that name a PF whose link to them is damaged. Otherwise a PF with VFs could be allocated. */
 static int add_unlisted_vfs(Inventory *inv, const uint32_t *listed) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *vf = inv->devices + i, *found;
@@ -241,7 +241,7 @@ static int make_functions(Inventory *inv) {
 int inventory_finish(Inventory *inv) {
         int r;
 
-        /* The indices everything else uses: first. */
+        /* Sorting comes first, because everything below uses indices. */
         if (inv->n_devices > 0)
                 qsort(inv->devices, inv->n_devices, sizeof(*inv->devices), device_compare);
         if (inv->n_cpus > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes of VFs and their text. */
+/* Parsing and formatting of VF attributes. */
 
 #include "model/vfattr.h"
 
@@ -20,7 +20,7 @@ static const char *const on_off[] = { "off", "on" };
 static const char *const protocols[_VF_PROTOCOL_MAX] = { "802.1q", "802.1ad" };
 static const char *const links[_VF_LINK_MAX] = { "auto", "up", "down" };
 
-/* How the value of an attribute is written: octets with colons, one of words, hexadecimal, or a number up to max. */
+/* Text format of each attribute: octets with colons, a word of a list, hexadecimal, or a number up to max. */
 static const struct Term {
         const char *name;
         unsigned octets;
@@ -119,7 +119,7 @@ static int parse_value(const struct Term *t, const char *text, uint64_t *ret) {
         return t->hex ? parse_hex(text, t->max, ret) : parse_unsigned(text, t->max, ret);
 }
 
-/* Says what is wrong, and is what the caller returns. */
+/* Sets the problem; the value is the error to return. */
 #define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
 static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
@@ -164,7 +164,7 @@ int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem)
         return 0;
 }
 
-/* Of an EUI-48 the lowest bit of the first octet tells a group. */
+/* The lowest bit of the first octet marks a group (multicast) address. */
 static bool is_group(uint64_t mac) {
         return mac >> (8 * (MAC_OCTETS - 1)) & 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports of PFs about their VFs, by address. */
+/* Reports of PFs about their VFs, sorted by the VF's address. */
 
 #include <errno.h>
 
@@ -11,7 +11,7 @@ void vf_report_list_done(VfReportList *l) {
         *l = (VfReportList){ 0 };
 }
 
-/* Where the report of the VF is, or would be. */
+/* Position of the VF's report, or the position to insert it at. */
 static size_t find(const VfReportList *l, PciAddress vf, bool *found) {
         size_t low = 0, high = l->n;
 

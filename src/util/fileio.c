@@ -17,13 +17,13 @@ static void cleanup_dir(DIR **d) {
 
 #define TEMPORARY_SUFFIX ".tmp"
 
-/* A buffer for at most max bytes is grown as they come: files in proc say that their size is 0. */
+/* Reads until end of file, because files in /proc report a size of 0. */
 static int read_all(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *buf = NULL;
         size_t capacity = MIN(max, (size_t) 4096), used = 0;
 
         for (;;) {
-                char *bigger = realloc(buf, capacity + 2); /* a byte to see that there is more, and the NUL */
+                char *bigger = realloc(buf, capacity + 2); /* one byte to detect a longer file, one for the NUL */
                 ssize_t n;
 
                 if (!bigger)
@@ -117,21 +117,21 @@ static int write_all(int fd, const char *data, size_t size) {
         return 0;
 }
 
-/* dir_fd may be O_PATH or AT_FDCWD, which fsync() does not take. */
+/* Reopens dir_fd, which may be O_PATH or AT_FDCWD: fsync() accepts neither. */
 static int open_dir(int dir_fd) {
         int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         return fd < 0 ? -errno : fd;
 }
 
-/* mode: NULL for what the umask leaves. */
+/* mode NULL: 0644 less the umask. */
 static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
         int r;
 
-        /* O_EXCL: a link of another user is never written through. */
+        /* O_EXCL prevents writing through a symbolic link of another user. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        /* A crash left one. */
+        /* Removes a temporary that a crash left. */
         if (fd < 0 && errno == EEXIST && unlinkat(dir_fd, temporary, 0) >= 0)
                 fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
@@ -155,7 +155,7 @@ static int write_atomic(int dir_fd, const char *name, const mode_t *mode, const 
                 return -ENOMEM;
         }
 
-        /* Opened first, so that after the rename only fsync() itself can fail. */
+        /* Opened first, so that only fsync() can fail after the rename. */
         dir = open_dir(dir_fd);
         if (dir < 0)
                 return dir;
@@ -263,7 +263,7 @@ int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *r
                 (void) free_names(names, n);
                 return r;
         }
-        /* The kernel's order differs from boot to boot. */
+        /* The order of readdir() differs from boot to boot. */
         if (n > 0)
                 qsort(names, n, sizeof(*names), compare_names);
 

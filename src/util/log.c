@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-/* Our callers' file and line, not this file's, would be worth sending; so none. */
+/* Suppresses CODE_FILE= and CODE_LINE=, which would always name this file. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
@@ -57,8 +57,10 @@ int log_level_from_string(const char *s) {
         return string_table_find(level_table, ELEMENTSOF(level_table), s);
 }
 
-/* systemd tells what it connected stderr to; a later redirection leaves the variable behind, hence the fstat
- * (systemd.exec(5)). */
+/*
+ * $JOURNAL_STREAM names the stream that systemd connected to stderr. fstat() detects a later redirection
+ * (systemd.exec(5)).
+ */
 static bool stderr_is_journal(void) {
         static int known = -1;
         const char *stream;
@@ -107,7 +109,9 @@ static void log_to_stderr(const char *message) {
         char line[LOG_LINE_MAX + 1];
         int n = snprintf(line, sizeof(line), "%s\n", message);
 
-        /* One write, so that lines of the daemon and its jobs do not mix. There is nowhere to report a failure. */
+        /*
+         * One write(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported anywhere.
+         */
         if (n > 0 && write(STDERR_FILENO, line, (size_t) n) < 0)
                 return;
 }

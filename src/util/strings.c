@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* The value of a digit in bases up to 16; 16 for what is no digit. */
+/* The value of a hexadecimal digit; 16 for other characters. */
 static unsigned digit_value(char c) {
         if (c >= '0' && c <= '9')
                 return (unsigned) (c - '0');
@@ -18,7 +18,7 @@ static unsigned digit_value(char c) {
         return 16;
 }
 
-/* strtoull() would take signs, spaces and, in base 0, octal. */
+/* strtoull() would accept signs, spaces and octal numbers. */
 static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, uint64_t *ret) {
         uint64_t value = 0;
         bool over = false;
@@ -26,7 +26,7 @@ static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, 
         if (len == 0)
                 return -EINVAL;
 
-        /* To the end even after an overflow: what is no number is -EINVAL however long it is. */
+        /* Continues after an overflow, because other text is -EINVAL at any length. */
         for (size_t i = 0; i < len; i++) {
                 unsigned digit = digit_value(s[i]);
 
@@ -65,7 +65,7 @@ char *format_hex(char *at, uint64_t value, unsigned digits) {
 
 static const char size_units[] = { 'K', 'M', 'G', 'T' };
 
-/* "", "G", "GB", "GiB": how far to shift, or -EINVAL. */
+/* Bits to shift for "", "G", "GB" or "GiB", or -EINVAL. */
 static int parse_size_unit(const char *unit) {
         if (!*unit)
                 return 0;
@@ -135,7 +135,7 @@ int string_replace(char **s, const char *format, ...) {
         if (!fresh)
                 return -ENOMEM;
 
-        /* Only now: the arguments may point into the old text. */
+        /* Freed last, because the arguments may point into the old text. */
         free(*s);
         *s = fresh;
         return 0;
@@ -163,7 +163,7 @@ char *string_next_word(char **rest) {
         return NULL;
 }
 
-/* The capacity follows from n alone, 4, 8, 16, ..., so that nobody has to keep it. */
+/* The capacity is 4, 8, 16, ... and follows from n, so callers need not store it. */
 int array_reserve(void **array, size_t n, size_t element_size) {
         size_t capacity, bytes;
         void *p;
@@ -174,7 +174,7 @@ int array_reserve(void **array, size_t n, size_t element_size) {
             __builtin_mul_overflow(MAX(capacity, (size_t) 4), element_size, &bytes))
                 return -ENOMEM;
 
-        /* *array is a pointer of some other type in truth, hence copied as bytes. */
+        /* *array has another pointer type than void *, hence memcpy(). */
         memcpy(&p, array, sizeof(p));
         p = realloc(p, bytes);
         if (!p)
@@ -183,7 +183,9 @@ int array_reserve(void **array, size_t n, size_t element_size) {
         return 0;
 }
 
-/* Length of the UTF-8 sequence at s with its code point, 0 when it is none (RFC 3629: shortest form, no surrogates). */
+/*
+ * Length of the UTF-8 sequence at s, and its code point; 0 when it is invalid (RFC 3629: shortest form, no surrogates).
+ */
 static size_t utf8_decode(const char *s, uint32_t *ret) {
         static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
         static const uint8_t lead_bits[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
@@ -215,7 +217,7 @@ static size_t utf8_decode(const char *s, uint32_t *ret) {
         return len;
 }
 
-/* A character a terminal only shows. */
+/* Not a control character. */
 static bool is_plain(uint32_t code) {
         return code >= 0x20 && (code < 0x7f || code >= 0xa0);
 }
@@ -240,7 +242,10 @@ const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
                 uint32_t code = 0;
                 size_t len = utf8_decode(s, &code);
                 bool plain = len > 0 && is_plain(code);
-                /* A control character has up to two bytes; of what is no character, one byte at a time. */
+                /*
+                 * \xHH for each byte: a control character has one or two bytes, an invalid sequence is escaped byte by
+                 * byte.
+                 */
                 size_t needed = plain ? len : 4 * MAX(len, (size_t) 1);
 
                 if (n + needed > limit) {

@@ -10,13 +10,13 @@
 #include "util/log.h"
 #include "util/sysfs.h"
 
-/* openat2() gives EAGAIN for ".." whenever anything on the machine was renamed meanwhile, so it passes. */
+/* openat2() fails with EAGAIN for ".." when any file on the machine is renamed at the same time. */
 #define OPEN_TRIES 100
 
 struct Sysfs {
         char *root;
         int root_fd;
-        bool has_openat2; /* not before Linux 5.6, nor under some seccomp filters */
+        bool has_openat2; /* absent before Linux 5.6 and under some seccomp filters */
 };
 
 static int open_in_root(int root_fd, const char *path, int flags) {
@@ -103,8 +103,7 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* Fills buf, at least once; to the end of the file only when the caller made room for more than an attribute. Returns
- * bytes or -errno. */
+/* Calls read(2) once, or until end of file when buf is larger than an attribute. Returns bytes or -errno. */
 static ssize_t read_buffer(int fd, char *buf, size_t size) {
         size_t used = 0;
 
@@ -157,7 +156,7 @@ int sysfs_write(const Sysfs *fs, const char *path, const char *value) {
         size_t len = strlen(value);
         ssize_t n;
 
-        /* Before the write, which may never return. */
+        /* Logged first, because the write may never return. */
         log_debug("Writing '%s' to %s", value, path);
 
         fd = sysfs_open(fs, path, O_WRONLY);
@@ -199,7 +198,7 @@ int sysfs_link_name(const Sysfs *fs, const char *path, char *buf, size_t size) {
         if (fd < 0)
                 return fd;
         r = link_name(fd, "", buf, size);
-        return r == -ENOENT ? -EINVAL : r; /* what readlinkat() says of a descriptor that is no link */
+        return r == -ENOENT ? -EINVAL : r; /* readlinkat()'s error for a descriptor that is not a link */
 }
 
 static int fd_path(int fd, char buf[static PATH_MAX]) {
@@ -235,7 +234,7 @@ int sysfs_realpath(const Sysfs *fs, const char *path, char **ret) {
 
         len = streq(root, "/") ? 0 : strlen(root);
         if (strncmp(full, root, len) != 0 || (full[len] && full[len] != '/'))
-                return -EXDEV; /* only without openat2() */
+                return -EXDEV; /* only when openat2() is unavailable */
 
         copy = strdup(full + len + (full[len] == '/'));
         if (!copy)

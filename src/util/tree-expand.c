@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The small language inside a line of a .tree file: {A-B} in paths, {} in values. */
+/* Brace expansion in lines of a .tree file: {A-B} in paths, {} in values. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ static const char *number_format(const Number *number, char buf[static NUMBER_ST
         return buf;
 }
 
-/* 0x3b counts in hex, and like 007 keeps its width. */
+/* Parses a number. 0x3b makes the expansion hexadecimal; 0x3b and 007 keep their width. */
 static int number_parse(const char **p, Number *ret) {
         bool hex = strncmp(*p, "0x", 2) == 0;
         const char *digits = *p + (hex ? 2 : 0);
@@ -49,7 +49,10 @@ static int number_parse(const char **p, Number *ret) {
         return 0;
 }
 
-/* One of {}, {+N}, {-N}, {K}, {K+N}, {K-N} at *p: K counts the groups of the path from 1, none means the last. */
+/*
+ * Parses {}, {+N}, {-N}, {K}, {K+N} or {K-N} at *p. K is the number of a group in the path, from 1; without K it is the
+ * last group.
+ */
 static bool reference_parse(const Expansion *e, const char **p, Number *ret) {
         const char *s = *p + 1;
         unsigned long group = e->n;
@@ -132,7 +135,7 @@ static int expand_range(Expansion *e, const char *done, const char *rest, Number
         return r;
 }
 
-/* p: at the opening brace; path: what stands before it. */
+/* p: the opening brace; path: the expanded text before it. */
 static int expand_group(Expansion *e, const char *path, const char *p) {
         const char *close = strchr(p, '}');
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lines of a .tree file, and the escapes in them. */
+/* Writes lines of a .tree file, and converts escapes. */
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static int hex_digit(char c) {
         return at ? (int) (at - digits) : -EINVAL;
 }
 
-/* *p: behind the backslash. */
+/* *p: the character after the backslash. */
 static int unescape_one(const char **p, char *ret) {
         static const char letters[] = "nt\\", bytes[] = "\n\t\\";
         char c = *(*p)++;
@@ -78,7 +78,10 @@ void tree_escape(FILE *f, const char *s, size_t size) {
         escape(f, s, size, "");
 }
 
-/* What could be taken for a part of the line is escaped too: at the end also what makes += and := of the = after it. */
+/*
+ * Escapes characters with a meaning in .tree lines. At the end of the path that includes + and :, which would make +=
+ * or := of the = that follows.
+ */
 static void write_path(FILE *f, const char *path) {
         size_t n = strlen(path), last = n > 0;
 
@@ -101,7 +104,7 @@ static void write_config(FILE *f, const char *path, const char *data, size_t siz
         bool shown = false;
 
         for (size_t at = 0; at < size; at += ROW) {
-                /* The first row of the second part keeps the length. */
+                /* Always writes the row at 256, which tells that the file has 4096 bytes. */
                 if (memcmp(data + at, zeros, ROW) == 0 && at != PCI_SIZE)
                         continue;
                 write_path(f, path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lines of a .tree file into items: sections, braces, escapes, config@OFFSET, %include. */
+/* Parses lines of a .tree file: sections, braces, escapes, config@OFFSET, %include. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "util/strings.h"
 #include "util/tree.h"
 
-/* What all files of one tree share. */
+/* Amounts counted over all files of one tree, for the limits. */
 typedef struct Budget {
         size_t items, includes, text, values;
 } Budget;
@@ -19,14 +19,14 @@ typedef struct Parser {
         unsigned line;
         unsigned depth;
         char *section;
-        TreeItem item;   /* of this line */
-        unsigned paths;  /* that its braces stand for, as far as they were counted */
-        const char *end; /* what is added to its value */
+        TreeItem item;   /* of the current line */
+        unsigned paths;  /* paths of the current line after brace expansion, so far */
+        const char *end; /* text appended to its value: "\n" or "" */
         TreeFunction function;
         void *userdata;
         Budget *budget;
-        const char *complaint; /* why it is -EINVAL or -E2BIG */
-        char *problem;         /* of an included file, complete */
+        const char *complaint; /* the cause of -EINVAL or -E2BIG */
+        char *problem;         /* message about an included file, with FILE:LINE */
 } Parser;
 
 static int complain(Parser *p, int error, const char *sentence) {
@@ -35,7 +35,7 @@ static int complain(Parser *p, int error, const char *sentence) {
         return error;
 }
 
-/* "a//b/" is a/b. In place. */
+/* Normalizes "a//b/" to "a/b" in place. */
 static int path_normalize(Parser *p, char *path) {
         char *to = path;
         unsigned depth = 0;
@@ -67,7 +67,7 @@ static int emit(Parser *p, const TreeLine *line) {
         return MIN(r, 0);
 }
 
-/* Takes "@OFFSET" off the path. */
+/* Parses "@OFFSET" at the end of the path and cuts it off. */
 static int split_offset(Parser *p, char *path, unsigned *ret) {
         char *at = strrchr(path, '@');
         uint64_t offset;
@@ -135,7 +135,7 @@ static int emit_item(Parser *p, char *path, const char *value) {
         }
 }
 
-/* One path that the braces stand for. */
+/* Handles one path of the brace expansion. */
 static int take_path(const char *written, const char *value, void *userdata) {
         Parser *p = userdata;
         _cleanup_free_ char *path = NULL;
@@ -173,7 +173,7 @@ static bool is_config(const char *name) {
         return strncmp(slash ? slash + 1 : name, "config@", strlen("config@")) == 0;
 }
 
-/* Cuts the line into name and value. */
+/* Splits the line into name and value, and sets the type of the item. */
 static int split(Parser *p, char *line, char **ret_value) {
         char *arrow = strstr(line, " -> "), *equals = strchr(line, '='), *bang = strrchr(line, '!');
         size_t n = strlen(line);
@@ -303,7 +303,7 @@ static int take_line(Parser *p, char *line) {
 }
 
 static int parse(Parser *p, const char *text, size_t size) {
-        static const char mark[] = "\xef\xbb\xbf"; /* byte order mark, of editors elsewhere */
+        static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark, which some editors write */
         const char *end = text + size;
         int r = 0;
 
