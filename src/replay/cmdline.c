@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which words of the kernel command line may be shown. Anybody can invent a key, so those are named that are known. */
+/* Removes identifying values from a kernel command line. Values may contain anything, so only known keys keep theirs.
+ */
 
 #include "cmdline.h"
 
 #include <ctype.h>
 #include <fnmatch.h>
 
-#define WORD_MAX 64U /* a longer one is no flag or key */
+#define WORD_MAX 64U /* a longer word is not taken for a flag or a key */
 
-/* Of these the value stays: what a device, its isolation or the memory and CPUs of guests depend on, and what tells
- * nothing of a machine. As the kernel has it, '-' and '_' are the same. */
+/* Keys whose values stay: they matter for devices, their isolation, or the memory and CPUs of guests, or they identify
+ * no machine. fnmatch() patterns. '_' also matches '-', as in the kernel. */
 static const char *const harmless[] = {
         "acpi*",
         "amd_*",
@@ -107,18 +108,18 @@ static int write_scrubbed(const Identities *i, const char *text, FILE *f) {
         return 0;
 }
 
-/* "quiet", "3"; not "192.0.2.1", and of what the first process is started with only its options. */
-static bool is_flag(const char *word, bool of_init) {
-        return of_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
+/* A word without a value that may stay: "quiet" and "3", but not "192.0.2.1". After "--" only options may stay. */
+static bool is_flag(const char *word, bool for_init) {
+        return for_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
 }
 
-/* Cuts word up. of_init: it comes after "--". */
-static int write_word(const Identities *i, char *word, bool of_init, FILE *f) {
+/* Modifies word. for_init: the word follows "--", so the kernel passes it to init. */
+static int write_word(const Identities *i, char *word, bool for_init, FILE *f) {
         char *value = strchr(word, '=');
 
         if (value)
                 *value++ = '\0';
-        if (!is_name(word) || (!value && !is_flag(word, of_init))) {
+        if (!is_name(word) || (!value && !is_flag(word, for_init))) {
                 identities_write_hash(i, word, strlen(word), f);
                 if (value)
                         (void) fputc('=', f);
@@ -134,7 +135,7 @@ static int write_word(const Identities *i, char *word, bool of_init, FILE *f) {
         return 0;
 }
 
-/* Blanks between quotes are a part of the word. */
+/* Quotes protect blanks. */
 static size_t word_length(const char *s) {
         bool quoted = false;
         size_t n = 0;
@@ -145,7 +146,7 @@ static size_t word_length(const char *s) {
 }
 
 static int write_words(const Identities *i, char *text, FILE *f) {
-        bool of_init = false;
+        bool for_init = false;
 
         while (*text) {
                 size_t blank = strspn(text, " \t\n"), n;
@@ -156,8 +157,8 @@ static int write_words(const Identities *i, char *text, FILE *f) {
                 n = word_length(word);
                 end = word[n];
                 word[n] = '\0';
-                of_init = of_init || streq(word, "--");
-                r = n > 0 ? write_word(i, word, of_init, f) : 0;
+                for_init = for_init || streq(word, "--");
+                r = n > 0 ? write_word(i, word, for_init, f) : 0;
                 if (r < 0)
                         return r;
                 word[n] = end;

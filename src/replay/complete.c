@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Links and files that the kernel would show beside what a .tree file says. */
+/* Adds the sysfs links and files that a .tree file may omit. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ char *relative_path(const char *from, const char *to) {
         size_t up = 0;
         char *path, *at;
 
-        for (;;) { /* what both have in common */
+        for (;;) { /* skip the common leading components */
                 size_t n = strcspn(from, "/"), m = strcspn(to, "/");
 
                 if (n == 0 || n != m || strncmp(from, to, n) != 0)
@@ -51,7 +51,8 @@ char *relative_path(const char *from, const char *to) {
         return path;
 }
 
-/* A directory and those above it; -ENOTDIR when a link or a file is in the way. */
+/* Creates a directory and its parents. Returns a descriptor, or negative errno: -ENOTDIR if a component is a link or a
+ * file. */
 static int make_dirs(const Completion *c, const char *path) {
         int fd = dup(c->root_fd);
 
@@ -76,7 +77,7 @@ static int make_file(int dir_fd, const char *name, const char *text) {
         return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* Replaces a link, nothing else. */
+/* Creates a link to target or corrects an existing link. An existing file or directory stays. */
 static int make_link(int dir_fd, const char *dir, const char *name, const char *target) {
         _cleanup_free_ char *text = relative_path(dir, target);
         char now[TREE_TARGET_MAX + 1];
@@ -165,7 +166,8 @@ static int complete_device(Completion *c, int fd, const char *device, const char
         return r < 0 ? r : complete_driver(c, fd, path);
 }
 
-/* A device is below its host bridge or another device; mlx4 lists its VFs by address somewhere else (iov/). */
+/* True if path can contain PCI functions: it is a host bridge or a PCI function. Other directories may list addresses
+ * too, such as iov/ of mlx4. */
 static bool has_devices(const char *path) {
         const char *name = strrchr(path, '/');
         PciAddress address;
@@ -174,7 +176,8 @@ static bool has_devices(const char *path) {
         return strncmp(name, "pci", 3) == 0 || pci_address_parse(name, &address) >= 0;
 }
 
-/* A recording may have something below a function, and nothing of the function itself. */
+/* False if the directory has neither a vendor file nor an entry in sys/bus/pci/devices. A recording contains such a
+ * directory if it contains files below a function, but none of the function itself. */
 static bool is_function(const Completion *c, int fd, const char *name) {
         char link[TREE_NAME_MAX + sizeof(DEVICES) + 1];
         _cleanup_close_ int listed = -1;
@@ -186,7 +189,8 @@ static bool is_function(const Completion *c, int fd, const char *name) {
         return listed >= 0;
 }
 
-/* Every real directory below path that is a PCI function. The depth is bounded by what was unpacked. */
+/* Completes every PCI function below path. Takes ownership of fd, the directory path. Does not follow links. The
+ * recursion is bounded because the unpacked tree has at most TREE_DEPTH_MAX levels. */
 static int complete_below(Completion *c, int fd, const char *path) {
         _cleanup_(cleanup_closedir) DIR *d = fdopendir(fd);
         const struct dirent *entry;
@@ -236,7 +240,7 @@ int complete_node(Completion *c) {
                 return fd == -ENOENT ? 0 : fd;
         r = sysfs_realpath(c->fs, "sys/devices", &real);
         if (r >= 0 && !streq(real, "sys/devices"))
-                r = -ENOTDIR; /* links are made relative to that place */
+                r = -ENOTDIR; /* the links are relative to sys/devices, so sys/devices must not be a link */
         if (r < 0) {
                 (void) close(fd);
                 return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Keyed replacement of serial numbers, MAC addresses, UUIDs and names. The hash is SipHash-2-4. */
+/* Replaces serial numbers, MAC addresses, UUIDs and names by a keyed hash, SipHash-2-4. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define UUID_LENGTH 36U
 #define MAC_LENGTH  17U
-#define HOST_MIN    3U /* shorter names would be found everywhere */
+#define HOST_MIN    3U /* shorter host names would match in too many places */
 
 static uint64_t rotate(uint64_t x, unsigned n) {
         return x << n | x >> (64 - n);
@@ -69,7 +69,7 @@ void identities_done(Identities *i) {
         free(TAKE_PTR(i->domain));
 }
 
-/* Hex digits of text replaced by those of the hash of all of them; n is how many bytes of text. */
+/* Replaces the hex digits in the first n bytes of text by digits of the hash of all these digits. */
 static void replace_digits(const Identities *i, char *text, size_t n) {
         char digits[64];
         size_t used = 0, at = 0;
@@ -86,7 +86,7 @@ static void replace_digits(const Identities *i, char *text, size_t n) {
         for (size_t j = 0; j < n; j++) {
                 if (!isxdigit((unsigned char) text[j]))
                         continue;
-                if (at % 16 == 0) { /* further digits come from the hash of the value and their place */
+                if (at % 16 == 0) { /* a hash gives 16 digits; change the input to get 16 others */
                         digits[0] = (char) (digits[0] + (at > 0));
                         hash = sip_hash(i->key, digits, used);
                 }
@@ -107,13 +107,13 @@ void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t 
                 bytes[j] = (unsigned char) (hash >> 8 * (j % 8));
 }
 
-/* Two hex digits, a colon or a dash, and so on. */
+/* Six pairs of hex digits, separated by colons or by dashes. A longer sequence of pairs is not a MAC address. */
 static bool is_mac(const char *s) {
         for (size_t i = 0; i < MAC_LENGTH; i++)
                 if (i % 3 == 2 ? (s[i] != ':' && s[i] != '-') || s[i] != s[2] : !isxdigit((unsigned char) s[i]))
                         return false;
         if (s[MAC_LENGTH] == s[2])
-                return !isxdigit((unsigned char) s[MAC_LENGTH + 1]); /* else a longer one, or something else */
+                return !isxdigit((unsigned char) s[MAC_LENGTH + 1]);
         return !isalnum((unsigned char) s[MAC_LENGTH]);
 }
 
@@ -124,8 +124,8 @@ static bool is_uuid(const char *s) {
         return !isalnum((unsigned char) s[UUID_LENGTH]);
 }
 
-/* A MAC address, a GUID, or the id of a machine, without anything between its digits; where numbers have a meaning, not
- * one that could be decimal. */
+/* Returns the length of a MAC address, a GUID or a machine ID without separators at s; else 0. decimal: accept a number
+ * even if all its digits are decimal. */
 static size_t bare_digits(const char *s, bool decimal) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
 
@@ -134,7 +134,8 @@ static size_t bare_digits(const char *s, bool decimal) {
         return decimal || strspn(s, "0123456789") < n ? n : 0;
 }
 
-/* udev's last resort for the name of an interface, "enx001b213a4f2c": how much comes before the digits. */
+/* Returns the length of the prefix, 3, if s begins with an interface name that udev made from a MAC address
+ * ("enx001b213a4f2c"); else 0. */
 static size_t mac_name(const char *s) {
         static const char types[][3] = { "en", "ib", "sl", "wl", "ww" };
 
@@ -144,8 +145,9 @@ static size_t mac_name(const char *s) {
         return 0;
 }
 
-/* A word that gives a name: how much of it comes before the name. "PARTUUID=" and "PARTLABEL=" end so too. */
-static size_t named(const char *s) {
+/* Returns the length of a key at s whose value identifies a file system; else 0. Also matches the end of "PARTUUID="
+ * and of "PARTLABEL=". */
+static size_t identity_key(const char *s) {
         static const char *const keys[] = { "UUID=", "LABEL=" };
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
@@ -154,7 +156,7 @@ static size_t named(const char *s) {
         return 0;
 }
 
-/* How much of s is the name of the machine, with its domain where that follows. */
+/* Returns the length of the host name at s, including the domain if s continues with it; else 0. */
 static size_t host_name(const Identities *i, const char *s) {
         size_t host = strlen(i->host), domain = strlen(i->domain);
 
@@ -177,7 +179,7 @@ static void write_replaced(const Identities *i, const char *s, size_t skip, size
         (void) fputs(text, f);
 }
 
-static size_t write_named(const Identities *i, const char *s, size_t skip, FILE *f) {
+static size_t write_key_value(const Identities *i, const char *s, size_t skip, FILE *f) {
         size_t n = strcspn(s + skip, " \t\n/\"',");
 
         (void) fwrite(s, 1, skip, f);
@@ -188,12 +190,13 @@ static size_t write_named(const Identities *i, const char *s, size_t skip, FILE 
         return skip + n;
 }
 
-/* Writes what s begins with, replaced; returns how much of s that was. inside: of a word that began before. */
+/* Writes the replacement of an identifier at the start of s. Returns the length of the identifier, or 0 if there is
+ * none. inside: the character before s is alphanumeric, so only a key can start here. */
 static size_t write_identity(const Identities *i, const char *s, bool inside, bool with_host, FILE *f) {
-        size_t skip = named(s), n;
+        size_t skip = identity_key(s), n;
 
         if (skip > 0)
-                return write_named(i, s, skip, f);
+                return write_key_value(i, s, skip, f);
         if (inside)
                 return 0;
         if (is_uuid(s))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A recorded machine: read once, then asked and planned on as the daemon does with a live one. */
+/* Loads a recorded machine and serves the D-Bus methods for it, except those that change hardware. */
 
 #include "node.h"
 
@@ -18,8 +18,8 @@
 
 struct ReplayNode {
         HostState node;
-        uint64_t generation; /* the last */
-        uint32_t job;        /* the last; each is over as soon as it is there */
+        uint64_t generation; /* of the last allocation */
+        uint32_t job;        /* id of the last job; a job is finished as soon as it is created */
 };
 
 static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format, ...) {
@@ -36,7 +36,7 @@ static int read_config(HostState *n, const char *root, const char *file, char **
 
         if (r < 0)
                 return fail(r, ret_problem, "The configuration could not be read: %s.", strerror(-r));
-        /* What was asked for by name is not to be passed over. */
+        /* The daemon tolerates a missing configuration. But a file that the user named must exist. */
         if (file && n->config->unreadable)
                 return fail(-EIO, ret_problem, "%s", n->config->unreadable);
         if (file && n->config->n_files == 0)
@@ -44,7 +44,7 @@ static int read_config(HostState *n, const char *root, const char *file, char **
         return 0;
 }
 
-/* With the configuration there already: what is on offer follows from both. */
+/* Requires the configuration, because the pools depend on both. */
 static int read_facts(ReplayNode *n, const char *node, const char *root, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         Inventory *inv, *old;
@@ -74,7 +74,7 @@ static void warn_of_config(const Config *config, const char *node) {
                            node);
 }
 
-/* VFs that the daemon would create. */
+/* The daemon would create these VFs on the real machine. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
         const PciDevice *first = NULL;
@@ -86,8 +86,8 @@ static void warn_of_missing_vfs(const Policy *policy) {
                         n++;
                 }
         if (n > 0)
-                log_warning("VirtualFunctions= wants VFs on %s%s, which had none when the node was recorded: they are "
-                            "not counted. Record it with passthroughd running there.",
+                log_warning("The configuration (VirtualFunctions=) wants VFs on %s%s, but the recorded node has no VFs "
+                            "there, so plans do not use any. Record the node again while passthroughd runs on it.",
                             PCI_ADDRESS_STR(first->address), n > 1 ? " and others" : "");
 }
 
@@ -135,7 +135,7 @@ static HostView on_view(void *userdata) {
         return host_state_view(&n->node);
 }
 
-/* Planned and claimed; there is no hardware to prepare, so its job is over when the caller hears of it. */
+/* Plans and claims. There is no hardware to prepare, so the allocation is ready at once. */
 static Verdict on_allocate(void *userdata, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                            Refusal *ret) {
         ReplayNode *n = userdata;
@@ -159,22 +159,22 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
                 v = ledger_claim(n->node.ledger, n->node.inventory, n->node.config, plan->allocation, ret);
         if (v != VERDICT_NONE)
                 return v;
-        plan->allocation = NULL; /* the ledger's now */
+        plan->allocation = NULL; /* the ledger owns it */
         n->generation++;
         *ret_job = ++n->job;
         return VERDICT_NONE;
 }
 
 static Verdict refuse_change(Refusal *ret) {
-        return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon of the node itself.",
-                      "This is a recorded node, it cannot be changed.");
+        return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon on the node itself.",
+                      "This is a recorded node, which cannot be changed.");
 }
 
 static Verdict on_release(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         return refuse_change(ret);
 }
 
-/* Devices are still on the drivers they were recorded with. */
+/* Never refuses, because the devices keep the drivers with which they were recorded. */
 static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
         return VERDICT_NONE;
 }
@@ -197,7 +197,7 @@ static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *
 }
 
 static Verdict on_history(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
-        return refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon of the node itself.",
+        return refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon on the node itself.",
                       "A recorded node has no history.");
 }
 

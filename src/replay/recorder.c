@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files, links and directories of a machine, written to its .tree file. */
+/* Records single files, links and directories in a .tree file. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +11,13 @@
 
 #define ENTRIES_MAX 65536U
 
-/* A path or target as it is to be written: interfaces are sometimes named by their MAC address. NULL: no memory. */
-static char *clean(const Recorder *r, const char *path) {
+/* Replaces MAC addresses in the interface names of a path or link target. NULL when out of memory. */
+static char *scrub_path(const Recorder *r, const char *path) {
         return identities_scrub_path(&r->identities, path);
 }
 
 int record_unreadable(Recorder *r, const char *path, int error) {
-        _cleanup_free_ char *name = clean(r, path);
+        _cleanup_free_ char *name = scrub_path(r, path);
 
         if (!name)
                 return -ENOMEM;
@@ -28,7 +28,7 @@ int record_unreadable(Recorder *r, const char *path, int error) {
 }
 
 int record_bytes(Recorder *r, const char *path, const char *data, size_t size) {
-        _cleanup_free_ char *name = clean(r, path);
+        _cleanup_free_ char *name = scrub_path(r, path);
 
         if (!name)
                 return -ENOMEM;
@@ -37,7 +37,7 @@ int record_bytes(Recorder *r, const char *path, const char *data, size_t size) {
 }
 
 int record_directory(Recorder *r, const char *path) {
-        _cleanup_free_ char *name = clean(r, path);
+        _cleanup_free_ char *name = scrub_path(r, path);
 
         if (!name)
                 return -ENOMEM;
@@ -91,11 +91,11 @@ int record_link_at(Recorder *r, int dir_fd, const char *path, const char *name) 
         ssize_t n = readlinkat(dir_fd, name, target, sizeof(target));
 
         if (n <= 0 || (size_t) n == sizeof(target))
-                return 0; /* none, or none that could be written */
+                return 0; /* not a link, or the target is too long for a .tree file */
         target[n] = '\0';
         full = join(path, name);
-        from = full ? clean(r, full) : NULL;
-        to = clean(r, target);
+        from = full ? scrub_path(r, full) : NULL;
+        to = scrub_path(r, target);
         if (!from || !to)
                 return -ENOMEM;
         tree_write_link(r->out, from, to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Removing what was unpacked. Links are removed, never followed. */
+/* Removes an unpacked tree. Does not follow links. */
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The process that answers for a recorded machine. */
+/* Starts and stops the child process that serves a recorded machine. */
 
 #include "replay/replay.h"
 
@@ -15,24 +15,24 @@
 #include "util/strings.h"
 
 struct Replay {
-        pid_t pid; /* 0: none */
-        int fd;    /* -1: taken */
+        pid_t pid; /* 0: no child */
+        int fd;    /* -1: replay_take_fd() was called */
 };
 
 /* The child's descriptors after stdio. */
 enum {
-        REPORT_FD = 3, /* its word to the parent: a sentence on why it failed, or an empty one, and a NUL */
+        REPORT_FD = 3, /* a pipe to the parent, for one NUL-terminated report: an error message, or "" on success */
         BUS_FD,
 };
 
-/* Everything of the parent's is closed, so that nobody waits for this process in its place. Messages still go to
- * stderr. */
+/* Closes all descriptors of the parent except stderr, where messages go. An inherited pipe would otherwise stay open as
+ * long as the child runs, and its reader would see no end of file. */
 static int arrange_descriptors(int report, int bus) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         if (null < 0)
                 return -errno;
-        /* Out of the way first: what goes to 3 and 4 may be there already. */
+        /* Move report and bus above BUS_FD first, because either may be 3 or 4 now. */
         report = fcntl(report, F_DUPFD_CLOEXEC, BUS_FD + 1);
         bus = fcntl(bus, F_DUPFD_CLOEXEC, BUS_FD + 1);
         if (report < 0 || bus < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
@@ -47,7 +47,7 @@ static int serve(ReplayNode *node) {
         sigset_t mask;
         int r = sd_event_new(&event);
 
-        /* As sd_event_add_child() wants it. */
+        /* sd_event_add_child() requires it. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
@@ -56,11 +56,11 @@ static int serve(ReplayNode *node) {
         return r < 0 ? r : sd_event_loop(event);
 }
 
-/* What the caller names may be one of its descriptors, "/dev/fd/5": they are there until it is read. */
+/* Closes the parent's descriptors only after it read path, which may name one of them ("/dev/fd/5"). */
 _Noreturn static void run_child(const char *path, const char *config, int report, int bus, pid_t parent) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *node = NULL;
         _cleanup_free_ char *problem = NULL;
-        const char *word;
+        const char *report_text;
         int r;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -70,8 +70,8 @@ _Noreturn static void run_child(const char *path, const char *config, int report
         r = replay_node_load(path, config, &node, &problem);
         if (r >= 0)
                 replay_node_warn(node, path);
-        word = r < 0 ? problem ?: "Out of memory." : "";
-        if (arrange_descriptors(report, bus) < 0 || write(REPORT_FD, word, strlen(word) + 1) < 0 || r < 0)
+        report_text = r < 0 ? problem ?: "Out of memory." : "";
+        if (arrange_descriptors(report, bus) < 0 || write(REPORT_FD, report_text, strlen(report_text) + 1) < 0 || r < 0)
                 _exit(EXIT_FAILURE);
         (void) close(REPORT_FD);
         _exit(serve(node) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
@@ -89,9 +89,10 @@ static int start_child(Replay *r, const char *node, const char *config, int repo
         return -errno;
 }
 
-/* Waits until the node is read, or cannot be. *ret_problem is NULL when the child died without a word. */
-static int read_word(int fd, char **ret_problem) {
-        _cleanup_free_ char *word = NULL;
+/* Waits for the report of the child. -EBADMSG if the child failed: *ret_problem is its error message, or unchanged if
+ * the child died without a report. Takes ownership of fd. */
+static int read_report(int fd, char **ret_problem) {
+        _cleanup_free_ char *text = NULL;
         FILE *f = fdopen(fd, "re");
         size_t allocated = 0;
         ssize_t n;
@@ -100,18 +101,18 @@ static int read_word(int fd, char **ret_problem) {
                 (void) close(fd);
                 return -ENOMEM;
         }
-        n = getdelim(&word, &allocated, '\0', f);
+        n = getdelim(&text, &allocated, '\0', f);
         (void) fclose(f);
         if (n == 1)
                 return 0;
         if (n > 1)
-                *ret_problem = TAKE_PTR(word);
+                *ret_problem = TAKE_PTR(text);
         return -EBADMSG;
 }
 
 static int start(Replay *r, const char *node, const char *config, char **ret_problem) {
         _cleanup_close_ int bus = -1, report = -1;
-        int fds[2], word, error;
+        int fds[2], report_end, error;
 
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
@@ -119,16 +120,16 @@ static int start(Replay *r, const char *node, const char *config, char **ret_pro
         bus = fds[1];
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
-        word = fds[0];
+        report_end = fds[0];
         report = fds[1];
         error = start_child(r, node, config, report, bus);
         if (error < 0) {
-                (void) close(word);
+                (void) close(report_end);
                 return error;
         }
-        /* The end of the pipe comes when the child has ended. */
+        /* Close the write end here, so that the parent reads end of file when the child dies. */
         (void) close(TAKE_FD(report));
-        return read_word(word, ret_problem);
+        return read_report(report_end, ret_problem);
 }
 
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem) {
@@ -146,7 +147,7 @@ int replay_new(const char *node, const char *config, Replay **ret, char **ret_pr
         }
         if (!problem)
                 (void) string_replace(&problem, "The recorded node %s could not be read: %s.", node,
-                                      r == -EBADMSG ? "the process for it died" : strerror(-r));
+                                      r == -EBADMSG ? "the process that reads it died" : strerror(-r));
         *ret_problem = TAKE_PTR(problem);
         return r;
 }
@@ -160,7 +161,7 @@ Replay *replay_free(Replay *r) {
                 return NULL;
         if (r->fd >= 0)
                 (void) close(r->fd);
-        /* Once it gave its word it has nothing to put away. */
+        /* The child removed its temporary files before it reported, so SIGKILL is safe. */
         if (r->pid > 0) {
                 (void) kill(r->pid, SIGKILL);
                 while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)

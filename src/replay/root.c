@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Room for what is unpacked, which is gone again however the process ends. */
+/* Unpacks a recorded machine, and removes the unpacked files when the process ends. */
 
 #include "root.h"
 
@@ -13,7 +13,7 @@
 #include "util/strings.h"
 #include "util/sysfs.h"
 
-/* A handler could not put away what is half unpacked: signals wait, for as long as reading it takes. */
+/* Blocks all signals until root_done(), so that no signal ends the process before the unpacked files are removed. */
 static int hold_signals(Root *root) {
         sigset_t all;
 
@@ -24,7 +24,7 @@ static int hold_signals(Root *root) {
         return 0;
 }
 
-/* In memory, unless the user says where or the system says no. */
+/* Unpacks into a private tmpfs, or into a temporary directory if $TMPDIR is set or the system allows no tmpfs. */
 static int unpack(Root *root, const char *file, char **ret_problem) {
         char path[64];
         const char *top = NULL;
@@ -55,8 +55,8 @@ static int try_dir(const Sysfs *fs, const char *path) {
         return MIN(fd, 0);
 }
 
-/* Any machine has these; a directory of something else would pass for a machine without devices. Many a recording is of
- * sys/ alone. */
+/* Refuses a directory without sys/ and its basic directories. Otherwise any directory would pass for a machine without
+ * devices. proc/ is not required, because many recordings contain only sys/. */
 static int check_node(const char *dir, const char *node, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new(dir, &fs);
@@ -93,8 +93,8 @@ int root_open(Root *root, const char *node, char **ret_problem) {
                 r = -EINVAL;
                 (void) string_replace(
                         &problem,
-                        "%s is not a recorded node: that is a .tree file, a regular one and no pipe, or a directory "
-                        "with sys/ in it.",
+                        "%s is not a recorded node. A recorded node is a .tree file (a regular file, not a pipe) or a "
+                        "directory that contains sys/.",
                         node);
         }
         if (r >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A tmpfs that is mounted nowhere. */
+/* Creates a tmpfs that is not mounted anywhere. */
 
 #include "scratch.h"
 
@@ -19,7 +19,8 @@ static int write_text(const char *path, const char *text) {
         return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-/* Where an ordinary user may mount; user and group are who they were (user_namespaces(7)). */
+/* Enters a new user and mount namespace, where an unprivileged user may create a tmpfs. The uid and gid stay the same
+ * (user_namespaces(7)). */
 static int enter_namespace(void) {
         char uid[64], gid[64];
         int r;

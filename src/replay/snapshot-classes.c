@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Recording block devices and network interfaces as far as they lead down to PCI functions. */
+/* Records block devices, network interfaces and displays with the links from which the daemon finds the PCI functions
+ * below them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static int record_nvme_subsystem(Recorder *r, const char *path) {
         return subsystem ? record_entries(r, subsystem, "nvme", record_controller) : e;
 }
 
-/* Whoever named a volume may have named the machine. */
+/* Replaces a volume name by its hash, because the name may identify the machine. */
 static char *filter_name(const Recorder *r, char *text) {
         char *copy = NULL;
         size_t size;
@@ -51,7 +52,7 @@ static char *filter_name(const Recorder *r, char *text) {
         return copy;
 }
 
-/* A file's name is nobody's business; nothing hangs on it. */
+/* Keeps the backing device of a loop device. Removes the name of a backing file, which the daemon does not need. */
 static char *filter_backing(const Recorder *r, char *text) {
         if (strncmp(text, "/dev/", strlen("/dev/")) != 0)
                 *text = '\0';
@@ -111,7 +112,7 @@ static int record_display(Recorder *r) {
         return e < 0 ? e : record_entries(r, "sys/class/vtconsole", "", record_console);
 }
 
-/* Only the names count. */
+/* The name of the entry is the name of the mounted block device. The contents do not matter. */
 static int record_mounted(Recorder *r, const Entry *entry) {
         _cleanup_free_ char *link = NULL;
         _cleanup_close_ int fd = -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Recording the configuration, such that whoever reads the recording has the same: what masks, what cannot be read and
- * in which order drop-ins count.
+ * Records the configuration files so that the recording yields the same configuration: it keeps masked files,
+ * unreadable files and the order of drop-ins.
  */
 
 #include <errno.h>
@@ -17,18 +17,18 @@
 
 /* The drop-ins of one directory. */
 typedef struct Dropins {
-        char *directory; /* from the root, without a slash before it */
+        char *directory; /* path without the leading slash */
         char **names;
         size_t n;
-        int error; /* why it cannot be listed; 0 */
+        int error; /* negative errno if the directory cannot be listed; else 0 */
 } Dropins;
 
-/* What all files of a configuration are called, and whether a name of them has to be replaced. */
+/* The drop-ins of all configuration directories. */
 typedef struct Configuration {
         Dropins dropins[CONFIG_DIRECTORIES];
-        const char **names; /* sorted, each once */
+        const char **names; /* the names of all drop-ins, sorted; borrowed */
         size_t n_names;
-        bool ranked;
+        bool ranked; /* a name contains an identifier, so the recorded names begin with their rank */
 } Configuration;
 
 static void configuration_done(Configuration *c) {
@@ -68,7 +68,7 @@ static int collect_names(const Recorder *r, Configuration *c) {
         return 0;
 }
 
-/* How many names come before it. */
+/* Returns the number of different names that sort before name. */
 static size_t rank(const Configuration *c, const char *name) {
         size_t n = 0;
 
@@ -77,9 +77,10 @@ static size_t rank(const Configuration *c, const char *name) {
         return n;
 }
 
-/* The names say which file counts and in which order. So where one has to be replaced, all tell their place before what
- * is left of them, and the same name in two directories is the same again. */
-static char *shown_name(const Recorder *r, const Configuration *c, const char *name) {
+/* Returns the recorded name of a drop-in. Names determine the order of drop-ins, and a name masks the same name in
+ * another directory. Replacing an identifier in a name could change the order, so then all recorded names begin with
+ * their rank. NULL when out of memory. */
+static char *recorded_name(const Recorder *r, const Configuration *c, const char *name) {
         _cleanup_free_ char *scrubbed = identities_scrub(&r->identities, name, true);
         char *shown = NULL;
 
@@ -95,8 +96,8 @@ static bool is_comment(const char *line) {
         return *line == '#' || *line == ';';
 }
 
-/* Line by line, for the name of the machine is replaced only where it has no meaning; and a NUL byte in a line, which
- * spoils it, stays. */
+/* Scrubs line by line. The host name is replaced only in comments, because other lines have a meaning. A NUL byte,
+ * which makes its line invalid, is written unchanged. */
 static int write_scrubbed(const Recorder *r, const char *text, size_t size, FILE *f) {
         for (size_t at = 0; at < size;) {
                 size_t n = strcspn(text + at, "\n");
@@ -113,7 +114,7 @@ static int write_scrubbed(const Recorder *r, const char *text, size_t size, FILE
         return 0;
 }
 
-static int record_text(Recorder *r, const char *shown, const char *text, size_t size) {
+static int record_text(Recorder *r, const char *recorded, const char *text, size_t size) {
         _cleanup_free_ char *copy = NULL;
         size_t copy_size;
         FILE *f = open_memstream(&copy, &copy_size);
@@ -121,31 +122,31 @@ static int record_text(Recorder *r, const char *shown, const char *text, size_t 
 
         if (f && fclose(f) != 0)
                 e = -ENOMEM;
-        return e < 0 ? e : record_bytes(r, shown, copy, copy_size);
+        return e < 0 ? e : record_bytes(r, recorded, copy, copy_size);
 }
 
-/* shown: what it is called in the recording. */
-static int record_one(Recorder *r, const char *path, const char *shown) {
+/* recorded: the path of the file in the recording. */
+static int record_one(Recorder *r, const char *path, const char *recorded) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         int e = config_file_read(r->fs, path, &text, &size);
 
         if (e == 0 || e == -ENOMEM)
                 return e;
-        return e < 0 ? record_unreadable(r, shown, e) : record_text(r, shown, text, size);
+        return e < 0 ? record_unreadable(r, recorded, e) : record_text(r, recorded, text, size);
 }
 
 static int record_dropins(Recorder *r, const Configuration *c, const Dropins *d) {
         if (d->error < 0)
                 return record_unreadable(r, d->directory, d->error);
         for (size_t i = 0; i < d->n; i++) {
-                _cleanup_free_ char *name = shown_name(r, c, d->names[i]), *path = NULL, *shown = NULL;
+                _cleanup_free_ char *name = recorded_name(r, c, d->names[i]), *path = NULL, *recorded = NULL;
                 int e;
 
                 if (!name || string_replace(&path, "%s/%s", d->directory, d->names[i]) < 0 ||
-                    string_replace(&shown, "%s/%s", d->directory, name) < 0)
+                    string_replace(&recorded, "%s/%s", d->directory, name) < 0)
                         return -ENOMEM;
-                e = record_one(r, path, shown);
+                e = record_one(r, path, recorded);
                 if (e < 0)
                         return e;
         }

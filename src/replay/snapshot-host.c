@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Recording what is not a device: CPUs, memory, what the host stands on, how it was started. */
+/* Records the facts that do not belong to a device: CPUs, memory, mounts, swap, routes, kernel command line, VFIO. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static bool has_meminfo_key(const char *line) {
         return false;
 }
 
-/* Only the lines that are read when the node is scanned. */
+/* Keeps the lines that a scan of the NUMA node reads. */
 static char *filter_meminfo(const Recorder *r, char *text) {
         char *line, *rest = text, *copy = calloc(1, strlen(text) + 2), *end = copy;
 
@@ -64,7 +64,8 @@ static int record_cpu(Recorder *r, int id, bool listed) {
         return e;
 }
 
-/* Without the kernel's list it is the directories that tell which are online: here as in what is recorded. */
+/* Without sys/devices/system/cpu/online, each CPU directory is an online CPU. record_cpu() then records the
+ * directories. */
 static int record_cpus(Recorder *r) {
         CpuSet online = { 0 };
         int known = numa_online_cpus(r->fs, &online),
@@ -155,7 +156,8 @@ static bool is_block_device(const Recorder *r, const char *name) {
         return fd >= 0;
 }
 
-/* Who follows it finds no device: only where it would be looked for stays, "/dev/mapper/". */
+/* Writes a device node that leads to no block device. Only the directory stays ("/dev/mapper/"); a hash replaces the
+ * name. */
 static void write_other_node(const Recorder *r, const char *node, FILE *f) {
         static const char *const known[] = { "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-uuid/", "/dev/" };
         size_t i = 0, n;
@@ -170,8 +172,8 @@ static void write_other_node(const Recorder *r, const char *node, FILE *f) {
                 identities_write_hash(&r->identities, node + n, strlen(node + n), f);
 }
 
-/* node: below /dev/, as the kernel escapes it. "/dev/mapper/vg-root" is a link that will not be there: written is what
- * it leads to, "/dev/dm-0". */
+/* Writes the block device that a device node leads to: "/dev/dm-0" for "/dev/mapper/vg-root", because the recording
+ * does not contain the link. node: a path below /dev/, with the kernel's escapes. */
 static int write_node(const Recorder *r, const char *node, FILE *f) {
         _cleanup_free_ char *real = NULL, *path = strdup(node);
         const char *found;
@@ -196,7 +198,7 @@ static bool is_node(const char *source) {
         return strncmp(source, "/dev/", strlen("/dev/")) == 0;
 }
 
-/* All devices of a bcachefs, "/dev/sda:/dev/sdb", or the one of another. */
+/* Writes the source of a mount: one device node, or for bcachefs several, "/dev/sda:/dev/sdb". */
 static int write_nodes(const Recorder *r, char *source, FILE *f) {
         const char *separator = "", *node;
         int e = 0;
@@ -209,7 +211,7 @@ static int write_nodes(const Recorder *r, char *source, FILE *f) {
         return e;
 }
 
-/* Of the options only those that name devices, "rw,logdev=/dev/sdb1". */
+/* Writes only the options that name a device, as "dev=". options: "rw,logdev=/dev/sdb1". */
 static int write_options(const Recorder *r, char *options, FILE *f) {
         const char *node;
         int e = 0;
@@ -223,7 +225,8 @@ static int write_options(const Recorder *r, char *options, FILE *f) {
         return e;
 }
 
-/* "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw": which device is mounted where, and nothing else. */
+/* Keeps only the device and the mount point of a line of mountinfo:
+ * "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw". */
 static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
         int e;
@@ -258,7 +261,8 @@ static int take_mount(char *line, void *userdata) {
         return MIN(filter_mount(sink->r, line, sink->f), 0);
 }
 
-/* Line by line, for other users can make it long. Takes fd over, which may be a negative errno. */
+/* Reads line by line, because other users can make the file arbitrarily long. Takes ownership of fd, which may be a
+ * negative errno. */
 static int record_mountinfo(Recorder *r, int fd) {
         static const char path[] = "proc/1/mountinfo";
         _cleanup_free_ char *text = NULL;
@@ -304,7 +308,7 @@ static int write_interface(const Recorder *r, const char *name, FILE *f) {
         return 0;
 }
 
-/* Default routes, without their gateways. */
+/* Keeps only default routes, and removes their gateways. */
 static int filter_route(const Recorder *r, char *line, FILE *f) {
         char *words[8], *rest = line;
         int e;
@@ -343,7 +347,7 @@ static char *filter_routes6(const Recorder *r, char *text) {
         return filter_lines(r, text, filter_route6);
 }
 
-/* An ordinary user sees only the mounts of processes of theirs. */
+/* An unprivileged user may not read the mounts of process 1, and gets those of the own process instead. */
 static int record_mounts(Recorder *r) {
         int fd = sysfs_open(r->fs, "proc/1/mountinfo", O_RDONLY | O_NONBLOCK), own_fd;
 
@@ -361,7 +365,7 @@ static char *filter_cmdline(const Recorder *r, char *text) {
         return scrubbed;
 }
 
-/* Of one processor: the lines that are read. */
+/* Keeps the lines that the daemon reads, of the first processor only. */
 static char *filter_cpuinfo(const Recorder *r, char *text) {
         _cleanup_free_ char *all _unused_ = text, *copy = strdup("");
         char *rest = text, *line;
@@ -385,7 +389,7 @@ static char *filter_aliases(const Recorder *r, char *text) {
         return filter_lines(r, text, filter_alias);
 }
 
-/* Which VFIO variant drivers the kernel has. */
+/* Records the vfio_pci aliases of the kernel modules, which tell the VFIO variant drivers of the kernel. */
 static int record_aliases(Recorder *r) {
         char path[MODALIAS_PATH_MAX];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Recording PCI functions: what a scan reads of them, and never what can block (sriov_numvfs) or wakes them. */
+/* Records the files of PCI functions that a scan reads. Never reads a file that can block (sriov_numvfs) or that wakes
+ * a device. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +16,10 @@
 #define DEVICES      "sys/bus/pci/devices"
 #define ENTRIES_MAX  65536U
 #define CONFIG_PCI   256U
-#define EXTENDED_MAX 64U /* capabilities looked at */
+#define EXTENDED_MAX 64U /* limit of the walk through the extended capabilities */
 #define DSN_OFFSET   4U
 
-/* Sorted. Besides what the daemon reads, what it takes to make VFs of a recorded PF. */
+/* The attributes that the daemon reads, and those that a simulation needs to create VFs of a recorded PF. Sorted. */
 static const char *const attributes[] = {
         "boot_vga",
         "class",
@@ -42,11 +43,11 @@ static const char *const attributes[] = {
         "vendor",
 };
 
-/* What a driver makes of it. */
+/* The directories that a driver adds to a function, and the identifying files in their entries. */
 static const struct {
         const char *directory;
         const char *identities[3];
-} made[] = {
+} driver_dirs[] = {
         { "infiniband", { "node_guid", "sys_image_guid" } },
         { "net", { "address" } },
         { "vfio-dev", { NULL } },
@@ -56,15 +57,15 @@ static int name_compare(const void *key, const void *element) {
         return strcmp(key, *(const char *const *) element);
 }
 
-static int record_made(Recorder *r, int fd, const char *path, size_t which) {
+static int record_driver_dir(Recorder *r, int fd, const char *path, size_t which) {
         _cleanup_free_ char *dir = NULL;
         char **names = NULL;
         size_t n = 0;
-        int e = list_dir_at(fd, made[which].directory, ENTRIES_MAX, &names, &n);
+        int e = list_dir_at(fd, driver_dirs[which].directory, ENTRIES_MAX, &names, &n);
 
         if (e < 0)
                 return e == -ENOMEM ? e : 0;
-        if (asprintf(&dir, "%s/%s", path, made[which].directory) < 0) {
+        if (asprintf(&dir, "%s/%s", path, driver_dirs[which].directory) < 0) {
                 dir = NULL;
                 e = -ENOMEM;
         } else
@@ -80,14 +81,14 @@ static int record_made(Recorder *r, int fd, const char *path, size_t which) {
                 }
                 e = record_directory(r, below);
                 below_fd = openat(fd, below + strlen(path) + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                for (const char *const *name = made[which].identities; *name && below_fd >= 0 && e >= 0; name++)
+                for (const char *const *name = driver_dirs[which].identities; *name && below_fd >= 0 && e >= 0; name++)
                         e = record_file_at(r, below_fd, below, *name, filter_digits);
         }
         (void) free_names(names, n);
         return MIN(e, 0);
 }
 
-/* The Device Serial Number capability says who the card is. */
+/* Replaces the serial number in the Device Serial Number capability. */
 static void replace_serial(const Recorder *r, unsigned char *config, size_t size) {
         size_t at = CONFIG_PCI;
 
@@ -117,8 +118,8 @@ static int record_config(Recorder *r, int fd, const char *path) {
         return record_bytes(r, full, (const char *) config, (size_t) n);
 }
 
-/* Where a scan reads config space: bridges, what may be one, functions that share a slot, GPUs and NICs, but no VF and
- * nothing that reading would wake. */
+/* True if a scan reads the config space of the function: bridges and possible bridges (by class), functions that share
+ * a slot, GPUs and NICs. Never VFs, and never functions in D3cold, which the read would wake. */
 static bool wants_config(int fd, bool bridge, bool shares_slot) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         uint64_t class = 0;
@@ -134,7 +135,7 @@ static bool wants_config(int fd, bool bridge, bool shares_slot) {
                pci_device_is_nic(&(PciDevice){ .class = (uint32_t) class });
 }
 
-/* One that is no link is damage, and recorded as well. */
+/* If the entry is not a link, the tree is damaged; the entry is then recorded as a file. */
 static int record_link(Recorder *r, int fd, const char *path, const char *name) {
         char target[1];
 
@@ -147,9 +148,9 @@ static int record_entry(Recorder *r, int fd, const char *path, const char *name)
         if (streq(name, "driver") || streq(name, "iommu_group") || streq(name, "physfn") ||
             strncmp(name, "virtfn", strlen("virtfn")) == 0)
                 return record_link(r, fd, path, name);
-        for (size_t i = 0; i < ELEMENTSOF(made); i++)
-                if (streq(name, made[i].directory))
-                        return record_made(r, fd, path, i);
+        for (size_t i = 0; i < ELEMENTSOF(driver_dirs); i++)
+                if (streq(name, driver_dirs[i].directory))
+                        return record_driver_dir(r, fd, path, i);
         if (bsearch(name, attributes, ELEMENTSOF(attributes), sizeof(*attributes), name_compare))
                 return record_file_at(r, fd, path, name, NULL);
         return 0;
@@ -186,7 +187,7 @@ static int record_device(Recorder *r, int devices_fd, const char *name, bool sha
         }
         e = sysfs_realpath(r->fs, link, &path);
         if (e < 0)
-                return e == -ENOMEM ? e : 0; /* went away */
+                return e == -ENOMEM ? e : 0; /* the device was removed meanwhile */
         fd = sysfs_open(r->fs, path, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd == -ENOENT || fd == -ENODEV ? 0 : record_unreadable(r, path, fd);
@@ -236,7 +237,7 @@ int record_pci(Recorder *r) {
         _cleanup_close_ int probe_fd = sysfs_open(r->fs, "sys/bus/pci/drivers_probe", O_PATH);
         int e = record_entries(r, "sys/bus/pci/drivers", "", record_driver);
 
-        /* It says that these are all drivers; it cannot be read. */
+        /* The file is write-only. Its presence means that the list of drivers is complete. */
         if (e >= 0 && probe_fd >= 0)
                 e = record_bytes(r, "sys/bus/pci/drivers_probe", "", 0);
         if (e >= 0)

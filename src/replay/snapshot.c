@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A machine as a .tree file: the parts, and the header that says how it was recorded. */
+/* Records a machine as a .tree file: a header that tells how it was recorded, then all parts. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,22 +25,21 @@ static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
                 strcpy(release, "unknown");
         (void) fprintf(out, "# Recorded by passthroughctl " VERSION " on %s, Linux %s, %s.\n", date, QUOTABLE(release),
                        geteuid() == 0 ? "as root" : "not as root");
-        (void) fputs(r->identities.keep
-                             ? "# Serial numbers, MAC addresses, UUIDs and names are as they are.\n"
-                             : "# Serial numbers, MAC addresses, UUIDs and the name of the machine are replaced.\n",
+        (void) fputs(r->identities.keep ? "# Serial numbers, MAC addresses, UUIDs and names are recorded unchanged.\n"
+                                        : "# Serial numbers, MAC addresses, UUIDs and the host name are replaced.\n",
                      out);
         if (geteuid() != 0)
-                (void) fputs("# Only root reads more than 64 bytes of config space: isolation is not fully known.\n",
+                (void) fputs("# Only root can read more than 64 bytes of config space: isolation is not fully known.\n",
                              out);
         if (r->own_mounts)
-                (void) fputs("# The mounts are those that the recording process saw.\n", out);
+                (void) fputs("# The mounts are those of the recording process.\n", out);
         if (r->n_unreadable > 0)
                 (void) fprintf(out, "# Not readable: %zu file%s%s\n%s", r->n_unreadable, PLURAL(r->n_unreadable),
-                               r->n_unreadable > UNREADABLE_SHOWN ? ", the first are" : "", unreadable);
+                               r->n_unreadable > UNREADABLE_SHOWN ? "; the first are" : "", unreadable);
         (void) fputc('\n', out);
 }
 
-/* What makes a directory a recorded node, though there may be nothing in it. */
+/* Records the directories without which root_open() refuses the recording, even if they are empty. */
 static int record_top(Recorder *r) {
         static const char *const directories[] = { "proc", "sys/bus", "sys/devices" };
         int e = 0;
@@ -66,7 +65,7 @@ static int record_all(Recorder *r) {
         return e < 0 ? e : record_configuration(r);
 }
 
-/* The header comes first, but tells what was met on the way. */
+/* Buffers the body, because the header precedes it but lists the files that were unreadable. */
 static int record(Recorder *r, FILE *out) {
         _cleanup_free_ char *body = NULL, *unreadable = NULL;
         size_t size, n;
@@ -104,7 +103,7 @@ static int record_root(const char *root, SnapshotFlags flags, FILE *out) {
         return e;
 }
 
-/* name: what the user calls it. */
+/* name: the path that the user gave, for messages. */
 static int record_named(const char *root, const char *name, SnapshotFlags flags, FILE *out, char **ret_problem) {
         _cleanup_free_ char *problem = NULL;
         int e = record_root(root, flags, out);
@@ -123,7 +122,8 @@ static int record_node(const char *node, SnapshotFlags flags, FILE *out, char **
         return e < 0 ? e : record_named(root.dir, node, flags, out, ret_problem);
 }
 
-/* In pieces smaller than any buffer: what cannot be written stays in it, and fflush() says why it cannot. */
+/* Writes pieces that are smaller than the buffer of the stream. After a failed write the piece stays in the buffer, so
+ * fflush() fails too and sets errno for the caller. */
 static void print(const char *text, size_t size, FILE *out) {
         for (size_t at = 0, n; at < size && !ferror(out); at += n) {
                 n = MIN(size - at, (size_t) 1024);
@@ -131,7 +131,7 @@ static void print(const char *text, size_t size, FILE *out) {
         }
 }
 
-/* out may be a pipe that nobody reads from: it is written to when nothing is unpacked any more. */
+/* Writes to out only after the unpacked files were removed, because the write may block (out may be a pipe). */
 static int take(const char *root, const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
         _cleanup_free_ char *text = NULL;
         size_t size;

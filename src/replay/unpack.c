@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * From a .tree file to a directory. The file may be hostile: every directory is opened inside the new one whatever
- * links say, and links are written so that no reader who follows them leaves it.
+ * Unpacks a .tree file into a directory. The file may be hostile. Every path is resolved with the new directory as the
+ * root, and a link is rewritten so that it cannot lead out of the new directory.
  */
 
 #include <errno.h>
@@ -24,9 +24,9 @@
 typedef struct Unpack {
         Sysfs *fs; /* the new directory */
         Completion completion;
-        char *dir;  /* the one that was used last, as the tree calls it */
-        char *real; /* what it is called without links; NULL until somebody asks */
-        int dir_fd;
+        char *dir;  /* the directory of the last item, as its path in the .tree file; NULL: none is open */
+        char *real; /* dir without links; NULL until real_dir() is called */
+        int dir_fd; /* dir */
 } Unpack;
 
 static void unpack_done(Unpack *u) {
@@ -47,7 +47,7 @@ static unsigned path_depth(const char *path) {
         return depth;
 }
 
-/* Through links a directory can be deeper than any path that was written. */
+/* Links can make a directory deeper than its path in the .tree file, so this checks the real path. */
 static int check_depth(const Unpack *u, const char *path) {
         _cleanup_free_ char *real = NULL;
         int r = sysfs_realpath(u->fs, path, &real);
@@ -57,7 +57,8 @@ static int check_depth(const Unpack *u, const char *path) {
         return strlen(real) > TREE_PATH_MAX || path_depth(real) > TREE_DEPTH_MAX ? -E2BIG : 0;
 }
 
-/* A file gives way to a directory, one that cannot be read too; a link that leads nowhere does not. */
+/* A directory replaces a file, or the socket that stands for an unreadable file. It does not replace a dangling link.
+ */
 static int make_dir_at(int parent_fd, const char *name) {
         struct stat st;
 
@@ -72,7 +73,7 @@ static int make_dir_at(int parent_fd, const char *name) {
         return 0;
 }
 
-/* Opens a directory, and makes what is missing of it. path has at most TREE_DEPTH_MAX components. */
+/* Opens a directory, and creates it and its parents if they are missing. path has at most TREE_DEPTH_MAX components. */
 static int open_dir(const Unpack *u, const char *path) {
         _cleanup_free_ char *above = NULL;
         _cleanup_close_ int parent_fd = -1;
@@ -113,7 +114,8 @@ static int enter(Unpack *u, const char *path, size_t n) {
         return 0;
 }
 
-/* What was in the way may have been a part of the path to the directory that was used last. */
+/* Removes an entry of the open directory. Resets u->dir, because the path of the directory may contain the removed
+ * entry. */
 static int clear(Unpack *u, const char *name) {
         _cleanup_free_ char *dir = TAKE_PTR(u->dir);
 
@@ -180,7 +182,7 @@ static int take_directory(Unpack *u, const char *path) {
         return 0;
 }
 
-/* Not even root can open a socket, as a file or as a directory: that is what stands for either that cannot be read. */
+/* Creates a socket in place of an unreadable file or directory, because even root cannot open a socket. */
 static int take_error(Unpack *u, const char *name) {
         int r = clear(u, name);
 
@@ -193,7 +195,8 @@ static int real_dir(Unpack *u) {
         return u->real ? 0 : sysfs_realpath(u->fs, u->dir, &u->real);
 }
 
-/* The path that target names, seen from the directory dir, without "." and ".."; above the root is the root. */
+/* Resolves "." and ".." of a link target in the directory dir. ".." of the root is the root. NULL when out of memory.
+ */
 static char *resolve(const char *dir, const char *target) {
         char *path = malloc(strlen(dir) + strlen(target) + 2), *end;
 
@@ -223,9 +226,10 @@ static bool is_below_proc(const char *path) {
 }
 
 /*
- * Links of proc are shown, not followed, and are absolute: they stay as they are. So does one to /dev/null, which masks
- * a file of the configuration. Any other is made such that it leads to a place inside; one to the root or into proc,
- * from where those of proc would lead out, is left out.
+ * Keeps two kinds of links unchanged: links in proc/, which are absolute and which the daemon reads but does not
+ * follow, and links to /dev/null, which mask a configuration file. Makes every other link relative, so that it stays in
+ * the new directory. Drops a link to the root, to proc/ or below proc/, because a path through it could follow a link
+ * in proc/.
  */
 static int take_link(Unpack *u, const char *path, const char *name, const char *target) {
         _cleanup_free_ char *to = NULL, *text = NULL;
@@ -265,7 +269,7 @@ static int take_vfio_driver(Unpack *u, const char *name) {
         return 0;
 }
 
-/* "NAME [WORD...]": a directory of its own, and whether it is a VFIO driver. */
+/* "%driver NAME [WORD...]": creates the directory of the driver, and notes whether it is a VFIO driver. */
 static int take_driver(Unpack *u, const char *text) {
         _cleanup_free_ char *words = strdup(text), *path = NULL;
         char *rest = words, *name, *word;
@@ -294,7 +298,7 @@ static int take_directive(Unpack *u, const TreeLine *line) {
                 u->completion.no_iommu = true;
                 return 0;
         }
-        return streq(line->path, "%vf") ? 0 : -EINVAL; /* only a kernel makes VFs */
+        return streq(line->path, "%vf") ? 0 : -EINVAL; /* %vf is only for a simulated kernel */
 }
 
 static int take_line(const TreeLine *line, void *userdata) {
@@ -337,7 +341,8 @@ static int unpack(const char *file, const char *dir, char **ret_problem) {
         return r < 0 ? r : complete_node(&u.completion);
 }
 
-/* A large machine has a hundred thousand files: memory takes them twenty times faster than a disk. */
+/* Prefers a tmpfs: a large machine has a hundred thousand files, and a tmpfs creates them twenty times faster than a
+ * disk. */
 static const char *top_directory(void) {
         const char *top = secure_getenv("TMPDIR");
         struct statfs st;
@@ -359,7 +364,7 @@ int tree_unpack(const char *file, const char *top, char **ret_dir, char **ret_pr
         }
         if (!mkdtemp(dir)) {
                 r = -errno;
-                (void) string_replace(&problem, "%s cannot be made: %s.", dir, strerror(-r));
+                (void) string_replace(&problem, "The temporary directory %s cannot be created: %s.", dir, strerror(-r));
                 *ret_problem = TAKE_PTR(problem);
                 return r;
         }
