@@ -2,37 +2,41 @@
 #pragma once
 
 /*
- * Facts from sysfs into an Inventory. A damaged attribute costs that attribute, a vanishing device costs that device,
- * nothing costs the scan. Never reads sriov_numvfs, which can block for ever, nor config space of a
- * device in D3cold, nor of an endpoint that is known and has the driver it had: that may not come back either.
+ * Reads the devices, CPUs and memory of the machine from sysfs into an Inventory. A damaged attribute is left out and
+ * described in PciDevice.fault. A device that disappears during the scan is left out. Neither makes the scan fail.
+ *
+ * Some reads can block for ever and are never made: of sriov_numvfs, of the config space of a device in D3cold, and of
+ * the config space of an endpoint that an earlier scan has read and whose driver has not changed since.
  */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* All but PciDevice.critical (host/critical.h). Fails for want of memory, or when devices cannot be listed. */
+/* Reads everything except PciDevice.critical (host/critical.h). Returns 0, -ENOMEM, or a negative errno when the
+ * devices cannot be listed. */
 int scan_inventory(const Sysfs *fs, Inventory **ret);
 
 /*
- * The same while jobs work on devices. A job that is stuck in unbind, bind or sriov_numvfs holds its device's lock, and
- * those of the VFs it removes; reading driver_override waits for it. So the override of the busy devices is not read:
- * it is what old (NULL the first time) says of the same device.
+ * As scan_inventory(), while jobs work on the devices in busy. A job that is stuck in a write to unbind, bind or
+ * sriov_numvfs holds the lock of its device and of the VFs that it removes, and a read of driver_override waits for
+ * that lock. Therefore driver_override of busy devices and their VFs is not read but copied from old, the previous
+ * inventory (NULL for the first scan).
  */
 int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
                           Inventory **ret);
 
 /*
- * What scan_inventory_around() would say after only these devices came, went or changed, at the cost of these: they and
- * what hangs together with them (slot, PF, VFs) are read, all else is taken over from old, CPUs and memory too. locked:
- * driver_override as well, because a hot-plug or a driver may hold the locks of these devices. critical is for
- * host/critical.h to find anew.
+ * As scan_inventory_around(), when only the given devices were added, removed or changed since old was read. Reads
+ * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
+ * memory are copied from old. locked: driver_override is copied from old for all devices, because a hot-plug or a
+ * driver may hold the device locks. PciDevice.critical is not set.
  */
 int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
                 const PciAddress *busy, size_t n_busy, Inventory **ret);
 
 /*
- * Reads driver, driver_override and vfio of a device again; locked: a driver may be at it, so the override stays as it
- * was known. -ENOENT when it is gone, -ESTALE when it was plugged in anew or has other VFs or another group than the
- * inventory says, which only a scan can mend. On failure nothing changed.
+ * Reads driver, driver_override, vfio and vfio_cdev of a device again. locked: driver_override is not read, because a
+ * driver may hold the device lock. -ENOENT: the device is gone. -ESTALE: the device was replaced, or its VFs or its
+ * IOMMU group changed; a scan is necessary. On failure dev is unchanged.
  */
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked);

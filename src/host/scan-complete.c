@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What only all devices together tell: groups and their regions, nodes inherited, names, and what is odd about all. */
+/* Derives the facts that depend on several devices: IOMMU groups, reserved regions, inherited NUMA nodes, names, notes.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +21,8 @@ bool scan_is_reread(const Scan *s, PciAddress address) {
 }
 
 /*
- * The kernel says -1 where firmware says nothing; then the bridges above may know, and for a VF its PF.
- * Not where the attribute is damaged: that stays unknown.
+ * The NUMA node of a device whose numa_node is -1, which means that the firmware does not report it: the node of its PF
+ * or of the nearest bridge above it with a known node. -1 if there is none.
  */
 static int node_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
@@ -49,7 +50,7 @@ static void inherit_nodes(Inventory *inv) {
         }
 }
 
-/* Lines of "start end type". "direct" has to stay mapped; "direct-relaxable" need not. */
+/* text has lines of "start end type". A region of type "direct" must stay mapped; "direct-relaxable" need not. */
 static bool has_direct_region(char *text) {
         const char *line;
 
@@ -62,8 +63,9 @@ static bool has_direct_region(char *text) {
         return false;
 }
 
-/* A group of devices that are as they were has the regions that it had: 1 when that is known. */
-static int take_over_group(const Scan *s, const IommuGroup *group) {
+/* Copies whether the group has a direct region from the previous inventory. Returns 1; 0 when the regions must be read,
+ * because the group is new or a member is read again; or -ENOMEM. */
+static int copy_group(const Scan *s, const IommuGroup *group) {
         const IommuGroup *before = s->update ? inventory_find_group(s->old, group->number) : NULL;
 
         if (!before)
@@ -80,7 +82,7 @@ static int read_reserved_regions(const Scan *s) {
 
         for (size_t i = 0; i < inv->n_groups; i++) {
                 char path[64], buf[SYSFS_ATTRIBUTE_MAX];
-                int r = take_over_group(s, &inv->groups[i]);
+                int r = copy_group(s, &inv->groups[i]);
 
                 if (r < 0)
                         return r;
@@ -99,7 +101,8 @@ static int read_reserved_regions(const Scan *s) {
         return 0;
 }
 
-/* The word of the kernel command line that makes groups promise isolation that is not there. */
+/* Adds a note if the kernel runs with pcie_acs_override=, which makes IOMMU groups smaller than the hardware isolates.
+ */
 static int note_acs_override(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;
@@ -117,13 +120,12 @@ static int note_acs_override(const Sysfs *fs, Inventory *inv) {
                         continue;
                 return inventory_add_note(
                         inv,
-                        "The kernel runs with %s: its IOMMU groups promise isolation that the hardware does not give.",
+                        "The kernel runs with %s: its IOMMU groups claim isolation that the hardware does not provide.",
                         text_is_clean(word) && strlen(word) < 200 ? word : key);
         }
         return 0;
 }
 
-/* The kernel makes such groups for devices that no IOMMU confines (domain.md A17). */
 bool scan_group_is_noiommu(const Sysfs *fs, int number) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX];
 
@@ -144,7 +146,7 @@ static int drop_noiommu_groups(const Sysfs *fs, Inventory *inv) {
         }
         if (n == 0)
                 return 0;
-        r = inventory_add_note(inv, "%zu of the IOMMU groups are of the no-IOMMU mode and count as none.", n);
+        r = inventory_add_note(inv, "IOMMU groups of VFIO's no-IOMMU mode are ignored (%zu).", n);
         return r < 0 ? r : inventory_finish(inv);
 }
 
@@ -155,7 +157,7 @@ static int read_noiommu(const Sysfs *fs, Inventory *inv) {
         if (r <= 0 || (!streq(buf, "Y") && !streq(buf, "1")))
                 return 0;
         r = inventory_add_note(
-                inv, "VFIO runs in its unsafe no-IOMMU mode: its groups protect nothing and do not serve guests.");
+                inv, "VFIO runs in its unsafe no-IOMMU mode: groups of this mode isolate nothing and are not used.");
         return r < 0 ? r : drop_noiommu_groups(fs, inv);
 }
 
@@ -201,8 +203,8 @@ static int note_iommu(Inventory *inv) {
         return inv->iommu
                        ? 0
                        : inventory_add_note(inv,
-                                            "No device has an IOMMU group: the IOMMU is off or missing, no device can "
-                                            "be given to a guest.");
+                                            "No device has an IOMMU group. The IOMMU is off or missing, and no device "
+                                            "can be given to a guest.");
 }
 
 int scan_complete(const Scan *s) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A scan at work, shared by scan.c, which reads all, scan-update.c, which reads some, and scan-complete.c; nobody else
- * includes it. */
+/*
+ * The state of a scan, for scan.c (reads all devices), scan-update.c (reads some devices) and scan-complete.c (derives
+ * facts from several devices). No other file includes this header.
+ */
 
 #include "host/scan.h"
 #include "pciconf.h"
@@ -12,25 +14,28 @@
 typedef struct Scan {
         const Sysfs *fs;
         Inventory *inv;
-        PciConf *conf; /* NULL when libpci could not start */
+        PciConf *conf; /* NULL when libpci cannot be initialized */
         int devices_fd;
         const PciAddress *busy;
         size_t n_busy;
-        const Inventory *old; /* NULL the first time */
-        bool update;          /* what is not read anew is taken over from there */
-        bool locked;          /* of an update: overrides are taken over, too */
-        PciAddress *reread;   /* of an update: what is read anew, ascending */
+        const Inventory *old; /* the previous inventory; NULL for the first scan */
+        bool update;          /* only the devices in reread are read; the others are copied from old */
+        bool locked;          /* with update: driver_override is copied from old for all devices */
+        PciAddress *reread;   /* with update: the devices to read, ascending */
         size_t n_reread;
-        size_t *siblings; /* indices in inv: of each PF the VF whose identity and parent directory the others share */
+        size_t *siblings; /* indices in inv: one VF per PF, from which facts of the PF's other VFs are derived */
         size_t n_siblings;
 } Scan;
 
-/* ret: for the caller to free. Without libpci the inventory gets a note. */
+/* Sets s->conf and *ret, which the caller frees. When libpci cannot be initialized, both are NULL and the inventory
+ * gets a note. Returns 0 or -ENOMEM. */
 int scan_start_libpci(Scan *s, PciConf **ret);
-/* names: entries of SCAN_DEVICES, sorted; all functions of a slot or none. */
+/* Reads devices. names are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
 int scan_names(Scan *s, char *const *names, size_t n);
+/* Tells whether an update reads this device, rather than copying it from the previous inventory. */
 bool scan_is_reread(const Scan *s, PciAddress address);
-/* What only all devices together tell. */
+/* Derives the facts that depend on several devices: IOMMU groups, inherited NUMA nodes, names and notes. */
 int scan_complete(const Scan *s);
-/* The kernel makes such groups for devices that no IOMMU confines. */
+/* Tells whether the IOMMU group is one that VFIO made in its no-IOMMU mode, for a device without an IOMMU (domain.md
+ * A17). */
 bool scan_group_is_noiommu(const Sysfs *fs, int number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Some devices read again: the driver of one, or an inventory from the one before and what changed. */
+/* Updates an inventory: reads the driver of one device again, or reads the changed devices and copies the others. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* All functions of the slot: whether a function has neighbours decides what is read of it. */
+/* Appends all functions of the slot, because a scan reads more of a function that shares its slot. */
 static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
         int r = pci_address_append(array, n, address);
 
@@ -25,7 +25,7 @@ static int append_slot(const Inventory *old, PciAddress address, PciAddress **ar
         return r;
 }
 
-/* A PF lists its VFs, and a VF names its PF. */
+/* Appends the device, its PF and its VFs, with their slots. The facts of a PF depend on its VFs and vice versa. */
 static int append_family(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
         const PciDevice *dev = inventory_find(old, address);
         int r = append_slot(old, address, array, n);
@@ -37,7 +37,7 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
         return r;
 }
 
-/* VFs that it has by now. */
+/* Appends the VFs that the PF has now, which the previous inventory may lack. */
 static int append_vfs(Scan *s, PciAddress pf) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         PciDevice now = { 0 };
@@ -48,12 +48,12 @@ static int append_vfs(Scan *s, PciAddress pf) {
         r = device_facts_read_vfs(d, &now);
         for (size_t i = 0; r >= 0 && i < now.n_linked; i++)
                 r = append_slot(s->old, now.linked[i], &s->reread, &s->n_reread);
-        free(now.fault); /* said when it is read for the inventory */
+        free(now.fault); /* the read for the inventory reports the same fault */
         free(now.linked);
         return r;
 }
 
-/* Those of the addresses that are there. */
+/* Reads the devices that exist of addresses. */
 static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         char **names = calloc(n + 1, sizeof(*names));
         size_t n_names = 0;
@@ -74,7 +74,7 @@ static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         return r;
 }
 
-/* VFs that are new: their PFs have links that are new. */
+/* Reads the PFs of new VFs, because these PFs have new virtfn links. */
 static int read_new_pfs(Scan *s) {
         _cleanup_free_ PciAddress *pfs = NULL;
         size_t n = 0;
@@ -95,7 +95,7 @@ static int read_new_pfs(Scan *s) {
         return r < 0 ? r : read_devices(s, pfs, n);
 }
 
-static int take_over_devices(Scan *s) {
+static int copy_devices(Scan *s) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < s->old->n_devices; i++)
@@ -104,7 +104,7 @@ static int take_over_devices(Scan *s) {
         return r;
 }
 
-static int take_over_node(const Inventory *old, Inventory *inv) {
+static int copy_machine(const Inventory *old, Inventory *inv) {
         inv->nodes = calloc(old->n_nodes + 1, sizeof(*inv->nodes));
         inv->cpus = calloc(old->n_cpus + 1, sizeof(*inv->cpus));
         if (!inv->nodes || !inv->cpus)
@@ -135,9 +135,9 @@ static int update(Scan *s, const PciAddress *devices, size_t n) {
         if (r >= 0)
                 r = read_new_pfs(s);
         if (r >= 0)
-                r = take_over_devices(s);
+                r = copy_devices(s);
         if (r >= 0)
-                r = take_over_node(s->old, s->inv);
+                r = copy_machine(s->old, s->inv);
         return r < 0 ? r : scan_complete(s);
 }
 
@@ -149,7 +149,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         Scan s;
         int r;
 
-        /* What is odd about the node as a whole is found by looking at all of it. */
+        /* Only a full scan can tell whether a note about the machine still applies. */
         if (old->n_notes > 0)
                 return scan_inventory_around(fs, old, busy, n_busy, ret);
         fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
@@ -178,7 +178,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
         int group = now->iommu_group;
 
-        /* Its ids are those of the instance. */
+        /* Vendor, device and class cannot change while the instance stays the same, so they are not compared. */
         if (now->instance != before->instance || n_virtfns != before->n_virtfns)
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
@@ -220,7 +220,7 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
                 r = string_copy(&now.driver_override, dev->driver_override);
         if (r >= 0)
                 take_driver(dev, &now);
-        free(now.fault); /* the last scan said so already */
+        free(now.fault); /* the last scan reported the same fault */
         free(now.driver);
         free(now.driver_override);
         return MIN(r, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* From sysfs to an Inventory: each PCI function in turn. */
+/* Reads all PCI functions from sysfs into an Inventory. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,8 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* "../../../devices/pci0000:80/0000:80:02.0" of the link on the bus; NULL in *ret when it is none. */
+/* Reads the device's path below sys/devices from its link in SCAN_DEVICES, such as
+ * "../../../devices/pci0000:80/0000:80:02.0". *ret is NULL when the link does not lead below sys/devices. */
 static int device_path(const Scan *s, const char *name, char **ret) {
         static const char devices[] = "devices/", below[] = "sys/devices/";
         _cleanup_free_ char *real = NULL;
@@ -45,7 +46,8 @@ static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
 }
 
-/* What may talk to a peer. Not VFs, there are too many: what their PF has is told instead. */
+/* ATS is read of GPUs and NICs, which may do peer-to-peer DMA. It is not read of VFs, because a machine can have
+ * thousands; the ATS state of their PF is reported instead. */
 static bool may_have_ats(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && (pci_device_is_gpu(dev) || pci_device_is_nic(dev));
 }
@@ -57,7 +59,7 @@ static bool is_busy(const Scan *s, PciAddress address) {
         return false;
 }
 
-/* The same card as it was known, NULL when it is new. */
+/* The device in the previous inventory; NULL when it is new or another device has taken its address. */
 static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
         const PciDevice *before = s->old ? inventory_find(s->old, dev->address) : NULL;
 
@@ -65,8 +67,9 @@ static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
 }
 
 /*
- * An endpoint that is dead, or in the midst of a reset, may keep whoever reads its config space, so that is not read
- * again before it has another driver. False: it was not read yet.
+ * Copies the facts of config space from the previous inventory if the device's driver has not changed. A read of the
+ * config space of an endpoint that is dead or being reset may block for ever. Returns false when config space must be
+ * read.
  */
 static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         const PciDevice *before = find_before(s, dev);
@@ -77,7 +80,7 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         dev->ats = before->ats;
         if (clean)
                 return true;
-        /* It was alone in its slot. */
+        /* The device was the only function of its slot, so its ACS was not read. */
         if (before->acs == PCI_ACS_CLEAN)
                 return false;
         dev->acs = before->acs;
@@ -87,9 +90,9 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
 }
 
 /*
- * Header type, ACS and ATS. Config space is read where it can make a difference: bridges, what may be one (class 06
- * beyond host, ISA, EISA and MCA bridges), functions that share a slot, and GPUs and NICs for their ATS. The rest
- * isolates by definition.
+ * Reads header type, ACS and ATS from config space, where needed: for bridges, for functions that may be bridges (class
+ * 06 except host, ISA, EISA and MCA bridges), for functions that share a slot, and for the ATS of GPUs and NICs. Every
+ * other function is isolated by definition.
  */
 static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciDevice *dev) {
         PciConfFacts facts = { .acs = PCI_ACS_UNKNOWN };
@@ -102,14 +105,14 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 dev->acs = PCI_ACS_CLEAN;
         if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
-        /* Whoever plugs it in or takes it away at this moment would keep us; the next scan of all of it tells. */
+        /* The read may block on the hot-plug lock; the next full scan reads ATS. */
         if (clean && s->update)
                 return 0;
-        /* Reading would wake it up. */
+        /* A read of config space would resume a device in D3cold. */
         if (!s->conf || !device_dir_has(d, ATTRIBUTE_CONFIG) || streq_ptr(dev->power_state, "D3cold"))
                 return 0;
         if (pciconf_read(s->conf, dev->address, &facts) < 0)
-                /* Nothing is decided by ATS: not to know it is no fault. */
+                /* No decision depends on ATS, so an unknown ATS is not a fault. */
                 return clean ? 0 : pci_device_add_fault(dev, "config cannot be read");
         dev->ats = facts.ats;
         if (clean)
@@ -149,11 +152,11 @@ static int read_path(const Scan *s, const char *name, PciDevice *dev) {
         r = string_copy(&dev->path, "");
         if (r < 0)
                 return r;
-        return pci_device_add_fault(dev, "its place below sys/devices is not known");
+        return pci_device_add_fault(dev, "the path below sys/devices is unknown");
 }
 
-/* The first VF of each PF that was read whole. */
-static int note_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
+/* Adds dev to siblings if it is the first VF of its PF that was read completely. */
+static int add_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
         if (dev->type != PCI_TYPE_VF || !device_facts_are_whole(d, dev) || find_sibling(s, dev))
                 return 0;
         if (ARRAY_RESERVE(s->siblings, s->n_siblings) < 0)
@@ -162,7 +165,8 @@ static int note_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
         return 0;
 }
 
-/* known: its address, type and physfn. Takes over its fault. */
+/* Adds a device and reads its facts. known has the device's address, type and physfn; takes ownership of known->fault.
+ */
 static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *known, bool shares_slot) {
         PciDevice *dev;
         int r = device_facts_read_identity(d, find_sibling(s, known), known);
@@ -188,7 +192,7 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *
         dev->instance = device_dir_instance(d);
         r = read_path(s, name, dev);
         if (r >= 0)
-                r = note_sibling(s, d, dev);
+                r = add_sibling(s, d, dev);
         if (r >= 0)
                 r = device_facts_read(d, dev);
         if (r >= 0)
@@ -197,19 +201,19 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *
 }
 
 /*
- * Events come while drivers are still at work, and a job that makes VFs has the drivers of these tried while it works
- * on the PF.
+ * Tells whether the device lock may be held: events arrive while the kernel still probes drivers, and a job that
+ * creates VFs on a PF makes the kernel probe the drivers of these VFs.
  */
 static bool may_be_locked(const Scan *s, const PciDevice *dev) {
         return s->locked || is_busy(s, dev->address) || (dev->type == PCI_TYPE_VF && is_busy(s, dev->physfn));
 }
 
-/* What is not read is as it was, unless it was plugged in since. */
+/* Copies driver_override of the device that was added last from the previous inventory. */
 static int keep_override(Scan *s, PciAddress address) {
         PciDevice *now = &s->inv->devices[s->inv->n_devices - 1];
         const PciDevice *before;
 
-        /* Not added when it went away. */
+        /* The device was not added because it has disappeared. */
         if (s->inv->n_devices == 0 || !pci_address_equal(now->address, address))
                 return 0;
         before = find_before(s, now);
@@ -228,7 +232,7 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         if (r == -ENOMEM)
                 return r;
         if (r == -ENOENT || r == -ENODEV)
-                return 0; /* went away meanwhile */
+                return 0; /* the device has disappeared since the listing */
         if (r < 0)
                 return inventory_add_note(s->inv, "%s cannot be read (%s) and is skipped.", name, strerror(-r));
         r = device_facts_read_physfn(d, &known);
@@ -241,7 +245,7 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         return r >= 0 && locked ? keep_override(s, known.address) : r;
 }
 
-/* Two functions of one slot: "0000:01:00.0", "0000:01:00.1". */
+/* Tells whether two functions are in one slot, such as "0000:01:00.0" and "0000:01:00.1". */
 static bool same_slot(const char *a, const char *b) {
         size_t n = strcspn(a, ".");
 
@@ -277,7 +281,7 @@ static int scan_pci(Scan *s) {
         _cleanup_close_ int fd = sysfs_open(s->fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
 
         if (fd == -ENOENT)
-                return inventory_add_note(s->inv, "This machine has no PCI bus.");
+                return inventory_add_note(s->inv, "The machine has no PCI bus.");
         s->devices_fd = fd;
         return fd < 0 ? fd : scan_devices(s);
 }
@@ -288,7 +292,7 @@ int scan_start_libpci(Scan *s, PciConf **ret) {
         s->conf = *ret;
         if (r >= 0 || r == -ENOMEM)
                 return r;
-        return inventory_add_note(s->inv, "libpci cannot start (%s): names and isolation of devices are not known.",
+        return inventory_add_note(s->inv, "libpci cannot be initialized (%s): device names and isolation are unknown.",
                                   strerror(-r));
 }
 
