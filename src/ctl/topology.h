@@ -101,9 +101,10 @@ const Member *members_find(const Members *m, const char *address);
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
 /* pair: an element of the matrix's pairs. *ret is "GPU0, NIC0: redirected by ACS at ...", or NULL when one of the two
- * is not a member or when
- * peer-to-peer access between them is direct or within one card. The caller frees. 0 or -ENOMEM. */
+ * is not a member or when peer-to-peer access between them is direct or within one card. The caller frees. 0 or
+ * -ENOMEM. */
 int pair_note(const Members *m, json_object *pair, char **ret);
+/* True when ACS redirects peer-to-peer access between the two. pair may be NULL. */
 bool pair_is_redirected(json_object *pair);
 
 #define DISTANCE_WORDS 6U

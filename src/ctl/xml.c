@@ -92,7 +92,7 @@ static int allocate(Client *c, const char *name, const PoolCounts *pools) {
         return r < 0 ? r : client_call(c, call, NULL);
 }
 
-static int ask(Client *c, const char *name, const char *template, sd_bus_message **ret_reply) {
+static int request_xml(Client *c, const char *name, const char *template, sd_bus_message **ret_reply) {
         const char *method = args_has(c->args, OPTION_NCCL) ? "GetNcclTopology" : "GetDomainXML";
 
         return template ? client_ask(c, method, ret_reply, "sa{sv}", name, 1, OPTION_KEY_TEMPLATE, "s", template)
@@ -131,7 +131,7 @@ int verb_xml(const Args *args) {
         if (r >= 0 && args_has(args, OPTION_NODE))
                 r = allocate(c, name, &pools);
         if (r >= 0)
-                r = ask(c, name, template, &reply);
+                r = request_xml(c, name, template, &reply);
         if (r < 0)
                 return r;
         r = sd_bus_message_read(reply, "s", &xml);

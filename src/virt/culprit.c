@@ -32,7 +32,7 @@ static void leave_out(xmlNode *element, bool out) {
         element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
 }
 
-static bool is_over(const Search *s) {
+static bool is_time_over(const Search *s) {
         return s->failed || clock_usec(CLOCK_MONOTONIC) >= s->deadline;
 }
 
@@ -83,7 +83,7 @@ static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
         while (refused - valid > 1) {
                 size_t middle = valid + (refused - valid) / 2;
 
-                if (is_over(s))
+                if (is_time_over(s))
                         return NULL;
                 leave_out_range(elements, 0, middle, false);
                 leave_out_range(elements, middle, n, true);
@@ -100,7 +100,7 @@ static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
 /* For an element with required children, which cannot all be left out: tries to leave out each child alone. Returns the
  * child without which the document is valid, or NULL. */
 static xmlNode *find_child(Search *s, xmlNode **children, size_t n) {
-        for (size_t i = 0; i < n && !is_over(s); i++) {
+        for (size_t i = 0; i < n && !is_time_over(s); i++) {
                 bool valid;
 
                 leave_out(children[i], true);
@@ -130,7 +130,7 @@ static xmlNode *descend(Search *s, xmlNode *element) {
                 for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
                         if (append(&children, &n, c) < 0)
                                 return element;
-                if (n == 0 || is_over(s))
+                if (n == 0 || is_time_over(s))
                         return element;
                 leave_out_range(children, 0, n, true);
                 if (is_valid(s)) {
@@ -190,7 +190,7 @@ static xmlNode *find_required(Search *s, xmlNode *root) {
         return root;
 }
 
-static Validation find(Search *s, xmlNode *root, xmlNode **ret) {
+static Validation find_culprit(Search *s, xmlNode *root, xmlNode **ret) {
         _cleanup_free_ char *reason = NULL;
         xmlNode *unit;
         Validation v;
@@ -218,7 +218,7 @@ Validation culprit_find(Libvirt *l, xmlDoc *doc, char *reason, Culprit *ret) {
         Validation v;
 
         *ret = (Culprit){ .reason = reason };
-        v = find(&s, root, &element);
+        v = find_culprit(&s, root, &element);
         leave_out_range(s.units, 0, s.n_units, false);
         ret->line = culprit_line(element);
         ret->name = (const char *) element->name;
