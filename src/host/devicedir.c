@@ -83,7 +83,7 @@ static int add_entry(DeviceDir *d, const struct dirent64 *entry) {
 
         if (streq(name, "."))
                 d->instance = entry->d_ino;
-        if (strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
+        if (*name == *VIRTFN_PREFIX && strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
                 return add_virtfn(d, name + strlen(VIRTFN_PREFIX));
         found = bsearch(name, attribute_table, _ATTRIBUTE_MAX, sizeof(*attribute_table), name_compare);
         if (found)
