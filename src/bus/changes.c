@@ -24,7 +24,7 @@ static uint64_t identity_digest(const PciDevice *dev) {
         digest = digest_number(digest, dev->numa_node);
         digest = digest_number(digest, dev->type == PCI_TYPE_VF);
         if (dev->type == PCI_TYPE_VF)
-                digest = digest_string(digest, PCI_ADDRESS_STR(dev->physfn));
+                digest = digest_number(digest, (int64_t) pci_address_key(dev->physfn));
         return digest;
 }
 
