@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Sends refusals as D-Bus error replies. The verdict gives the error name; the two strings are the message with the
- * remedy, and the refusal as JSON. */
+/* Sends refusals as D-Bus error replies. The verdict gives the error name. The reply has two strings: the message with
+ * the remedy, and the refusal as JSON. */
 
 #include <systemd/sd-bus.h>
 

@@ -137,7 +137,7 @@ static json_object *json_quarantine(const Ledger *l) {
         return list;
 }
 
-/* Takes ownership of devices, the array of devices. */
+/* Builds the object of json_describe(). Takes ownership of the array devices. */
 static json_object *describe_with(const HostView *c, const char *version, json_object *devices) {
         json_object *o = json_object_new_object(), *nodes = json_object_new_array();
         json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),

@@ -21,6 +21,6 @@ typedef struct Completion {
  */
 int complete_node(Completion *c);
 
-/* Returns the relative target of a link in the directory from that points to the path to. Both paths start at the root.
- * NULL when out of memory; the caller frees. */
+/* Returns the target of a relative link that lies in the directory "from" and points to the path "to". Both paths start
+ * at the root. NULL when out of memory; the caller frees. */
 char *relative_path(const char *from, const char *to);

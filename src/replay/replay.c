@@ -47,7 +47,7 @@ static int serve(ReplayNode *node) {
         sigset_t mask;
         int r = sd_event_new(&event);
 
-        /* sd_event_add_child() requires it. */
+        /* sd_event_add_child() requires that SIGCHLD is blocked. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
@@ -56,7 +56,8 @@ static int serve(ReplayNode *node) {
         return r < 0 ? r : sd_event_loop(event);
 }
 
-/* Closes the parent's descriptors only after it read path, which may name one of them ("/dev/fd/5"). */
+/* Runs in the child. Reads path first and closes the inherited descriptors later, because path may name one of them
+ * ("/dev/fd/5"). */
 _Noreturn static void run_child(const char *path, const char *config, int report, int bus, pid_t parent) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *node = NULL;
         _cleanup_free_ char *problem = NULL;

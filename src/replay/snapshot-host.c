@@ -347,7 +347,7 @@ static char *filter_routes6(const Recorder *r, char *text) {
         return filter_lines(r, text, filter_route6);
 }
 
-/* An unprivileged user may not read the mounts of process 1, and gets those of the own process instead. */
+/* An unprivileged user may not read the mounts of process 1. Then the mounts of this process are recorded instead. */
 static int record_mounts(Recorder *r) {
         int fd = sysfs_open(r->fs, "proc/1/mountinfo", O_RDONLY | O_NONBLOCK), own_fd;
 

@@ -39,7 +39,7 @@ static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
         (void) fputc('\n', out);
 }
 
-/* Records the directories without which root_open() refuses the recording, even if they are empty. */
+/* Records the basic directories of a machine, even if they are empty; root_open() requires sys/devices or sys/bus. */
 static int record_top(Recorder *r) {
         static const char *const directories[] = { "proc", "sys/bus", "sys/devices" };
         int e = 0;

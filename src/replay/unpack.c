@@ -26,7 +26,7 @@ typedef struct Unpack {
         Completion completion;
         char *dir;  /* the directory of the last item, as its path in the .tree file; NULL: none is open */
         char *real; /* dir without links; NULL until real_dir() is called */
-        int dir_fd; /* dir */
+        int dir_fd; /* descriptor of dir */
 } Unpack;
 
 static void unpack_done(Unpack *u) {
