@@ -152,7 +152,7 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
         HistoryEvent event = why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT;
         _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
 
-        /* Events of the device itself were recorded for these. */
+        /* The removal or replacement of the device was recorded already. */
         if (why && (why->verdict == VERDICT_MISSING || why->verdict == VERDICT_HARDWARE_CHANGED))
                 return;
         if (!why)

@@ -7,7 +7,7 @@
 #include "manager.h"
 #include "util/strings.h"
 
-/* Sets *ret to a query for the users that would forbid the check's operation; false when none would. */
+/* Sets *ret to a query for the uses of the device that forbid the operation. Returns false when no use does. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);

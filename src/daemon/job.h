@@ -37,7 +37,7 @@ typedef struct JobCallbacks {
         void (*on_found)(Job *job, const Step *step, const VfAttributes *found, void *userdata);
         int (*on_all_found)(Job *job, void *userdata);
         /* The service of the step is active and will be stopped. Called before on_all_found; a negative errno ends the
-         * job there. */
+         * job without on_all_found. */
         int (*on_active)(Job *job, const Step *step, void *userdata);
         /* asked: systemd was asked to start the service of the step again. error: why the service is not active. */
         void (*on_started)(Job *job, const Step *step, bool asked, int error, void *userdata);
@@ -68,7 +68,7 @@ int job_start(Job *job, sd_event *event, const Sysfs *fs, unsigned timeout_sec, 
 void job_set_lock(Job *job, int fd);
 /* Skips the step, which still counts for the jobs that have to wait for this one. In on_begin() only. */
 void job_leave_out(Job *job, size_t step);
-/* Holds a job that was started until job_let_begin(). */
+/* Delays the begin of a started job until job_let_begin(). */
 int job_hold(Job *job);
 int job_let_begin(Job *job);
 bool job_is_held(const Job *job);

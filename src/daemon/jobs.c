@@ -186,7 +186,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         manager_want_reconcile(m);
 }
 
-/* The child of a timed-out job has exited: unblocks its device and reads its devices again. */
+/* The child of a timed-out job has exited: unblocks the device it was stuck on, and reads the job's devices again. */
 static void release_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
         _cleanup_free_ PciAddress *devices = NULL;

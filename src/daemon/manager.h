@@ -142,7 +142,7 @@ int manager_run(Manager *m);
 int manager_load_config(Manager *m);
 /* After the first scan: returns 0, or EXIT_CONFIG when the configuration would offer hardware twice. */
 int manager_check_config(const Manager *m);
-/* The AfterRelease= of the allocation's pool; devices whose pool is gone always return to the host. */
+/* What a release of a does: AfterRelease=, or a return to the host when its pool no longer offers a device of it. */
 AfterRelease manager_after_release(const Manager *m, const Allocation *a);
 /* Reads the configuration again. Applies it completely, or refuses it and keeps the old one; logs the outcome. */
 Verdict manager_reload(Manager *m, Refusal *ret);
@@ -152,7 +152,8 @@ void manager_log_policy(const Policy *policy);
 /* inventory.c */
 /* Scans the whole node and publishes the differences. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
-/* Scans only these devices and their VFs. locked: a driver may hold their device locks; see host/scan.h. */
+/* Scans only these devices and the others of their slot, their PF and their VFs. locked: a driver may hold their device
+ * locks; see host/scan.h. */
 int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /*
  * Reads driver and override of these devices again; scans the whole node when that is not enough. locked: a driver may
@@ -160,7 +161,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
  * pointers into the inventory are invalid. Publishes nothing unless the whole node was scanned.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* Reads CPUs, memory and hugepages again. Returns as manager_refresh(). */
+/* Reads CPUs, memory and hugepages again. Returns 1 when this took a scan of the whole node, so that pointers into the
+ * inventory are invalid, 0, or a negative errno. */
 int manager_refresh_nodes(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
@@ -215,7 +217,7 @@ size_t manager_orphans(const Manager *m);
 bool manager_is_orphaned(const Manager *m, PciAddress address);
 /* Appends the devices of all orphans. */
 int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n);
-/* The job of an orphan that may hold the kernel's lock for adding and removing VFs; NULL when there is none. */
+/* Verb and subject of an orphan's job that may hold the kernel's lock for adding and removing VFs; NULL for none. */
 const char *manager_find_orphan_at_vfs(const Manager *m);
 /* Creates the lock by which a later daemon finds the job's child. Returns its descriptor, or a negative errno. */
 int manager_lock_job(Manager *m, const Job *job);
@@ -420,7 +422,7 @@ Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, R
 /* Runs manager_reconcile() in the next loop iteration. Call it when facts changed, a job ended, or a call was handled.
  */
 void manager_want_reconcile(Manager *m);
-/* Queues a device that was hot-plugged (again) for the next round of the phases. */
+/* Queues the device for the next round of the phases, as after a hot-plug. */
 void manager_arrived(Manager *m, PciAddress address);
 /* Whether the current round is about the device; at startup all devices are new. */
 bool manager_is_new(const Manager *m, PciAddress address);
@@ -453,7 +455,8 @@ void manager_reconcile(Manager *m);
 bool manager_wants_binding(const Manager *m, const PciDevice *dev);
 /* Appends the devices for which manager_wants_binding() is true, in ascending order. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* After a change of drivers or policy: queues the devices that want binding and are not in unbound, the list of before.
+/* After a change of drivers or policy: queues the devices that want binding and are not in unbound, the list from
+ * before it.
  */
 void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 

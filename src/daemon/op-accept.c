@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Accept: an admin takes replaced cards into the allocation of the cards that were there before. */
+/* Accept: at an admin's request, an allocation takes the cards that replaced its devices. */
 
 #include <errno.h>
 
@@ -111,7 +111,7 @@ static Allocation *copy(const Allocation *a) {
         return text && ledger_file_parse(text, strlen(text), &b, &message) == LEDGER_FILE_OK ? b : NULL;
 }
 
-/* As a new allocation does: a release restores the present driver of dev. */
+/* Makes dev the device d, as in a new allocation: a release restores the present driver of dev. */
 static int replace_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
         const char *own = m->host.config->variants ? inventory_variant_driver(m->host.inventory, dev) : NULL;
 

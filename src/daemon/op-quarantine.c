@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quarantine: a device whose release failed is not allocated again until an admin clears it. */
+/* Quarantine: a device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
+ * it. */
 
 #include "manager.h"
 

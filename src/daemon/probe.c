@@ -64,7 +64,8 @@ bool probe_is_asking(const Probe *s) {
         return s && s->n_answered < s->n_asked;
 }
 
-/* Drops the answer when asked was cleared since: the driver was bound again, and the device is asked again. */
+/* Drops the answer when ProbeAnswer.asked was cleared since: the driver was bound again, and the device is asked again.
+ */
 static void keep(ProbeCache *l, PciAddress device, uint32_t value) {
         for (size_t i = 0; i < l->n; i++)
                 if (pci_address_equal(l->answers[i].address, device) && l->answers[i].asked)

@@ -34,7 +34,7 @@ typedef struct ProbeKind {
         size_t size; /* of an answer, at most PROBE_ANSWER_MAX */
         /* In the child: calls probe_tell() for the devices one after the other. Returns 0 or a negative errno. */
         int (*look)(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata);
-        /* In the parent: the answer of a device; not aligned. */
+        /* In the parent: the answer of a device, which may be unaligned. */
         void (*told)(PciAddress device, const void *answer, void *userdata);
 
         /* In the parent: devices[0] did not answer in time; the probe gives up on it and on the n - 1 devices after it.

@@ -227,7 +227,7 @@ static void continue_startup(Manager *m) {
                 m->n_unread = 0;
                 m->phase++;
                 if (m->phase == START_DONE) {
-                        /* Only now: a resumed job may stop the same services again. */
+                        /* Resumed jobs may stop the same services again, so this comes after them. */
                         if (!m->announced) {
                                 announce(m);
                                 manager_start_services(m);

@@ -117,7 +117,7 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
         return 0;
 }
 
-/* The devices to read, by the way to read them. */
+/* The devices to read, sorted by how they are read. */
 typedef struct ReadList {
         PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
