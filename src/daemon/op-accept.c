@@ -26,7 +26,7 @@ static Verdict check_group(const Manager *m, const Allocation *a, const PciDevic
                     !allocation_find_device(a, member->address))
                         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &member->address,
                                       "Release the allocation, and allocate again.",
-                                      "%s must be allocated with %s, which is in the same IOMMU group, but is not part "
+                                      "%s must be allocated together with its IOMMU group member %s, but is not part "
                                       "of '%s'.",
                                       PCI_ADDRESS_STR(member->address), PCI_ADDRESS_STR(dev->address), a->name);
         }
@@ -80,7 +80,7 @@ static Verdict check_device(const Manager *m, const Allocation *a, const Allocat
         if (has_group_role(m, a, d, dev))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &dev->address, "Release the allocation, and allocate again.",
-                      "%s does not have the role in the IOMMU group of '%s' that the device before it had.",
+                      "%s does not have the role in its IOMMU group that the replaced device of '%s' had.",
                       PCI_ADDRESS_STR(dev->address), a->name);
 }
 

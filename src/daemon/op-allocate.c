@@ -86,8 +86,8 @@ static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **
                       "The drivers of devices change faster than a plan can be made.");
 }
 
-/* No guest is known to run with a, so its memory counts as free; a process with its devices open would disprove that.
- */
+/* a counts as idle, so its memory is set aside from the free memory. A process with its devices open is a guest that
+ * has allocated that memory already. */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
 }

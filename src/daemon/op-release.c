@@ -64,9 +64,7 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                               "There is no allocation '%s'.", QUOTABLE(name));
         if (a->generation != generation)
                 return refuse(ret, VERDICT_STALE_GENERATION, NULL, "To act on the present one, use its generation.",
-                              "'%s' has generation %" PRIu64 " now, not %" PRIu64
-                              ": it was released and allocated again.",
-                              name, a->generation, generation);
+                              "'%s' has generation %" PRIu64 " now, not %" PRIu64 ".", name, a->generation, generation);
         /* An orphan blocks an interrupted allocation, which has no job to wait for then. */
         v = manager_check_blocked(m, a, true, ret);
         if (v != VERDICT_NONE)

@@ -87,8 +87,7 @@ static void find_pfs(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
 }
 
-/* After the announcement only a new device, without a job on its allocation, can have left an allocation interrupted.
- */
+/* After the announcement an allocation counts as interrupted only when one of its devices is new and it has no job. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
         for (size_t i = 0; m->announced && !manager_has_job(m, a->name) && i < a->n_devices; i++)
                 if (manager_is_new(m, a->devices[i].address))
