@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The daemon's configuration file in modprobe.d (plan/mlx4.h describes its contents). A file of that name that the
- * daemon did not write belongs to the administrator and is left unchanged.
+ * The daemon's configuration file in modprobe.d, called the fragment (plan/mlx4.h describes its contents). A file of
+ * that name that the daemon did not write belongs to the administrator and is left unchanged.
  */
 
 #include "util/sysfs.h"

@@ -35,7 +35,7 @@ typedef struct VfChange {
         unsigned vf;
         VfAttributes wanted; /* a VLAN without priority and protocol is written with priority 0 and 802.1Q */
         bool only_offered;   /* remove from wanted what the PF does not support, instead of failing */
-        VfAttributes had;    /* before the write; empty when the PF supports no attribute or the read failed */
+        VfAttributes had;    /* attributes before the write; empty when the PF supports none or the read failed */
         /*
          * 0 unchanged, 1 changed. -ENODEV: the PF has no VF with that index. -EOPNOTSUPP: the PF does not support an
          * attribute of wanted; nothing was written. -EIO: the kernel accepted the write, but reads back another value.

@@ -12,8 +12,8 @@
 #define QEMUS_MAX        1024U
 
 static void read_schemas(const Sysfs *fs, LibvirtFeatures *f) {
-        /* basictypes.rng defines the <driver> of a host device since libvirt added its model attribute.
-         * domaincommon.rng defines the <acpi> of a device. */
+        /* cputypes.rng defines <maxphysaddr>. basictypes.rng defines the <driver> of a host device since libvirt added
+         * its model attribute. domaincommon.rng defines the <acpi> of a device. */
         static const char *const names[] = { "basictypes.rng", "cputypes.rng", "domaincommon.rng" };
         _cleanup_close_ int dir = sysfs_open(fs, LIBVIRT_SCHEMAS_DIR, O_RDONLY | O_DIRECTORY);
 

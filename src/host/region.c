@@ -87,19 +87,19 @@ static int place_find(const Sysfs *fs, const Region *r, Place *p) {
 
 /* The state of a file that has the region's name. */
 typedef struct FileState {
-        bool ours;    /* the daemon created it and it is unaltered; after a crash it may still be empty */
-        bool altered; /* the daemon created it, and a member of the group changed its size or linked it elsewhere */
-        bool whole;   /* it is complete: size, memory and mode are those of the region */
+        bool intact;   /* the daemon created it and it is unaltered; after a crash it may still be empty */
+        bool altered;  /* the daemon created it, and a member of the group changed its size or linked it elsewhere */
+        bool complete; /* size, memory and mode are those of the region */
 } FileState;
 
 static FileState check_file(const struct stat *s, const Region *r) {
-        bool mine = S_ISREG(s->st_mode) && s->st_uid == geteuid(), done = (s->st_mode & 07777) == MODE_DONE;
+        bool own = S_ISREG(s->st_mode) && s->st_uid == geteuid(), done = (s->st_mode & 07777) == MODE_DONE;
         bool as_made = s->st_nlink == 1 && (s->st_size == 0 || (uint64_t) s->st_size == r->size);
 
         return (FileState){
-                .ours = mine && as_made,
-                .altered = mine && !as_made && done, /* before MODE_DONE no other user can alter the file */
-                .whole = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,
+                .intact = own && as_made,
+                .altered = own && !as_made && done, /* before MODE_DONE no other user can alter the file */
+                .complete = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,
         };
 }
 
@@ -116,17 +116,17 @@ static int open_found(int dir, const Region *r, FileState *ret) {
         if (fstat(fd, &s) < 0)
                 return -errno;
         *ret = check_file(&s, r);
-        return ret->ours || ret->altered ? TAKE_FD(fd) : -EEXIST;
+        return ret->intact || ret->altered ? TAKE_FD(fd) : -EEXIST;
 }
 
 /* Opens the region's file for a guest. -EEXIST: the daemon did not create the file, or the file was altered. */
-static int open_ours(int dir, const Region *r) {
+static int open_intact(int dir, const Region *r) {
         FileState found;
         _cleanup_close_ int fd = open_found(dir, r, &found);
 
         if (fd < 0)
                 return fd;
-        return found.ours ? TAKE_FD(fd) : -EEXIST;
+        return found.intact ? TAKE_FD(fd) : -EEXIST;
 }
 
 static int find_group(const char *group, gid_t *ret) {
@@ -234,7 +234,7 @@ static int create_or_open(int dir, const Region *r, bool *ret_made) {
                 fd = openat(dir, region_file(r, name), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, MODE_NEW);
                 *ret_made = fd >= 0;
                 if (fd < 0)
-                        fd = errno == EEXIST ? open_ours(dir, r) : -errno;
+                        fd = errno == EEXIST ? open_intact(dir, r) : -errno;
         }
         return fd;
 }
@@ -295,12 +295,12 @@ int region_look(const Sysfs *fs, const Region *r) {
         if (fd < 0 && fd != -ENOENT)
                 return fd;
         if (p.memory == p.shm)
-                return found.whole || found.altered;
+                return found.complete || found.altered;
         /* Another file, or a link to another target, may have the name in dev/shm. */
         k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return link_memory(&p, name) < 0 ? -EEXIST : found.whole || found.altered;
+        return link_memory(&p, name) < 0 ? -EEXIST : found.complete || found.altered;
 }
 
 static bool is_own_region(int dir, const char *name) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Resets a device between two owners. As host/driver.h, the calls must run in the child process of a job. */
+/* Resets a device between two owners. As those of host/driver.h, these functions must run in the child process of a
+ * job. */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"

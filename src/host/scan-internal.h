@@ -36,6 +36,6 @@ int scan_names(Scan *s, char *const *names, size_t n);
 bool scan_is_reread(const Scan *s, PciAddress address);
 /* Derives the facts that depend on several devices: IOMMU groups, inherited NUMA nodes, names and notes. */
 int scan_complete(const Scan *s);
-/* Tells whether the IOMMU group is one that VFIO made in its no-IOMMU mode, for a device without an IOMMU (domain.md
+/* Tells whether the IOMMU group was created by VFIO in its no-IOMMU mode, for a device without an IOMMU (domain.md
  * A17). */
 bool scan_group_is_noiommu(const Sysfs *fs, int number);

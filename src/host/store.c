@@ -69,7 +69,8 @@ static int lock(const Store *s, const char *path) {
         return log_error_errno(-errno, "Failed to lock the state directory %s: %m", path);
 }
 
-/* Without the file generations start at 1. A damaged file is an error, because generations must not start again. */
+/* If the file is missing, generations start at 1. A damaged file is an error, because a generation must not be assigned
+ * twice. */
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, "generation", 64, &text, NULL);

@@ -161,7 +161,7 @@ static const char *pkey_path(const Iov *iov, unsigned port, char path[static MLX
         return path;
 }
 
-/* Reads the partition key that the VF's pkey index 0 is mapped to. Returns 0, which is not a valid key, for "none". */
+/* Reads the partition key that the VF's pkey index 0 is mapped to. For "none" *ret is 0, which is not a valid key. */
 static int read_pkey(const Iov *iov, unsigned port, uint64_t *ret) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t index;

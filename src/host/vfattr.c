@@ -107,7 +107,7 @@ static int write_interfaces(const VfTarget *t, const VfChange *c, const State *n
 
 /* Adds priority 0 and protocol 802.1Q to a VLAN without them. Otherwise the VF would keep those of its previous VLAN.
  */
-static VfAttributes whole_vlan(const VfAttributes *want, const State *s) {
+static VfAttributes complete_vlan(const VfAttributes *want, const State *s) {
         static const VfAttribute with[] = { VF_QOS, VF_PROTOCOL };
         VfAttributes whole = *want;
 
@@ -125,7 +125,7 @@ static int prepare(const VfTarget *t, VfChange *c, State *now) {
         if (r < 0)
                 return r;
         c->had = now->all;
-        c->wanted = whole_vlan(&c->wanted, now);
+        c->wanted = complete_vlan(&c->wanted, now);
         if (c->only_offered)
                 vf_attributes_keep(&c->wanted, now->all.set);
         if (vf_attributes_differ(&c->wanted, &now->all) & ~now->all.set)
@@ -144,14 +144,14 @@ static int verify(const VfTarget *t, const VfChange *c) {
         return vf_attributes_differ(&c->wanted, &then.all) ? -EIO : 1;
 }
 
-static void tell_nobody(const VfChange *c _unused_, VfMoment moment _unused_, void *userdata _unused_) {
+static void ignore_result(const VfChange *c _unused_, VfMoment moment _unused_, void *userdata _unused_) {
 }
 
 void vf_attributes_write(const Sysfs *fs, PciAddress pf, VfChange *changes, size_t n, VfTell tell, void *userdata) {
         _cleanup_(pf_view_forget) PfView before = { 0 }, after = { 0 };
         _cleanup_free_ State *now = calloc(n + 1, sizeof(*now));
 
-        tell = tell ?: tell_nobody;
+        tell = tell ?: ignore_result;
         for (VfChange *c = changes; c < changes + n; c++) {
                 tell(c, VF_LOOKING, userdata);
                 c->result = now ? prepare(&(VfTarget){ fs, pf, c->vf, &before }, c, &now[c - changes]) : -ENOMEM;
