@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The module options of mlx4_core, and what is said while it runs with others. */
+/* The module options of mlx4_core, and the refusals while the driver runs with other options. */
 
 #include "plan/mlx4.h"
 
@@ -16,46 +16,48 @@ static bool same_ports(const Pool *a, const Pool *b) {
         return same;
 }
 
-/* Whether the pool can have what it wants on this PF. */
+/* Sets m->problem when the PF cannot have the VFs that the pool configures. 0 or -ENOMEM. */
 static int check_count(const Pool *pool, const PciDevice *pf, Mlx4 *m) {
         if (pool->virtual_functions <= MIN(MLX4_VFS_MAX, pf->total_vfs))
                 return 0;
         m->place = pool->virtual_functions_place;
         if (pool->virtual_functions > MLX4_VFS_MAX)
                 return string_replace(&m->problem,
-                                      "Pool '%s' wants %u VFs on %s, and mlx4_core makes at most %u. Set "
-                                      "VirtualFunctions= to no more.",
+                                      "Pool '%s' wants %u VFs on %s, but mlx4_core creates at most %u. Lower "
+                                      "VirtualFunctions= to that.",
                                       pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), MLX4_VFS_MAX);
-        return string_replace(&m->problem,
-                              "Pool '%s' wants %u VF%s on %s, which can have %u; asked for more, mlx4_core makes none. "
-                              "Set VirtualFunctions= to no more, or raise NUM_OF_VFS in its firmware configuration.",
-                              pool->name, pool->virtual_functions, PLURAL(pool->virtual_functions),
-                              PCI_ADDRESS_STR(pf->address), pf->total_vfs);
+        return string_replace(
+                &m->problem,
+                "Pool '%s' wants %u VF%s on %s, which can have %u; with a larger num_vfs, mlx4_core creates none. "
+                "Lower VirtualFunctions=, or raise NUM_OF_VFS in the firmware configuration of the card.",
+                pool->name, pool->virtual_functions, PLURAL(pool->virtual_functions), PCI_ADDRESS_STR(pf->address),
+                pf->total_vfs);
 }
 
-/* One set of options is for all cards. */
+/* Sets m->problem when two pools configure different options: one set of options applies to all cards. 0 or -ENOMEM. */
 static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, const PciDevice *other_pf, Mlx4 *m) {
         if (pool->virtual_functions != other->virtual_functions) {
                 m->place = pool->virtual_functions_place;
-                return string_replace(&m->problem,
-                                      "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on "
-                                      "%s, pool '%s' (%s:%u) wants %u on %s. Set VirtualFunctions= to the same number.",
-                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), other->name,
-                                      other->virtual_functions_place.file, other->virtual_functions_place.line,
-                                      other->virtual_functions, PCI_ADDRESS_STR(other_pf->address));
+                return string_replace(
+                        &m->problem,
+                        "mlx4_core creates the same number of VFs on all its cards, but pool '%s' wants %u on "
+                        "%s and pool '%s' (%s:%u) wants %u on %s. Set VirtualFunctions= to the same number.",
+                        pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), other->name,
+                        other->virtual_functions_place.file, other->virtual_functions_place.line,
+                        other->virtual_functions, PCI_ADDRESS_STR(other_pf->address));
         }
         if (same_ports(pool, other))
                 return 0;
-        /* One of them may have no such line. */
+        /* Only one of the pools may have a PortTypes= line. */
         m->place = pool->n_port_types > 0 ? pool->port_types_place : other->port_types_place;
-        return string_replace(&m->problem,
-                              "mlx4_core has the same PortTypes= for all its cards: pool '%s' wants others for %s than "
-                              "pool '%s' for %s. Set PortTypes= to the same in both.",
-                              pool->name, PCI_ADDRESS_STR(pf->address), other->name,
-                              PCI_ADDRESS_STR(other_pf->address));
+        return string_replace(
+                &m->problem,
+                "mlx4_core has the same port types on all its cards, but pool '%s' wants others for %s than "
+                "pool '%s' for %s. Set PortTypes= to the same value in both pools.",
+                pool->name, PCI_ADDRESS_STR(pf->address), other->name, PCI_ADDRESS_STR(other_pf->address));
 }
 
-/* Why that card is to have no VFs of ours, and what can be done about that. */
+/* Says why the card has no VFs in the configuration, and the way out. */
 static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
         const char *address = PCI_ADDRESS_STR(dev->address);
         const Pool *external = policy_external_pool(p, dev);
@@ -64,32 +66,36 @@ static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
                 return string_replace(ret, "%s is excluded. Take it out of [Exclude], or", address);
         if (external)
                 return string_replace(ret,
-                                      "pool '%s' (%s:%u) leaves those on %s to others. Let it want as many, or for all "
-                                      "of these cards",
+                                      "pool '%s' (%s:%u) leaves the VFs of %s to others. Set its VirtualFunctions= to "
+                                      "the same number, or for all of these cards",
                                       external->name, external->virtual_functions_place.file,
                                       external->virtual_functions_place.line, address);
         if (dev->critical)
                 return string_replace(ret, "the host needs %s: %s. For these cards", address, dev->critical);
-        return string_replace(ret, "no pool wants any on %s. Let a pool want as many there, or", address);
+        return string_replace(ret, "no pool wants VFs on %s. Configure a pool with as many VFs there, or", address);
 }
 
-/* It would have VFs that nobody wants, the host's own card or one that goes to a guest as a whole. */
+/*
+ * Sets m->problem because mlx4_core would also create VFs on a card without configured VFs: a card of the host, or one
+ * that goes to a guest as a whole. 0 or -ENOMEM.
+ */
 static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, const PciDevice *without, Mlx4 *m) {
         _cleanup_free_ char *why = NULL;
         int r = describe_without(p, without, &why);
 
         m->place = pool->virtual_functions_place;
         return r < 0 ? r
-                     : string_replace(&m->problem,
-                                      "mlx4_core makes as many VFs on one card as on another: pool '%s' wants %u on "
-                                      "%s, and %s set VirtualFunctions=external and write the options of mlx4_core "
-                                      "into modprobe.d yourself.",
-                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
+                     : string_replace(
+                               &m->problem,
+                               "mlx4_core creates the same number of VFs on all its cards: pool '%s' wants %u on "
+                               "%s, but %s set VirtualFunctions=external and write the options of mlx4_core "
+                               "into modprobe.d yourself.",
+                               pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
 }
 
 /*
- * What a pool wants of a card that the host needs for now is still promised: to take the options away, or to write
- * them without it, would break that at the next boot.
+ * A card that the host needs for now keeps its configured VFs. Removing the options, or writing them without this card,
+ * would change its VFs at the next boot.
  */
 static int find_critical(const Policy *p, Mlx4 *m) {
         for (size_t i = 0; i < p->inventory->n_devices; i++) {
@@ -100,17 +106,17 @@ static int find_critical(const Policy *p, Mlx4 *m) {
                         continue;
                 m->unknown = true;
                 m->place = pool->virtual_functions_place;
-                return string_replace(&m->problem,
-                                      "Pool '%s' wants %u VFs on %s, and the host needs that card: %s. The options of "
-                                      "mlx4_core stay as they are as long as it does. If it is the host's for good, "
-                                      "say so in [Exclude].",
-                                      pool->name, pool->virtual_functions, PCI_ADDRESS_STR(dev->address),
-                                      dev->critical);
+                return string_replace(
+                        &m->problem,
+                        "Pool '%s' wants %u VFs on %s, but the host needs that card: %s. While it does, the "
+                        "options of mlx4_core stay unchanged. If the card is permanently the "
+                        "host's, add it to [Exclude].",
+                        pool->name, pool->virtual_functions, PCI_ADDRESS_STR(dev->address), dev->critical);
         }
         return 0;
 }
 
-/* The first pool that wants VFs of mlx4_core, and that all that do want the same. */
+/* Finds the first pool with VFs on an mlx4 card, and checks that all such pools have the same options. */
 static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
         const PciDevice *pf = NULL, *without = NULL;
         const Pool *first = NULL;
@@ -137,7 +143,7 @@ static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
         return r;
 }
 
-/* A card that is out for a while is to find its options when it comes back. */
+/* True when no mlx4 card is present but a pool configures VFs: the options are kept for a card that comes back. */
 static bool may_come_back(const Policy *p) {
         bool wanted = false;
 
@@ -149,7 +155,7 @@ static bool may_come_back(const Policy *p) {
         return wanted;
 }
 
-/* "ib,eth"; numbers are those of port_type_array. */
+/* Formats port types as "ib,eth", or as the numbers of port_type_array. */
 static int format_ports(const Pool *pool, bool numbers, char **ret) {
         int r = 0;
 
@@ -170,7 +176,10 @@ static bool wants_vfs(const Policy *p, const Pool *pool) {
         return false;
 }
 
-/* The lines of the configuration that the options come from. A comment ends with its line, so no name may hold one. */
+/*
+ * Adds a comment with the configuration lines that the options come from. QUOTABLE() because a newline in a file name
+ * would end the comment.
+ */
 static int add_source(const Pool *pool, char **text) {
         const ConfigPlace *vfs = &pool->virtual_functions_place, *ports = &pool->port_types_place;
         _cleanup_free_ char *types = NULL;
@@ -237,7 +246,7 @@ bool mlx4_is_due(const Policy *p, const PciDevice *pf) {
         return pool && pf->n_virtfns != pool->virtual_functions;
 }
 
-/* Loading the driver again takes all its cards with their VFs away. */
+/* True when the claimed device would disappear while mlx4_core is reloaded: all its cards and their VFs do. */
 static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);
@@ -248,9 +257,10 @@ static bool is_of_driver(const Inventory *inv, const Claim *claim) {
 static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
         const Claim *first = NULL;
         size_t n = 0;
-        int r = string_replace(ret, "Load the driver again when nobody uses its cards (modprobe -r mlx4_ib mlx4_en "
-                                    "mlx4_core, modprobe mlx4_core) or boot; where mlx4_core is in the initramfs, make "
-                                    "that anew first (update-initramfs -u or dracut -f).");
+        int r = string_replace(ret,
+                               "Reload the driver while its cards are idle (modprobe -r mlx4_ib mlx4_en mlx4_core, "
+                               "modprobe mlx4_core), or reboot. If mlx4_core is in the initramfs, first regenerate "
+                               "the initramfs (update-initramfs -u or dracut -f).");
 
         for (size_t i = 0; i < l->n_claims; i++)
                 if (is_of_driver(p->inventory, &l->claims[i])) {
@@ -271,15 +281,14 @@ Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDe
         const char *address = PCI_ADDRESS_STR(pf->address);
         _cleanup_free_ char *remedy = NULL;
 
-#define HAS           "%s has %zu VF%s, %u %s wanted; its driver mlx4_core makes VFs only when it is loaded"
+#define HAS           "%s has %zu VF%s, %u %s wanted; its driver mlx4_core creates VFs only when it is loaded"
 #define HAS_ARGUMENTS address, pf->n_virtfns, PLURAL(pf->n_virtfns), count, ARE(count)
         if (!ret)
                 return VERDICT_NOT_SUPPORTED;
         if (m->problem && m->unknown)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, NULL, HAS ". %s", HAS_ARGUMENTS, m->problem);
         if (m->problem)
-                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,
-                              "When that is mended, reload the configuration.",
+                return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address, "Then reload the configuration.",
                               HAS ", and its option num_vfs is not written: %s", HAS_ARGUMENTS, m->problem);
         if (count == 0 || count != m->num_vfs)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &pf->address,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which device goes with which in a set of devices. */
+/* Pairs the devices of a set. */
 
 #include "search.h"
 
-/* The one in reach that serves the fewest so far, or n. */
+/* The device within reach that has the fewest partners so far; n when there is none. */
 static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
                            unsigned share, Distance reach) {
         size_t best = n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Pins and memory to guest NUMA cells. */
+/* Makes guest NUMA cells from pins and memory. */
 
 #include "placement.h"
 #include "plan/request.h"
@@ -12,7 +12,7 @@ typedef struct Cells {
         size_t n;
 } Cells;
 
-/* The cell of a node, made in its place (ascending by node) when there is none yet; NULL when there are too many. */
+/* The cell of a node. A missing cell is inserted, ascending by node. NULL when there are too many cells. */
 static Cell *cells_get(Cells *cells, int node) {
         size_t i = 0;
 
@@ -50,7 +50,7 @@ static Verdict place_pin(const Inventory *inv, const Pin *pin, Cells *cells, Ref
         return VERDICT_NONE;
 }
 
-/* Whole pages, as even as they go; the first cells take the remainder. */
+/* Splits memory evenly in whole pages; the first cells get the remainder. */
 static Verdict share_memory(uint64_t memory, uint64_t page_size, Cells *cells, Refusal *ret) {
         uint64_t pages = memory / page_size;
 

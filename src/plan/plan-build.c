@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the chosen nodes and devices to an allocation: slots, companions, held group members, pins and cells. */
+/* Makes an allocation from the chosen nodes and devices: slots, companions, held group members, pins and cells. */
 
 #include <errno.h>
 
@@ -31,7 +31,7 @@ static bool is_pick(const HostView *c, const NodeChoice *choice, const PciDevice
         return false;
 }
 
-/* Group members of dev in that role that nobody else in the allocation stands for. */
+/* Adds the group members of dev that have this role and are not in the allocation yet. */
 static int add_members(Allocation *a, const HostView *c, const NodeChoice *choice, const PciDevice *dev, GroupRole role,
                        const char *slot) {
         const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
@@ -60,8 +60,10 @@ static int add_slot(Allocation *a, const HostView *c, const NodeChoice *choice, 
         return add_members(a, c, choice, dev, GROUP_ROLE_COMPANION, slot);
 }
 
-/* Slots of a pool: NICs in the order of the GPUs they are paired with, so that gpu0 and its NIC have the same index;
- * then by address. */
+/*
+ * Adds the slots of a pool: first NICs in the order of their GPUs, so that gpu0 and its NIC have the same index, then
+ * the other devices by address.
+ */
 static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs,
                     size_t n_pairs) {
         const HostView *c = p->context;

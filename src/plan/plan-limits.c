@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a plan says of the limits between pools. */
+/* How a plan satisfies the limits between pools. */
 
 #include <errno.h>
 

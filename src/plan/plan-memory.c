@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Why there is too little memory: what each node has left, and what keeps the rest of it. */
+/* Refusals for too little memory: how much each node has free, and which allocations have the rest. */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* How many allocations are named. */
+/* Most allocations that a refusal names. */
 #define NAMES_MAX 3U
 
 static _printf_(2, 3) void append(char **text, const char *format, ...) {
@@ -20,7 +20,7 @@ static _printf_(2, 3) void append(char **text, const char *format, ...) {
         (void) string_replace(text, "%s%s", before ?: "", words ?: "");
 }
 
-/* Memory of nodes without CPUs is not for guests. */
+/* Nodes without CPUs are left out: guests get no memory from them. */
 char *planner_list_memory(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -32,7 +32,7 @@ char *planner_list_memory(const Planner *p) {
         return text;
 }
 
-/* Memory of the node and page size is promised to a, and the kernel has not given it out. */
+/* True when a has memory on the node in this page size that the kernel has not allocated yet. */
 static bool is_idle(const Planner *p, const Allocation *a, int node) {
         for (size_t i = 0; !a->running && a->page_size == p->page_size && i < a->n_cells; i++)
                 if (a->cells[i].node == node)
@@ -57,8 +57,10 @@ static char *list_idle(const Planner *p, int node) {
         return text;
 }
 
-/* " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Nothing where less is left than that because the
- * rest is promised or reserved. */
+/*
+ * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet.", unless promised or reserved memory
+ * explains why the node has too little.
+ */
 static void explain_node(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
         const HostView *c = p->context;
         const NumaNode *node = &c->inventory->nodes[index];
@@ -87,12 +89,12 @@ static void explain_node(const Planner *p, size_t index, char **text, bool *used
 
 static const char *choose_remedy(const Planner *p, bool used, bool idle) {
         if (p->page_size > 0)
-                return idle ? "Ask for less, release one of these, or set aside more hugepages of that size on the "
+                return idle ? "Ask for less, release one of these, or reserve more hugepages of that size on the "
                               "node."
-                            : "Ask for less, or set aside more hugepages of that size on the node.";
+                            : "Ask for less, or reserve more hugepages of that size on the node.";
         if (idle)
-                return "Ask for less, release one of these, or end what uses the memory of the node.";
-        return used ? "Ask for less, or end what uses the memory of the node."
+                return "Ask for less, release one of these, or stop processes that use the memory of the node.";
+        return used ? "Ask for less, or stop processes that use the memory of the node."
                     : "Ask for less, or lower ReserveMemory=.";
 }
 
@@ -102,8 +104,9 @@ Verdict planner_refuse_memory(const Planner *p, Refusal *ret) {
 
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 explain_node(p, i, &details, &used, &idle);
-        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, choose_remedy(p, used, idle),
-                      "%s of %s are wanted in equal shares on the nodes that give the CPUs; %s left.%s",
-                      FORMAT_SIZE(p->request->memory), p->page_size > 0 ? FORMAT_SIZE(p->page_size) : "ordinary memory",
-                      list ?: "there is none", details ?: "");
+        return refuse(
+                ret, VERDICT_INSUFFICIENT_MEMORY, NULL, choose_remedy(p, used, idle),
+                "%s of memory in %s pages wanted, in equal shares on the nodes of the CPUs. Left for guests: %s.%s",
+                FORMAT_SIZE(p->request->memory), p->page_size > 0 ? FORMAT_SIZE(p->page_size) : "ordinary",
+                list ?: "none", details ?: "");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The nearest request that would succeed: found by planning again with something of the request given up, as little as
- * will do. One wish after the other is given up alone, in the order in which it hurts least; then all of them together,
- * and of those each is taken back that need not be given up.
+ * The nearest request that would succeed. Plans the request again, relaxed as little as possible. First each wish is
+ * relaxed alone, in the order of least harm. If none suffices, all are relaxed together, and then each is restored as
+ * far as possible.
  */
 
 #include <errno.h>
@@ -13,21 +13,21 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
-/* Plans made for it, and what they may cost: a refusal is no reason to keep everybody else waiting. */
+/* Limits of the number of plans and of their cost: a refusal must not delay other callers. */
 #define TRIES_MAX      96U
 #define TRIES_WORK_MAX (PLAN_WORK_MAX / 8)
 
 typedef enum Wish {
         WISH_NUMA,
         WISH_PROXIMITY,
-        WISH_LIMIT, /* one for each */
+        WISH_LIMIT, /* one for each limit */
         WISH_CELLS,
-        WISH_COUNTS, /* of all pools in proportion */
+        WISH_COUNTS, /* the counts of all pools, in proportion */
         WISH_COUNT,  /* one for each pool */
         WISH_MEMORY,
         WISH_PAGES,
         WISH_REGION_PAGES, /* one for each piece of shared memory */
-        WISH_REGION,       /* its size, one for each */
+        WISH_REGION,       /* the size, one for each piece of shared memory */
         WISH_CPUS,
         _WISH_MAX,
 } Wish;
@@ -41,15 +41,15 @@ typedef struct Dimension {
 
 typedef struct Nearest {
         const Planner *planner;
-        Planner asked;  /* what is tried */
-        Request base;   /* the request; what no plan could be without is left out already */
-        Request at;     /* what is tried; strings are borrowed, as in base */
-        size_t n_nodes; /* of the last plan that was found */
+        Planner asked;  /* planner for the relaxed requests */
+        Request base;   /* the request, with counts lowered to the free devices */
+        Request at;     /* the relaxed request; strings are borrowed, as in base */
+        size_t n_nodes; /* NUMA nodes of the last plan found */
         uint64_t work;
         unsigned tries;
 } Nearest;
 
-/* 1 when there is a plan, 0, or negative when that could not be found out. */
+/* 1 when there is a plan, 0 when there is none, negative when that is unknown. */
 static int fits(Nearest *n) {
         uint64_t look = n->asked.context->inventory->n_devices * PLAN_DEVICE_WORK;
 
@@ -73,9 +73,9 @@ static unsigned common_divisor(const Request *r) {
         return divisor;
 }
 
-/* --- values of a wish, from 0, as it was asked, to the one that asks for the least --- */
+/* --- values of a wish: 0 is the requested value, last_value() the weakest --- */
 
-/* Memory is given up in amounts that are easily said. */
+/* The step by which memory is lowered: a round unit. */
 static uint64_t memory_unit(const Request *r) {
         uint64_t page = request_page(r), unit = page;
 
@@ -85,15 +85,14 @@ static uint64_t memory_unit(const Request *r) {
         return unit;
 }
 
-/* In whole cores, where they are asked for. */
+/* The step by which CPUs are lowered: whole cores if the request wants whole cores. */
 static unsigned cpu_unit(const Nearest *n) {
         unsigned threads = n->planner->threads;
 
         return n->base.cpus % threads == 0 ? threads : 1;
 }
 
-/* Policies that allow more, in the order in which they are tried. Neither of 'legacy' and 'socket' allows all that the
- * other does. */
+/* Weaker policies, in the order in which they are tried. Neither 'legacy' nor 'socket' includes the other. */
 static const struct {
         uint64_t n;
         NumaPolicy policies[3];
@@ -112,7 +111,7 @@ static uint64_t region_halvings(const Region *r) {
         return n;
 }
 
-/* What somebody has already is as it is. */
+/* Existing shared memory cannot be changed. */
 static bool region_is_new(const Nearest *n, size_t index) {
         return !ledger_find_region(n->planner->context->ledger, n->base.regions[index].name);
 }
@@ -133,7 +132,7 @@ static uint64_t last_value(const Nearest *n, Dimension d) {
                 return r->n_pools > 1 ? common_divisor(r) - 1 : 0;
         case WISH_COUNT:
                 return r->pools[d.index].count - 1;
-        case WISH_MEMORY: /* a page for each cell stays */
+        case WISH_MEMORY: /* a page for each cell remains */
                 return r->cpus == 0 ? 0 : (r->memory - request_page(r) * MAX(r->cells, 1U)) / memory_unit(r);
         case WISH_PAGES:
                 return r->page_size > 0;
@@ -172,7 +171,7 @@ static void set_value(Nearest *n, Dimension d, uint64_t value) {
         case WISH_COUNT:
                 r->pools[d.index].count = base->pools[d.index].count - (unsigned) value;
                 return;
-        case WISH_MEMORY: /* the first step goes down to a whole number of units */
+        case WISH_MEMORY: /* the first step rounds down to a whole unit */
                 r->memory = value > 0 ? (base->memory + unit - 1) / unit * unit - value * unit : base->memory;
                 return;
         case WISH_PAGES:
@@ -189,8 +188,10 @@ static void set_value(Nearest *n, Dimension d, uint64_t value) {
         }
 }
 
-/* The first value from low on that does, where high is known to. A higher value does too, except of NUMA policies: they
- * are tried one by one. */
+/*
+ * Finds the smallest value from low to high with a plan; high is known to have one. Every higher value has one too,
+ * except for NUMA policies, which are tried one by one.
+ */
 static int bisect(Nearest *n, Dimension d, uint64_t low, uint64_t high) {
         while (low < high) {
                 uint64_t middle = d.wish == WISH_NUMA ? low : low + (high - low) / 2;
@@ -209,7 +210,7 @@ static int bisect(Nearest *n, Dimension d, uint64_t low, uint64_t high) {
         return fits(n);
 }
 
-/* Gives up as little of it as will do. 1, 0 when nothing will (it is as it was), or negative. */
+/* Relaxes one wish as little as possible. 1, 0 when no value suffices (the wish is then unchanged), or negative. */
 static int give_up(Nearest *n, Dimension d) {
         uint64_t last = last_value(n, d);
         int r;
@@ -220,7 +221,7 @@ static int give_up(Nearest *n, Dimension d) {
         r = fits(n);
         if (r > 0)
                 return bisect(n, d, 1, last);
-        /* Fewer of one pool may be harder to pair. */
+        /* Fewer devices of one pool may be harder to pair. */
         if (r == 0 && d.wish == WISH_COUNT && last > 1) {
                 set_value(n, d, 1);
                 r = fits(n);
@@ -260,7 +261,7 @@ static size_t count_dimensions(const Request *r, Wish w) {
         }
 }
 
-/* What the refusal is about comes first. */
+/* Lists the wishes; those that the refusal is about come first. */
 static size_t list_dimensions(const Nearest *n, Verdict v, Dimension *ret) {
         size_t count = 0;
 
@@ -274,7 +275,7 @@ static size_t list_dimensions(const Nearest *n, Verdict v, Dimension *ret) {
         return count;
 }
 
-/* WISH_COUNTS and WISH_COUNT are about the same numbers, so only one of them can be given up beside others. */
+/* Relaxes several wishes. WISH_COUNTS is skipped, because WISH_COUNT changes the same numbers. */
 static int give_up_several(Nearest *n, const Dimension *dimensions, size_t count) {
         size_t given = 0;
         int r = 0;
@@ -311,7 +312,7 @@ static int find(Nearest *n, Verdict v) {
         return r == 0 ? give_up_several(n, dimensions, count) : r;
 }
 
-/* More than there are cannot be had, whatever else is given up. False where there is none at all. */
+/* Lowers the counts to the free devices, which no plan can exceed. False when a pool has no free device. */
 static bool clamp_counts(Nearest *n) {
         for (size_t i = 0; i < n->base.n_pools; i++) {
                 unsigned have = planner_count(n->planner, i);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sets of NUMA nodes, and the best devices beside each. */
+/* Searches the sets of NUMA nodes, and the best devices for each set. */
 
 #include <errno.h>
 
 #include "model/cores.h"
 #include "plan-internal.h"
 
-/* What looking at a set of nodes costs even when no search follows, in units of PLAN_WORK_MAX. */
+/* Cost of examining a set of nodes without a search, in units of PLAN_WORK_MAX. */
 #define NODE_SET_WORK 64U
 
-/* SLIT distance that counts for one the firmware does not tell: farther than any it can tell. */
+/* Used for a missing SLIT distance: larger than any distance in a SLIT. */
 #define DISTANCE_UNTOLD 255U
 
 static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {
@@ -19,7 +19,7 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
         return false;
 }
 
-/* How devices of a node outside the set stand to it. */
+/* The affinity of devices on a node outside the set. */
 static NodeAffinity judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
         bool remote = numa_policy_allows_remote(policy) || (numa_policy_allows_socket(policy) && node < inv->n_nodes &&
@@ -42,8 +42,8 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
 }
 
 /*
- * The devices, but for the NICs of GPUs, that cannot be on the nodes because there are too few; false when there are
- * too few altogether.
+ * Sets the lower bounds task->off and task->remote: devices other than NICs of GPUs for which the nodes have too few
+ * candidates. False when a pool has too few candidates on all nodes together.
  */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
@@ -61,7 +61,7 @@ static bool count_off_node(const Planner *p, SearchTask *task) {
         return true;
 }
 
-/* A node limit is a matter of the node set, not of the pair. */
+/* The largest distance that the proximity allows. */
 static Distance distance_limit(Proximity proximity) {
         Distance d = DISTANCE_PIX;
 
@@ -78,8 +78,7 @@ static void set_limits(const Planner *p, SearchTask *task) {
                                                  .limit = distance_limit(p->request->limits[i].limit) };
 }
 
-/* worst: a choice that has more devices off the nodes, or as many and a pair farther apart, is of no interest; or NULL.
- */
+/* worst (or NULL): choices with more devices off the nodes, or as many and a larger pair distance, are ignored. */
 static int choose_devices(const Planner *p, const Score *worst, bool any, NodeChoice *choice) {
         SearchTask task = { .any = any };
 
@@ -100,7 +99,7 @@ static int choose_devices(const Planner *p, const Score *worst, bool any, NodeCh
         return search_devices(p->search, &task, p->work, &choice->picks);
 }
 
-/* Every node of the set can take its even share of CPUs and memory. */
+/* True when every node of the set has room for its even share of CPUs and memory. */
 static bool has_room(const Planner *p, const NodeChoice *choice) {
         const Request *r = p->request;
         uint64_t page = request_page(r), pages = r->memory / page;
@@ -161,7 +160,7 @@ static bool next_set(size_t *nodes, size_t k, size_t n) {
 typedef struct Contest {
         NodeChoice *best, *second;
         unsigned found;
-        bool any; /* the first ends it */
+        bool any; /* stop at the first choice */
 } Contest;
 
 /* Earlier sets win ties: they have the lower node ids. */
@@ -175,7 +174,7 @@ static void contest_enter(Contest *c, const NodeChoice *choice) {
         c->found++;
 }
 
-/* All sets of k nodes. */
+/* Tries all sets of k nodes. */
 static int choose_among(const Planner *p, size_t k, Contest *contest) {
         NodeChoice choice = { .n_nodes = k };
 
@@ -200,7 +199,7 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
         return 0;
 }
 
-/* The most devices of the pool that k nodes have, with those the policy lets be elsewhere. */
+/* The most devices of the pool that k nodes can have, including devices elsewhere that the policy allows. */
 static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         bool unknown = numa_policy_allows_unknown(planner_policy(p, pool));
         unsigned left[SEARCH_NODES_MAX], sum = unknown ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
@@ -218,7 +217,10 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         return sum;
 }
 
-/* So many nodes may do: there are as many with room for the smallest share, and the fullest have enough devices. */
+/*
+ * A quick check whether k nodes can suffice: k nodes have room for the smallest share, and the k nodes with the most
+ * devices have enough.
+ */
 static bool may_do(const Planner *p, size_t k) {
         unsigned shares[ALLOCATION_CELLS_MAX];
         size_t roomy = 0;
@@ -235,7 +237,7 @@ static bool may_do(const Planner *p, size_t k) {
         return roomy >= k;
 }
 
-/* On as few nodes as will do. */
+/* Uses as few nodes as possible. */
 static int choose(const Planner *p, Contest *contest) {
         size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
                most = p->request->cells ?: ALLOCATION_CELLS_MAX;

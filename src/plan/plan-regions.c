@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory to share: on which of the nodes of a plan, and whether it has room there. */
+/* Places shared memory on the nodes of a plan. */
 
 #include "plan-internal.h"
 #include "util/strings.h"
@@ -16,7 +16,10 @@ Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret)
         return v;
 }
 
-/* What a node has for the region beside its share of the guest's memory and the regions before. */
+/*
+ * The memory that a node has free for the region, besides its share of the guest's memory and the regions placed
+ * before.
+ */
 static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, const uint64_t *shares, size_t region,
                      const size_t *places) {
         const HostView *c = p->context;
@@ -33,7 +36,7 @@ static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, cons
 
 #define PLACE_IS_THERE SIZE_MAX
 
-/* It is on one of the nodes, or need not be. */
+/* True when the existing region is on one of the nodes, or the NUMA policy allows it elsewhere. */
 static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
         for (size_t i = 0; i < choice->n_nodes; i++)
                 if (p->context->inventory->nodes[choice->nodes[i]].id == there->node)
@@ -41,7 +44,10 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         return p->request->numa != NUMA_POLICY_REQUIRED;
 }
 
-/* The first way, by lowest nodes, to place all; all nodes are tried for each, so that none is overlooked. */
+/*
+ * Places all regions, on the lowest nodes possible. Backtracks over all nodes, so that a possible placement is always
+ * found.
+ */
 static bool place(const Planner *p, const NodeChoice *choice, const uint64_t *shares, size_t region, size_t *places) {
         const Request *r = p->request;
         const SharedRegion *s;
@@ -75,7 +81,7 @@ void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation 
                 return;
         for (size_t i = 0; i < a->n_cells; i++)
                 shares[i] = a->cells[i].memory;
-        /* The choice was made because this can be done. */
+        /* Cannot fail: planner_has_room_to_share() accepted the choice. */
         (void) place(p, choice, shares, 0, places);
         for (size_t i = 0; i < p->request->n_regions; i++) {
                 Region region = p->request->regions[i];
@@ -95,9 +101,9 @@ Verdict planner_refuse_regions(const Planner *p, Refusal *ret) {
                     string_replace(&list, "%s%s'%s' of %s", list ?: "", list ? ", " : "", r->regions[i].name,
                                    FORMAT_SIZE(r->regions[i].size)) < 0)
                         break;
-        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, "Ask for less, or for other pages.",
-                      "No NUMA node that could give the CPUs and the guest's memory has room for the shared memory "
-                      "beside it: %s.",
+        return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, "Ask for less, or for another page size.",
+                      "No NUMA node with enough CPUs and memory for the guest also has room for the shared memory: "
+                      "%s.",
                       list ?: "");
 }
 
@@ -113,8 +119,9 @@ Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret) {
                         break;
         }
         return refuse(
-                ret, VERDICT_NUMA, NULL, "Ask with another NUMA policy: the guest can have it from another node too.",
-                "The NUMA policy 'required' wants the guest on the nodes of what it shares, which cannot give the "
-                "CPUs and the memory: %s.",
+                ret, VERDICT_NUMA, NULL,
+                "Ask with another NUMA policy: the guest can also use shared memory of another node.",
+                "The NUMA policy 'required' requires the guest to be on the nodes of its shared memory, which do not "
+                "have the CPUs and the memory: %s.",
                 list ?: "");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How many requests of a kind fit, and where: plans that are entered in a ledger of their own, one after the other. */
+/* Counts how often a request fits: each plan is entered in a scratch ledger before the next is made. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* What is in l, for as long as that stays as it is. */
+/* A ledger with the content of l, borrowed. l must not change meanwhile. */
 static Ledger *scratch_new(const Ledger *l) {
         Ledger *scratch = ledger_new();
 
@@ -44,7 +44,7 @@ static void scratch_free(Ledger *scratch) {
         ledger_free(scratch);
 }
 
-/* Whose they are: the request's owner's, or, where that is not known, of him who has the memory they share. */
+/* The owner of the planned allocations: that of the request, or, if unknown, that of the shared memory. */
 static uint32_t find_owner(const Ledger *scratch, const Request *r) {
         const SharedRegion *s = NULL;
 
@@ -55,7 +55,7 @@ static uint32_t find_owner(const Ledger *scratch, const Request *r) {
         return s ? s->owner : 0;
 }
 
-/* One more. "#3" is nobody's name, and says in a sentence what it is. */
+/* Plans the request once more. Refusals name the plan "#3", which is no valid allocation name. */
 static Verdict fit_once(const HostView *c, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
                         Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -64,7 +64,8 @@ static Verdict fit_once(const HostView *c, Ledger *scratch, const Request *r, ui
         Verdict v;
 
         if (repeat->n == REPEAT_MAX || *work < look)
-                return refuse(ret, VERDICT_LIMIT, NULL, NULL, "No more than these were tried.");
+                return refuse(ret, VERDICT_LIMIT, NULL, NULL,
+                              "The limit of planned requests is reached; more may fit.");
         *work -= look;
         v = plan_make_within(c, r, work, &plan, ret);
         if (v != VERDICT_NONE)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A plan: what is free (planner.c), then the best choice (plan-nodes.c), then the allocation (plan-build.c). */
+/*
+ * Makes a plan: finds free resources (planner.c), chooses the best set (plan-nodes.c), makes the allocation
+ * (plan-build.c).
+ */
 
 #include "plan/plan.h"
 
@@ -47,13 +50,13 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
         return planner_build(p, &choice, &plan->allocation, ret);
 }
 
-/* CPUs are for a domain. Devices alone can be had on any node. */
+/* Only domains have CPUs. A request for devices alone is possible on any architecture. */
 static Verdict check_architecture(const HostView *c, const Request *r, Refusal *ret) {
         if (r->cpus == 0 || inventory_has_domains(c->inventory))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask for devices only, without CPUs and memory.",
-                      "This node is %s, and there are domain documents for " ARCHITECTURE_X86_64
-                      " and " ARCHITECTURE_AARCH64 " only.",
+                      "This node is %s, but domain documents exist only for " ARCHITECTURE_X86_64
+                      " and " ARCHITECTURE_AARCH64 ".",
                       QUOTABLE(inventory_architecture(c->inventory)));
 }
 
@@ -66,7 +69,7 @@ static Verdict check_pools(const HostView *c, const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* As though nobody looked at any display. */
+/* Plans with a policy that ignores the boot VGA device and the card of the console. */
 static Verdict make_forced(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_policy_free) Policy *forced = NULL;
         HostView context = *c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the planner knows before it looks at any set of NUMA nodes: free devices, CPUs and memory. */
+/* The state of the host for the planner: free devices, CPUs and memory. */
 
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t
         p->candidates[index][node]++;
 }
 
-/* The pairing decides where the NIC of a GPU is to be. */
+/* NICs of a request with GPUs are placed by their distance to a GPU. */
 static void find_gpu_nics(Planner *p) {
         bool has_gpus = false;
 
@@ -35,7 +35,7 @@ static void find_gpu_nics(Planner *p) {
                 p->pools[i].is_gpu_nic = has_gpus && p->pools[i].is_nic;
 }
 
-/* One pass over the devices finds the candidates of all pools, and what a request without devices would spoil. */
+/* Finds the candidates of all pools and counts the free devices of each node in one pass. */
 static void find_candidates(Planner *p) {
         const Inventory *inv = p->context->inventory;
 

@@ -79,7 +79,7 @@ int request_add_attributes(Request *r, const char *slot, const VfAttributes *att
         return 0;
 }
 
-/* "gpu" and its 11th slot must not be "gpu1" and its first. */
+/* Slot 1 of pool "gpu1" must not have the name of slot 11 of pool "gpu". */
 static bool ends_in_digit(const char *name) {
         return *name && strchr("0123456789", name[strlen(name) - 1]);
 }
@@ -95,7 +95,7 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 const RequestPool *p = &r->pools[i];
 
-                /* Not repeated in the sentence: it may be of any length and content. */
+                /* The refusal does not quote the name, which may have any length and content. */
                 if (!pool_name_is_valid(p->pool))
                         return refuse_request(ret, "Name a pool of the configuration; passthroughctl list shows them.",
                                               "Pool %zu of the request has a name that no pool can have.", i + 1);
@@ -162,11 +162,11 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Whose attributes they are: of one slot of a pool, or of all of them. */
+/* The target of attributes: one slot of a pool, or all of them. */
 typedef struct Target {
-        const RequestPool *pool; /* NULL: there is no such slot and no such pool */
-        unsigned first, n;       /* slots of it */
-        bool ambiguous;          /* it is a slot of one pool and the name of another */
+        const RequestPool *pool; /* NULL: no pool and no slot has this name */
+        unsigned first, n;       /* the first slot and the number of slots */
+        bool ambiguous;          /* the name is that of a slot and of another pool */
 } Target;
 
 static Target find_target(const Request *r, const char *name) {
@@ -185,7 +185,7 @@ static Target find_target(const Request *r, const char *name) {
         return t;
 }
 
-/* How many slots are named in the sentence. */
+/* Most slots that a refusal names. */
 #define SLOTS_NAMED_MAX 16U
 
 static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
@@ -199,12 +199,12 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
                                            n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") <
                             0)
                                 return refuse_request(ret, NULL, "The request has no such slot.");
-        return refuse_request(ret, "Give attributes to those, or to a pool, which means all of its slots.",
-                              "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name),
-                              slots ?: "none");
+        return refuse_request(
+                ret, "Give attributes to a slot of the request, or to a pool, which means all of its slots.",
+                "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name), slots ?: "none");
 }
 
-/* Whether one of those of mask is that number. */
+/* True when an attribute in mask has this value. */
 static bool has_identity(const VfAttributes *v, unsigned mask, uint64_t value) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
                 if (v->set & mask & VF_ATTRIBUTE_BIT(i) && v->value[i] == value)
@@ -212,7 +212,9 @@ static bool has_identity(const VfAttributes *v, unsigned mask, uint64_t value) {
         return false;
 }
 
-/* One that both are to have and no two VFs can, or _VF_ATTRIBUTE_MAX. Node and port GUIDs are told apart by nobody. */
+/*
+ * The first MAC or GUID that a and b have in common, or _VF_ATTRIBUTE_MAX. Node and port GUIDs share one number space.
+ */
 static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
                 if (a->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) &&
@@ -249,7 +251,7 @@ static Verdict check_identity(const Request *r, const RequestAttributes *a, Refu
         return VERDICT_NONE;
 }
 
-/* Counts are within bounds by now. */
+/* check_devices() has checked the counts. */
 static Verdict check_attributes(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_attributes; i++) {
                 const RequestAttributes *a = &r->attributes[i];
@@ -275,7 +277,8 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
         if (v != VERDICT_NONE)
                 return v;
         if (region_is_among(r->regions, r->n_regions, name))
-                return refuse_request(ret, "Ask for each once.", "The shared memory '%s' is there twice.", name);
+                return refuse_request(ret, "Ask for each once.", "The request names the shared memory '%s' twice.",
+                                      name);
         if (r->n_regions >= ALLOCATION_REGIONS_MAX)
                 return refuse_request(ret, NULL, "A request can name at most %u pieces of shared memory.",
                                       ALLOCATION_REGIONS_MAX);
@@ -283,7 +286,7 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
         return VERDICT_NONE;
 }
 
-/* It is for a guest, and the guest's CPUs say on which node it is. */
+/* Shared memory needs a guest: the guest's CPUs decide its NUMA node. */
 static Verdict check_regions(const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 

@@ -61,7 +61,7 @@ int score_compare(const Score *a, const Score *b) {
         return score_get(a, m) < score_get(b, m) ? -1 : 1;
 }
 
-/* What stands around the number of the one that lost; that of the winner follows. */
+/* The words around the loser's number; the winner's number follows. */
 static const struct {
         const char *before, *after;
 } reasons[_SCORE_MEMBER_MAX] = {
@@ -84,7 +84,7 @@ char *score_explain(const Score *winner, const Score *loser) {
         ScoreMember m = score_difference(winner, loser);
 
         if (m == _SCORE_MEMBER_MAX)
-                return string_format("It is as good, but the lower addresses and NUMA nodes go first.");
+                return string_format("It is as good, but has higher addresses or NUMA nodes.");
         if (m == SCORE_WORST_DISTANCE)
                 return string_format("%s%s, not %s.", reasons[m].before,
                                      distance_to_string((Distance) loser->worst_distance),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Limits against numbers of candidates. */
+/* Checks limits against the number of candidates. */
 
 #include "search-bounds.h"
 
 #include <errno.h>
 
-/* Two sets of pools, as bits. Each device of the side of which more are wanted has a partner within the distance. */
+/* A pairing of two sets of pools (bit masks): each device of the larger side needs a partner within the distance. */
 typedef struct Pairing {
         uint32_t larger, smaller;
         unsigned n_larger, n_smaller;
@@ -14,7 +14,7 @@ typedef struct Pairing {
 
 /* All devices of a pool are within the distance of each other. */
 typedef struct Gathering {
-        uint32_t pool; /* as a bit */
+        uint32_t pool; /* bit mask */
         unsigned wanted;
         Distance within;
 } Gathering;
@@ -59,7 +59,7 @@ static size_t place_end(const Bounds *b, size_t first, Distance d) {
         return end;
 }
 
-/* Candidates of the pools in a range of stocks, of each pool no more than are wanted. */
+/* Counts the candidates of the pools in a range of stocks, for each pool at most as many as wanted. */
 static unsigned count(const Bounds *b, uint32_t pools, size_t first, size_t end) {
         unsigned sum = 0;
 
@@ -80,8 +80,8 @@ static unsigned count(const Bounds *b, uint32_t pools, size_t first, size_t end)
 }
 
 /*
- * The devices of the smaller side go first where each serves a full share, then where it serves the most of what is
- * left over: no other way pairs more. confined: pools whose candidates count from first to end only.
+ * Greedy and optimal: the smaller side is first placed where each device gets a full share of partners, then where the
+ * rest is largest. confined: pools whose candidates count only from first to end.
  */
 static bool can_pair(const Bounds *b, const Pairing *p, uint32_t confined, size_t first, size_t end) {
         unsigned share = (p->n_larger + p->n_smaller - 1) / p->n_smaller, left = p->n_smaller, paired = 0;
@@ -112,7 +112,10 @@ static bool can_pair(const Bounds *b, const Pairing *p, uint32_t confined, size_
         return paired >= p->n_larger;
 }
 
-/* Where the pool's devices can be, all the pairings of the pool can be made, each on its own. */
+/*
+ * True when a place within the distance has enough devices of the pool and allows each pairing of the pool, judged
+ * separately.
+ */
 static bool can_gather(const Bounds *b, const Gathering *g) {
         for (size_t first = 0, end; first < b->n; first = end) {
                 bool good;
@@ -171,7 +174,7 @@ static bool is_one_pool(uint32_t pools) {
         return (pools & (pools - 1)) == 0;
 }
 
-/* What is judged alone here holds together too. */
+/* True when separate judgements imply that all limits hold together. */
 static bool is_exact(const Bounds *b) {
         return b->n_gatherings <= 1 && b->n_pairings <= 1 &&
                (b->n_pairings == 0 || (is_one_pool(b->pairings[0].larger) && is_one_pool(b->pairings[0].smaller)));

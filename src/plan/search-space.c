@@ -30,7 +30,7 @@ unsigned state_get(const State *state, TallyField field) {
         return (state->tally >> 8 * field) & 0xff;
 }
 
-/* How many of the larger side one of the smaller may serve. */
+/* The most devices of the larger side for one device of the smaller side. */
 static unsigned even_share(unsigned a, unsigned b) {
         return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
 }
@@ -48,7 +48,7 @@ static void count_sides(Space *s, const SearchPool *pools) {
         s->pairs = MAX(s->gpus, s->nics);
 }
 
-/* Room for one digit up to wanted. */
+/* The number of bits for a digit from 0 to wanted. */
 static unsigned digit_width(unsigned wanted) {
         unsigned width = 0;
 
@@ -65,7 +65,7 @@ static uint64_t tally_device(const SearchPool *pool, bool vf) {
         return tally | tally_one(pool->pool->placement == VF_PLACEMENT_PACK ? TALLY_PACKED_VFS : TALLY_SPREAD_VFS);
 }
 
-/* The digits of a request's pools have room, guard bits too: sixteen pools with 64 devices among them take 64 bits. */
+/* The digits with guard bits fit 64 bits: sixteen pools with 64 devices in all need exactly that. */
 void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
         unsigned shift = 0;
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables by vectors of counts. */
+/* Tables of choices, keyed by vectors of counts. */
 
 #include "search-table.h"
 
 #include <errno.h>
 
-/* A tie is broken by addresses, which takes as long as so many comparisons of costs. */
+/* Cost of breaking a tie by addresses, in comparisons of costs. */
 #define TIE_WORK 8U
 
-/* And what there is to do for two tables, however small. */
+/* Fixed cost of a merge. */
 #define MERGE_WORK 48U
 
-/* As many as looking for the next that may fit. */
+/* Cost of finding the next entry that may fit. */
 #define SKIP_WORK 8U
 
-#define SORT_FROM   64U /* choices in a table, for which that pays */
-#define TABLE_FIRST 16U /* entries a table has room for at first */
+#define SORT_FROM   64U /* smallest table that is sorted */
+#define TABLE_FIRST 16U /* entries allocated at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOTS_FIRST ((size_t) 64)
 #define SLOT_FREE   UINT16_MAX
@@ -62,7 +62,7 @@ bool search_table_is_empty(const Table *t) {
         return t->n == 1 && t->entries[0].n == 0;
 }
 
-/* Room for one more. */
+/* Makes room for one more entry. */
 static int table_reserve(Table *t) {
         Entry *more;
 
@@ -94,7 +94,7 @@ int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
         return 0;
 }
 
-/* Both hold as many, ascending: the set with the lowest address that the other lacks comes first. */
+/* True when a comes first: a and b have the same number of devices, ascending, and are compared by address. */
 static bool picks_before(const Entry *a, const Entry *b) {
         for (unsigned i = 0; i < a->n; i++)
                 if (a->picks[i] != b->picks[i])
@@ -115,7 +115,7 @@ const Entry *search_table_best(const Space *s, const Table *t) {
         return best;
 }
 
-/* a and b have no device in common; none of the rest is written before it is known to be better. */
+/* True when the union of a and b comes before have. The union is not written; a and b have no device in common. */
 static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
         for (unsigned i = 0, j = 0, n = 0; n < have->n; n++) {
                 uint32_t next = j == b->n || (i < a->n && a->picks[i] < b->picks[j]) ? a->picks[i++] : b->picks[j++];
@@ -146,11 +146,11 @@ typedef struct Merge {
         uint64_t least;
         Cost most;
         Table *sum;
-        size_t mask; /* of the slots in use */
+        size_t mask; /* mask of the slots in use */
         unsigned ties;
 } Merge;
 
-/* No more than half of the slots will be taken. */
+/* Clears enough slots that at most half of them get used. */
 static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         size_t n = SLOTS_FIRST;
 
@@ -169,10 +169,10 @@ static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         return 0;
 }
 
-/* Where the state of the two together is, or is to be. */
+/* The slot of the sum of two states, used or free. */
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
-        /* The uppermost bits, which all digits have a part in. */
+        /* All digits contribute to the uppermost bits. */
         size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {
@@ -184,7 +184,7 @@ static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         }
 }
 
-/* An entry of a and one of b, which fit together. */
+/* Adds the sum of an entry of a and one of b, which fit together. */
 static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
         uint16_t *slot = find_slot(m, &e->state, &f->state);
         Cost cost = e->cost + f->cost;
@@ -215,7 +215,7 @@ static int compare_order(const void *a, const void *b) {
         return x->counts < y->counts ? -1 : x->counts > y->counts;
 }
 
-/* By counts, which is by the digit of the last pool, and so on to the first. A small one stays as it is. */
+/* Sorts by counts. A small table is left unsorted. */
 static int sort_table(const Table *t, SearchScratch *scratch) {
         Order *order = scratch->order;
 
@@ -236,9 +236,9 @@ static int sort_table(const Table *t, SearchScratch *scratch) {
 }
 
 /*
- * No counts from these on to below what is returned fit either: with an uppermost digit that is too much those with the
- * same digits above it do not, with one that is too little those with the same one too. over and under are the guard
- * bits of such digits; one has any.
+ * The next counts that can fit. When the uppermost excessive digit is over, all counts with the same digits above it
+ * fail as well. When the uppermost insufficient digit is under, all counts with the same digits from it upward fail as
+ * well. over and under are the guard bits of these digits; at least one is not 0.
  */
 static uint64_t skip_to(const Space *s, uint64_t counts, uint64_t over, uint64_t under) {
         uint64_t next = 0;
@@ -260,7 +260,7 @@ static uint64_t skip_to(const Space *s, uint64_t counts, uint64_t over, uint64_t
         return next;
 }
 
-/* The first after that with no fewer counts. */
+/* The first entry after this index with at least these counts. */
 static size_t find_order(const Order *order, size_t after, size_t n, uint64_t counts) {
         size_t first = after + 1, step = 1;
 
@@ -278,8 +278,10 @@ static size_t find_order(const Order *order, size_t after, size_t n, uint64_t co
         return first;
 }
 
-/* A guard bit is set where a digit is more than is wanted, and stays set where one is no less than least. Returns what
- * there was to do, or an error. */
+/*
+ * Merges one entry with all of b. In most + counts, a guard bit means that a digit exceeds the request. In least +
+ * counts, a clear guard bit means that a digit is below least. Returns the cost, or an error.
+ */
 static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
         const Order *order = m->scratch->order;
         uint64_t guards = m->space->guards, most = e->state.counts + m->space->bias,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which free devices count, and what they have in common below a switch. */
+/* Makes the leaves from the free devices, and the levels of the tree below a switch. */
 
 #include "search-tree.h"
 
@@ -8,23 +8,26 @@
 #define NONE    UINT32_MAX
 #define SEVERAL (UINT32_MAX - 1)
 
-/* A VF and how many like it, of the same family, are leaves. */
+/* A VF, and how many interchangeable VFs of its family are leaves. */
 typedef struct Kin {
-        Leaf *first; /* NULL: not made yet */
+        Leaf *first; /* NULL: no leaf yet */
         unsigned n;
-        uint32_t next; /* of the family: by inventory index of its first VF, or 0 */
+        uint32_t next; /* next Kin of the family: inventory index of its first VF, or 0 */
 } Kin;
 
-/* What is known of the free devices while the leaves are made; all by inventory index but groups, by index of group. */
+/*
+ * Facts about the free devices while the leaves are made. Indexed by inventory index; group_free and group_level by
+ * index of the group.
+ */
 typedef struct VfFamily {
         const HostView *context;
         const bool *is_free;
-        uint32_t *family;       /* of a VF its PF, of any other device itself */
-        uint32_t *family_group; /* the group all free ones of a family are in, NONE, or SEVERAL */
+        uint32_t *family;       /* of a VF: its PF; of any other device: itself */
+        uint32_t *family_group; /* the group of all free devices of a family, NONE, or SEVERAL */
         uint32_t *group;        /* index of the group, or NONE */
-        uint32_t *group_free;   /* free devices of it */
+        uint32_t *group_free;   /* free devices of the group */
         uint32_t *vfs_free;     /* free VFs of a family */
-        Kin *kin;               /* the first VF of a family that a pool wants */
+        Kin *kin;               /* by the first wanted VF of a family */
         Level *group_level;
 } VfFamily;
 
@@ -38,7 +41,7 @@ static void vf_family_done(VfFamily *k) {
         free(k->group_level);
 }
 
-/* A PF that is not in the inventory is stood for by the VF itself. last: a device found before. */
+/* The family of a device. A VF whose PF is not in the inventory is its own family. last: a device looked up before. */
 static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
         const Inventory *inv = k->context->inventory;
         const PciDevice *dev = &inv->devices[device], *other = &inv->devices[last], *pf;
@@ -52,8 +55,8 @@ static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
 }
 
 /*
- * A group is counted as a whole where it is a place of the tree: below one switch, and not across PFs of which other
- * VFs have groups of their own.
+ * The level at which a group is counted as a whole: when it is below one switch and its PFs have no VFs in other
+ * groups, else LEVEL_ALL.
  */
 static Level find_group_level(const VfFamily *k, uint32_t group) {
         const IommuGroup *g = &k->context->inventory->groups[group];
@@ -113,8 +116,8 @@ static int vf_family_init(VfFamily *k, const HostView *c, const bool *is_free) {
 }
 
 /*
- * Whose place the device has. VFs on a root bus have slots of their own, but one PF: they are a family there too. That
- * changes no distance to other cards; GPUs, whose distance from each other counts, are left where they are.
+ * The place of a device. VFs on a root bus have slots of their own, but are one family, so they get the place of their
+ * PF. That changes no distance to other cards. GPUs keep their own place, because distances between GPUs count.
  */
 static const Place *find_home(const VfFamily *k, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device],
@@ -136,7 +139,7 @@ static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
         leaf->load = leaf->is_vf ? ledger_pf_use(c->ledger, dev->physfn) : 0;
-        /* Odd numbers are of groups. */
+        /* Even numbers: devices and families. Odd numbers: groups. */
         leaf->at[LEVEL_GROUP] = device * 2;
         leaf->at[LEVEL_FAMILY] = family;
         leaf->at[LEVEL_CLUSTER] = family * 2;
@@ -164,7 +167,10 @@ static uint32_t group_free_of(const VfFamily *k, uint32_t device) {
         return k->group[device] != NONE ? k->group_free[k->group[device]] : 0;
 }
 
-/* Both are VFs of one family and share a group with no other free device, so that only their addresses differ. */
+/*
+ * True when two VFs of one family differ only in their addresses: same pool, same node, and no other free device in
+ * their groups.
+ */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
         uint32_t first = kin->first->device, n_free = group_free_of(k, device);
@@ -173,10 +179,7 @@ static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t dev
                n_free == group_free_of(k, first);
 }
 
-/*
- * The VFs of its family like this one, itself among them; NULL when it shares its group. They are yet to be made when
- * there are none.
- */
+/* The Kin of a VF; new when first is NULL. NULL when another free device is in the VF's group. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
@@ -190,7 +193,7 @@ static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         return kin;
 }
 
-/* Devices of no pool of the request count where they are left behind, VFs do not count there. */
+/* Devices outside the request's pools become leaves because they count as left behind; VFs do not count there. */
 static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);

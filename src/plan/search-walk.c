@@ -30,7 +30,7 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
-/* One device beside those of the last entry. What it shares with others is the matter of the places above. */
+/* Adds one device. Costs that it shares with other devices are added at higher levels. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         NodeAffinity affinity = leaf_affinity(s, leaf);
         Cost cost = s->space.pools[leaf->pool].is_gpu_nic
@@ -45,7 +45,7 @@ static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         return search_table_put(t, cost, &s->space.one[leaf->pool][leaf->is_vf], leaf->device);
 }
 
-/* What VFs of one PF cost together. */
+/* The cost that VFs of one PF have together. */
 static Cost family_cost(const Entry *e, const Leaf *leaf) {
         uint64_t spread = state_get(&e->state, TALLY_SPREAD_VFS), packed = state_get(&e->state, TALLY_PACKED_VFS);
         Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
@@ -53,7 +53,7 @@ static Cost family_cost(const Entry *e, const Leaf *leaf) {
         return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
 }
 
-/* What taking devices of one group, or of one PF, costs together. */
+/* Adds the cost that devices of one group, or of one PF, have together. */
 static void close_kin(Level level, const Leaf *leaf, Table *t) {
         for (size_t i = 0; i < t->n; i++) {
                 Entry *e = &t->entries[i];
@@ -74,8 +74,8 @@ static unsigned count_physical(const Leaf *leaves, size_t n) {
 }
 
 /*
- * What is taken in a place is no farther apart than that place, and farther from all else: which is all there is to
- * know of a limit of that distance.
+ * Checks limits of the size of this place: the devices in a place are no farther apart than its level, and farther from
+ * all others.
  */
 static bool is_allowed(const Search *s, Distance level, const Entry *e) {
         if (level == s->worst && space_unpaired(&s->space, &e->state) > 0)
@@ -88,8 +88,8 @@ static bool is_allowed(const Search *s, Distance level, const Entry *e) {
 }
 
 /*
- * What a switch, root port, host bridge or node costs for what was taken in it: a step of distance for each pair that
- * is not made within. Where a distance would become more than allowed, choices with such pairs go.
+ * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair that is not completed
+ * within it. Drops the choices whose pairs exceed a limit.
  */
 static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
         bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
@@ -113,7 +113,7 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
         t->n = kept;
 }
 
-/* Alike but for the address, with nothing in common but places: of these the first that are wanted will do. */
+/* True when two leaves are interchangeable except for their addresses. Of such leaves, the first ones suffice. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
         return a->is_wanted == b->is_wanted && a->pool == b->pool && a->is_vf == b->is_vf && a->load == b->load &&
                a->spare == b->spare && a->group_level == b->group_level && a->group_free == b->group_free &&
@@ -122,7 +122,7 @@ static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
 
-/* *t := every way to take some from *t and some from part, that leaves no more to be found elsewhere than there is. */
+/* Sets *t to the combinations of *t and part, without those that the candidates elsewhere cannot complete. */
 static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         unsigned elsewhere[REQUEST_POOLS_MAX];
         Table *sum;
@@ -149,19 +149,19 @@ static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         return r == 0 && sum->n == 0 ? -ENOENT : r;
 }
 
-/* The walk is past this candidate, and past those that it stands for. */
+/* Counts the leaf, and the VFs that it represents, as reached. */
 static void pass_leaf(Search *s, const Leaf *leaf) {
         s->others[leaf->pool] -= 1 + leaf->more;
 }
 
-/* Alike devices that are parts of their own one after the other: how many before this one. */
+/* The number of interchangeable single devices right before this one. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
 }
 
-/* The parts of a place one level below, each with the ones before. */
+/* Solves the parts of a place one level below, and merges each into *t. */
 static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
-        unsigned before[REQUEST_POOLS_MAX]; /* candidates passed before this place */
+        unsigned before[REQUEST_POOLS_MAX]; /* candidates that the walk reached before this place */
         size_t alike = 0;
         bool single = false;
         int r = 0;
@@ -180,7 +180,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                         single = true;
                         if (!is_candidate(s, leaf))
                                 continue;
-                        /* Below a switch only: farther apart, places differ. */
+                        /* Only below a switch: devices farther apart differ in their places. */
                         if (level <= LEVEL_SWITCH && alike >= leaf->wanted) {
                                 pass_leaf(s, leaf);
                                 continue;
@@ -203,7 +203,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         return r;
 }
 
-/* VFs that differ in their addresses only, each in a group of its own: the first of them, as many as are wanted. */
+/* Solves VFs that differ only in their addresses: the first ones, as many as wanted. */
 static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
         int r = 0;
 
@@ -215,8 +215,10 @@ static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
         return r;
 }
 
-/* leaves[0..n) share one place at level; *t holds nothing yet, and may be exchanged for another. -ENOENT: there is no
- * way. */
+/*
+ * Solves the place that leaves[0..n) share at level. *t is empty, and may be replaced by another table. -ENOENT: no
+ * choice.
+ */
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
         bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
         int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);

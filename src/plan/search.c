@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which walks over the tree of candidates find the best choice. */
+/* Finds the best choice by walks over the tree of candidates with different limits. */
 
 #include "search.h"
 
@@ -53,14 +53,14 @@ Search *search_free(Search *s) {
         return NULL;
 }
 
-/* What a choice has off the nodes at least, as cost_off_node() has it. */
+/* The lower bound of devices off the nodes, as cost_off_node(). */
 static Cost least_off_node(const SearchTask *task) {
         return cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
 }
 
 /*
- * Where no pool has more devices off the nodes than it must, those that are farther off are no candidates. The NIC of a
- * GPU may be on any node.
+ * Sets the candidates. at_least: only choices at the lower bound count, so devices farther off than a pool needs are no
+ * candidates. The NIC of a GPU may be on any node.
  */
 static void set_candidates(Search *s, bool at_least) {
         for (size_t p = 0; p < s->space.n_pools; p++) {
@@ -76,13 +76,13 @@ static void set_candidates(Search *s, bool at_least) {
         }
 }
 
-/* What the numbers of candidates say, with the same arguments as solve(). */
+/* Judges by the number of candidates; arguments as solve(). */
 static Bound judge(Search *s, Distance worst, Cost most) {
         set_candidates(s, most == least_off_node(s->task));
         return stocks_judge(s->stocks, s->n_stocks, &s->space, s->task, s->farthest, worst);
 }
 
-/* The best full choice with no pair farther apart than worst, and no more devices off the nodes than most. */
+/* The best complete choice with no pair farther apart than worst and at most most devices off the nodes. */
 static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         const Entry *best;
         Table *t;
@@ -119,8 +119,8 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
 }
 
 /*
- * The tightest limit under which there is a choice with no more than most off the nodes. Mostly that is the first, or
- * there is none, so the widest is tried next.
+ * Finds the smallest limit for pairs with a choice. Usually that is the first limit, or no limit has one, so the widest
+ * limit is tried second.
  */
 static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret) {
         Distance tightest = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit;
@@ -144,7 +144,7 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
         return 0;
 }
 
-/* Whether there is a choice at all. Few candidates are looked at first. */
+/* 0 when there is a choice, without picks. Tries the fewest candidates first. */
 static int solve_any(Search *s) {
         Cost all = ~(Cost) 0;
         Bound bound = judge(s, s->task->limit, all);
@@ -158,9 +158,9 @@ static int solve_any(Search *s) {
 }
 
 /*
- * The worst distance is a maximum, which does not add up over subtrees. So it is not a cost but a limit, and the number
- * of devices off the nodes, which goes before it, is fixed first: there is nothing below what the counts alone demand,
- * and where that cannot be had, the widest limit tells how few there can be.
+ * The worst distance is a maximum and does not add up over subtrees, so it is a limit instead of a cost. The number of
+ * devices off the nodes has precedence and is fixed first. It starts at the lower bound from the counts. If that has no
+ * choice, a walk with the widest limit finds the minimum.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret) {
         Distance worst = task->limit;

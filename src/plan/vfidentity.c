@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attributes of the VFs of an allocation: merged from configuration and request, identities made up. */
+/* Merges VF attributes from configuration and request, and generates identities. */
 
 #include "plan/vfidentity.h"
 
@@ -8,10 +8,10 @@
 #include "util/digest.h"
 #include "util/strings.h"
 
-#define GUID_PORTS  7ULL /* low bits of a node GUID, which count its ports */
+#define GUID_PORTS  7ULL /* low bits of a node GUID, which number its ports */
 #define LOCAL_OCTET 0x02ULL
 
-/* Every bit of the result hangs on every bit of n (the last step of splitmix64). */
+/* Every bit of the result depends on every bit of n (the last step of splitmix64). */
 static uint64_t mix(uint64_t n) {
         n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
         n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
@@ -29,8 +29,7 @@ void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
         vf_attributes_put(ret, VF_SECOND_PORT_GUID, LOCAL_OCTET << 56 | guid | 2);
 }
 
-/* What a function of that class is known by: Ethernet by its MAC, InfiniBand by GUIDs; others of network may be both.
- */
+/* The identity attributes of a PCI class: MAC for Ethernet, GUIDs for InfiniBand, both for other network classes. */
 static unsigned identity_of_class(uint32_t class) {
         switch (class >> 8) {
         case 0x0200:
@@ -43,14 +42,14 @@ static unsigned identity_of_class(uint32_t class) {
         }
 }
 
-/* Only mlx4 can be told who the second port is. pf is NULL when nobody knows it. */
+/* Only mlx4 has a settable GUID of the second port. pf is NULL when unknown. */
 static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
         unsigned second = pf && pci_device_is_mlx4_pf(pf) ? 0 : VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID);
 
         return identity_of_class(class) & ~second;
 }
 
-/* Leaves of made what is missing, and the link policy without which an InfiniBand port stays down. */
+/* Keeps only the missing attributes in made, and adds the link policy without which an InfiniBand port stays down. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
         if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
@@ -85,7 +84,7 @@ static bool has_between(const VfAttributes *v, bool guid, uint64_t first, uint64
         return false;
 }
 
-/* An allocation with a MAC or GUID from first to last, or NULL. */
+/* An allocation with a MAC or GUID between first and last, or NULL. */
 static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first, uint64_t last) {
         for (size_t i = 0; i < l->n_allocations; i++) {
                 const Allocation *a = l->allocations[i];
@@ -97,7 +96,7 @@ static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first
         return NULL;
 }
 
-/* A MAC or GUID that a VF has whenever no allocation gives it another. */
+/* A MAC or GUID that a VF has while it is in no allocation. */
 typedef struct Stable {
         bool guid;
         uint64_t value;
@@ -105,8 +104,8 @@ typedef struct Stable {
 } Stable;
 
 struct VfIdentities {
-        char *node;    /* what tells this machine from others */
-        Stable *items; /* ascending */
+        char *node;    /* unique to this machine */
+        Stable *items; /* sorted */
         size_t n;
 };
 
@@ -168,7 +167,7 @@ int vf_identities_new(const Inventory *inv, const Policy *policy, const char *no
         return 0;
 }
 
-/* One from first to last that is of no VF of a, which has what a gives it; or NULL. */
+/* A stable MAC or GUID between first and last of a VF outside allocation a, or NULL. */
 static const Stable *stable_between(const VfIdentities *l, const Allocation *a, bool guid, uint64_t first,
                                     uint64_t last) {
         const Stable from = { .guid = guid, .value = first };
@@ -188,22 +187,22 @@ static const Stable *stable_between(const VfIdentities *l, const Allocation *a, 
         return NULL;
 }
 
-/* Those of over, and of v what they leave: priority and protocol are those of the VLAN that they were said with. */
+/* Merges over into v. A VLAN in over replaces priority and protocol of v as well. */
 static void merge(VfAttributes *v, const VfAttributes *over) {
         if (vf_attributes_have(over, VF_VLAN))
                 vf_attributes_keep(v, ~(VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL)));
         vf_attributes_merge(v, over);
 }
 
-/* What each of them allows may not go together. */
+/* Attributes that are each valid may contradict each other. */
 static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
         _cleanup_free_ char *text = vf_attributes_format(&d->attributes), *problem = NULL;
         VfAttributes ignored;
         int r = text ? vf_attributes_parse_wanted(text, &ignored, &problem) : -ENOMEM;
 
         if (r == -EINVAL)
-                return refuse_request(ret, "Say both in the request, or change VfAttributes= of the pool.",
-                                      "What '%s' is to have does not go with what its pool gives: %s", d->slot,
+                return refuse_request(ret, "Give both attributes in the request, or change VfAttributes= of the pool.",
+                                      "The attributes of '%s' in the request contradict those of its pool: %s", d->slot,
                                       problem);
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
@@ -219,8 +218,8 @@ static Verdict merge_device(AllocationDevice *d, const HostView *c, const Reques
                                 continue;
                         if (!d->is_vf)
                                 return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address,
-                                              "Only VFs have VF attributes: leave them out.",
-                                              "'%s' would be %s, which is no VF.", d->slot,
+                                              "Leave the VF attributes of this slot out.",
+                                              "'%s' would be %s, which is not a VF and has no VF attributes.", d->slot,
                                               PCI_ADDRESS_STR(d->address));
                         merge(&v, &r->attributes[j].attributes);
                 }
@@ -228,23 +227,23 @@ static Verdict merge_device(AllocationDevice *d, const HostView *c, const Reques
         return check_together(d, ret);
 }
 
-/* Why d cannot have its MAC or GUID i: who has it. */
+/* Refuses MAC or GUID i of d because another allocation has it. */
 static Verdict refuse_held(const Allocation *by, VfAttribute i, const AllocationDevice *d, Refusal *ret) {
         char text[VF_VALUE_MAX];
 
         (void) vf_value_format(i, d->attributes.value[i], text);
-        return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another, or release that one first.",
-                      "The %s %s that is wanted for '%s' is that of a VF that '%s' holds.", vf_attribute_to_string(i),
-                      text, d->slot, by->name);
+        return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another value, or release that allocation first.",
+                      "The %s %s requested for '%s' belongs to a VF that '%s' holds.", vf_attribute_to_string(i), text,
+                      d->slot, by->name);
 }
 
 static Verdict refuse_stable(const Stable *by, VfAttribute i, const AllocationDevice *d, Refusal *ret) {
         char text[VF_VALUE_MAX];
 
         (void) vf_value_format(i, d->attributes.value[i], text);
-        return refuse(ret, VERDICT_ALLOCATED, &by->vf, "Give the slot another.",
-                      "The %s %s that is wanted for '%s' is what %s has when nobody gives it another.",
-                      vf_attribute_to_string(i), text, d->slot, PCI_ADDRESS_STR(by->vf));
+        return refuse(ret, VERDICT_ALLOCATED, &by->vf, "Give the slot another value.",
+                      "The %s %s requested for '%s' is the default of the VF %s.", vf_attribute_to_string(i), text,
+                      d->slot, PCI_ADDRESS_STR(by->vf));
 }
 
 static Verdict check_not_held(const Ledger *l, const AllocationDevice *d, Refusal *ret) {
@@ -284,7 +283,7 @@ Verdict vf_identity_merge(Allocation *a, const HostView *c, const Request *r, Re
         return v;
 }
 
-/* What d lacks, if it may be made up at all. */
+/* The identity attributes to generate for d. */
 static unsigned missing_identity(const HostView *c, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
 
@@ -305,7 +304,9 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const HostV
         return stable_seed(node, pf, dev->vf_index, ret);
 }
 
-/* Whether anybody has one from first to last: an allocation, another VF of a, a VF that nobody gives another. */
+/*
+ * True when a VF has a MAC or GUID between first and last: one of a, of another allocation, or one with that default.
+ */
 static bool is_taken(const Allocation *a, const HostView *c, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
         for (size_t i = 0; i < a->n_devices; i++)
@@ -314,7 +315,7 @@ static bool is_taken(const Allocation *a, const HostView *c, const VfIdentities 
         return held_between(c->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
 }
 
-/* A GUID is free when the numbers of its ports are as well. */
+/* A GUID is free only if the numbers of its ports are free as well. */
 static bool is_free(const VfAttributes *made, const Allocation *a, const HostView *c, const VfIdentities *l) {
         uint64_t mac = made->value[VF_MAC], guid = made->value[VF_NODE_GUID];
 
