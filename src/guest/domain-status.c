@@ -31,7 +31,7 @@ static int append_source(const xmlNode *device, DomainStatus *s) {
         return address && read_address(address, &a) ? pci_address_append(&s->devices, &s->n_devices, a) : 0;
 }
 
-/* -EINVAL when it is not there. */
+/* 0, -EINVAL when the element is missing, -ENOMEM. */
 static int read_text(const xmlNode *domain, const char *name, char **ret) {
         const xmlNode *node = node_find(domain, name);
 
@@ -41,8 +41,10 @@ static int read_text(const xmlNode *domain, const char *name, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* libvirt writes the file before QEMU runs. Memory is preallocated before QEMU's monitor answers, and only then does
- * libvirt write another reason. */
+/*
+ * libvirt writes the file before it runs QEMU, and changes the reason only when QEMU's monitor answers. QEMU
+ * preallocates its memory before that.
+ */
 static bool is_starting(const xmlNode *root) {
         _cleanup_free_ char *reason = node_get(root, "reason");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The devices of a template: none may be a host PCI device, and ours have to find room beside them. */
+/* Checks the devices of a template: none may be a host PCI device, and ours must fit beside them. */
 
 #include <errno.h>
 #include <libxml/hash.h>
@@ -12,7 +12,7 @@
 #define PCI_INDEX_MAX 255U
 #define OTHERS_SPARE  8U /* root ports left free for hot-plug */
 
-/* The <address> with a host PCI address somewhere below; false when there is none that can be read. */
+/* Finds the host PCI address in the <source> of a device; false when there is none or it is malformed. */
 static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function = 0;
         const xmlNode *address = node_find(node_find(node, "source"), "address");
@@ -25,7 +25,7 @@ static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
-/* A type that we do not know may be a host PCI function too. */
+/* An unknown type may be a host PCI function too. */
 static bool is_pci_hostdev(const xmlNode *node) {
         static const char *const others[] = { "usb", "scsi", "scsi_host", "mdev", "storage", "misc", "net" };
 
@@ -37,7 +37,7 @@ static bool is_pci_hostdev(const xmlNode *node) {
         return true;
 }
 
-/* Everything by which libvirt hands a host PCI function to a guest. */
+/* True for every element that passes a host PCI function to a guest. */
 static bool is_host_pci(const xmlNode *node) {
         return is_pci_hostdev(node) || (node_is(node, "interface") && node_has(node, "type", "hostdev")) ||
                (node_is(node, "disk") && node_has(node, "type", "nvme"));
@@ -49,29 +49,28 @@ static bool is_our_region(const xmlNode *node) {
         return name && strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0;
 }
 
-/* Only what was allocated is handed out. */
+/* A guest gets only allocated devices and memory. */
 static Verdict check_device(const xmlNode *node, Refusal *ret) {
         static const char remedy[] = "Remove it from the template and allocate the device.";
         PciAddress address;
 
         if (node_is(node, "memory"))
                 return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
-                                       "The template has a memory device, which is memory outside of the allocation.");
+                                       "The template has a memory device, whose memory is not in the allocation.");
         if (is_our_region(node))
                 return refuse_template(ret, node, NULL, "Remove it and ask for the shared memory in the allocation.",
-                                       "The template has shared memory of allocations itself.");
+                                       "The template has a <shmem> with shared memory of allocations.");
         if (!is_host_pci(node))
                 return VERDICT_NONE;
         if (!find_host_address(node, &address))
                 return refuse_template(ret, node, NULL, remedy,
-                                       "The template has a host PCI device of its own, in an <%s>.",
+                                       "The template passes a host PCI device itself, in <%s>.",
                                        (const char *) node->name);
-        return refuse_template(ret, node, &address, remedy, "The template hands out %s itself, in an <%s>.",
+        return refuse_template(ret, node, &address, remedy, "The template passes %s itself, in <%s>.",
                                PCI_ADDRESS_STR(address), (const char *) node->name);
 }
 
-/* A vfio-pci device on QEMU's own command line is a hostdev by another name. Its properties (-set, -global) are fine.
- */
+/* A vfio-pci device on QEMU's command line is equivalent to a hostdev. Its properties (-set, -global) are permitted. */
 static Verdict check_commandline(const Domain *d, Refusal *ret) {
         for (const xmlNode *line = d->root->children; line; line = line->next) {
                 if (line->type != XML_ELEMENT_NODE || !line->ns || !streq((const char *) line->name, "commandline"))
@@ -92,11 +91,11 @@ static Verdict check_commandline(const Domain *d, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* What the template's PCI controllers take. */
+/* The indices that the template's PCI controllers occupy. */
 typedef struct Controllers {
         CpuSet indices;
-        unsigned unnumbered; /* libvirt gives them the lowest free indices */
-        unsigned unplaced;   /* expanders that libvirt places below all others */
+        unsigned unnumbered; /* controllers without index, which get the lowest free ones from libvirt */
+        unsigned unplaced;   /* expanders without busNr, which libvirt places below all others */
 } Controllers;
 
 static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
@@ -152,7 +151,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
         return VERDICT_NONE;
 }
 
-/* Beyond so many vCPUs only Intel's has what they need. */
+/* With more vCPUs, only the Intel IOMMU remaps their interrupts. */
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
         if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;
@@ -160,7 +159,7 @@ static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
                                "The template's <iommu> cannot serve more than %u vCPUs.", DOMXML_PLAIN_VCPUS_MAX);
 }
 
-/* Two devices of one name make libvirt refuse the domain. */
+/* libvirt refuses a domain with the same alias twice. */
 static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
         const xmlNode *alias = node_find(node, "alias");
         _cleanup_free_ char *name = alias ? node_get(alias, "name") : NULL;
@@ -193,7 +192,7 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
         return v;
 }
 
-/* Sets ret to the PCI address in the guest, as text. libvirt chooses one where all is zero. */
+/* Formats the guest PCI address. False when there is none, or it is all zero and libvirt chooses one. */
 static bool has_place(const xmlNode *node, char ret[static 32]) {
         static const struct {
                 const char *name;
@@ -211,8 +210,10 @@ static bool has_place(const xmlNode *node, char ret[static 32]) {
         return n[0] || n[1] || n[2] || n[3];
 }
 
-/* libvirt finds two devices at one address only when QEMU's driver defines the domain. Our own memory balloon replaces
- * the template's. */
+/*
+ * libvirt detects two devices at one address only when the QEMU driver defines the domain. Our memory balloon replaces
+ * that of the template.
+ */
 static Verdict check_places(const Domain *d, Refusal *ret) {
         xmlHashTable *taken = xmlHashCreate(0);
         Verdict v = taken ? VERDICT_NONE : refuse_no_memory(ret);
@@ -237,7 +238,7 @@ static Verdict check_places(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* libvirt finds it a PCI address, perhaps on a port that is there for others. */
+/* True for a device that libvirt gives a PCI address, possibly on a port that is meant for hot-plug. */
 static bool seeks_port(const xmlNode *node) {
         static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
                                              "crypto", "shmem",     "sound",      "watchdog",   "input" };
@@ -263,14 +264,14 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
                 others++;
                 d->room.seekers += seeks_port(n);
         }
-        /* Those of shared memory are below one bridge to conventional PCI, which libvirt plugs into a port. */
+        /* Shared memory devices sit below one bridge to conventional PCI, which libvirt plugs into a port. */
         if (d->a->n_regions > 0) {
                 others++;
                 d->room.seekers++;
         }
         /*
-         * Buses of pcie.0: each device may need a port, and each index below ours has a bus, because libvirt adds
-         * a controller where one is missing. An expander that libvirt places takes two.
+         * Bus numbers of pcie.0: each device may need a port, and each index below ours needs a bus, because libvirt
+         * adds the missing controllers. An expander without busNr takes two.
          */
         others += d->room.first_index - 1 + c.unnumbered + 2 * c.unplaced + OTHERS_SPARE;
         d->room.others = MAX(d->room.others, others);

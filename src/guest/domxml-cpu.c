@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* CPUs and memory of the domain, pinned to what the allocation holds. */
+/* Writes CPUs and memory of the domain, pinned to the CPUs and nodes of the allocation. */
 
 #include <limits.h>
 
 #include "domxml-internal.h"
 #include "util/strings.h"
 
-#define DISTANCE_SELF     10U  /* libvirt takes nothing else */
-#define DISTANCE_REMOTE   20U  /* when the host does not say */
-#define DISTANCE_NEAREST  11U  /* 10 is refused for two different cells */
+#define DISTANCE_SELF     10U  /* libvirt requires this value */
+#define DISTANCE_REMOTE   20U  /* when the host's distance is unknown */
+#define DISTANCE_NEAREST  11U  /* libvirt refuses 10 for two different cells */
 #define DISTANCE_FARTHEST 254U /* 255 means unreachable */
 #define IOTHREADS_MAX     1024U
 
-/* Guest cell ids are dense; hugepage entries speak of guest cells, numatune of host nodes. */
+/* Guest cell ids are dense. Hugepage entries refer to guest cells, numatune to host nodes. */
 static CpuSet guest_cells(const Allocation *a) {
         CpuSet set = { 0 };
 
@@ -40,7 +40,7 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* Of a node: housekeeping CPUs, else those of the guest, else all. */
+/* The emulator's CPUs on a node: housekeeping CPUs, else those of the guest, else all. */
 static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
@@ -73,15 +73,15 @@ static CpuSet emulator_cpus_of_cells(const Domain *d, bool housekeeping_only) {
 }
 
 /*
- * libvirt 8.10 to 9.2 has QEMU fill the memory of each cell by threads on its host node, and the guest does not start
- * where the emulator has no CPU there. Later versions leave such nodes out. The schema tells maxphysaddr since 8.7 and
- * the driver model since 10.0.
+ * libvirt 8.10 to 9.2 lets QEMU allocate the memory of each cell with threads on its host node, and the guest fails to
+ * start if the emulator has no CPU on that node. Later versions skip such nodes. The schema has maxphysaddr since 8.7
+ * and the driver model since 10.0.
  */
 static bool needs_emulator_on_each_node(const LibvirtFeatures *f) {
         return f->known && f->maxphysaddr && !f->driver_model;
 }
 
-/* The emulator disturbs no vCPU where one of the guest's nodes has housekeeping CPUs. */
+/* Prefers housekeeping CPUs, on which the emulator disturbs no vCPU. */
 static CpuSet emulator_cpus(const Domain *d) {
         CpuSet set = emulator_cpus_of_cells(d, !needs_emulator_on_each_node(&d->inv->libvirt));
 
@@ -90,8 +90,10 @@ static CpuSet emulator_cpus(const Domain *d) {
         return cpuset_is_empty(&set) ? pinned_cpus(d->a) : set;
 }
 
-/* Memory is allocated before the guest starts, or it may land elsewhere (domain.md E9). source and access stay:
- * virtiofs needs them. */
+/*
+ * Memory is allocated before the guest starts, otherwise it may be on another node (domain.md E9). source and access
+ * stay, because virtiofs needs them.
+ */
 static void write_backing(Domain *d) {
         static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
         const CpuSet cells = guest_cells(d->a);
@@ -105,14 +107,14 @@ static void write_backing(Domain *d) {
 
                 node_set_size(d, page, "size", d->a->page_size);
                 node_set_cpus(d, page, "nodeset", &cells);
-                if (source && node_has(source, "type", "anonymous")) /* libvirt: not with hugepages */
+                if (source && node_has(source, "type", "anonymous")) /* libvirt refuses it with hugepages */
                         node_remove(source);
         }
         (void) node_add(d, backing, "nosharepages");
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 
-/* VFIO pins all memory: libvirt works the limit out itself, and any other is too low (domain.md F10). */
+/* VFIO pins all memory. libvirt computes the limit for that; any other limit is too low (domain.md F10). */
 static void drop_memory_limit(Domain *d) {
         xmlNode *memtune = node_find(d->root, "memtune");
 
@@ -135,7 +137,9 @@ void domain_write_memory(Domain *d) {
         write_backing(d);
 }
 
-/* The template's I/O threads run beside the emulator. Ids: those it lists, then the lowest free ones up to its count.
+/*
+ * Pins the template's I/O threads to the emulator's CPUs. Their ids are those in <iothreadids>, then the lowest free
+ * ones up to <iothreads>.
  */
 static void pin_iothreads(Domain *d, xmlNode *cputune, const CpuSet *cpus) {
         const xmlNode *count_node = node_find(d->root, "iothreads"), *list = node_find(d->root, "iothreadids");
@@ -174,7 +178,7 @@ static void write_pins(Domain *d) {
         pin_iothreads(d, cputune, &emulator);
 }
 
-/* libvirt refuses 1:1 pins for an emulated CPU: its threads have one affinity, that of <vcpu>. */
+/* libvirt refuses pins for single vCPUs without KVM: all their threads have the affinity of <vcpu>. */
 static void write_vcpus(Domain *d) {
         const CpuSet cpus = pinned_cpus(d->a);
         xmlNode *vcpu = domain_add(d, "vcpu");
@@ -240,7 +244,7 @@ static void write_cpu(Domain *d) {
         if (!d->aarch64)
                 node_set(d, cpu, "migratable", "off");
         domain_write_topology(d, cpu);
-        if (!d->emulated && !d->aarch64) { /* of x86 */
+        if (!d->emulated && !d->aarch64) { /* x86 only */
                 node_set(d, node_add(d, cpu, "cache"), "mode", "passthrough");
                 if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
                         node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* PCI controllers, hostdevs, the memory balloon and the guest's IOMMU. */
+/* Writes PCI controllers, hostdevs, the memory balloon and the guest's IOMMU. */
 
 #include "domxml-internal.h"
 #include "util/strings.h"
@@ -62,7 +62,7 @@ static xmlNode *find_root_controller(const xmlNode *devices) {
         return NULL;
 }
 
-/* A size as libvirt writes it: number and unit, KiB when there is none. 0 when it cannot be read. */
+/* Parses a size of libvirt: number and unit, by default KiB. 0 when malformed. */
 static uint64_t node_size(const xmlNode *node) {
         _cleanup_free_ char *number = node_get_text(node), *unit = node_get(node, "unit"), *text = NULL;
         uint64_t n;
@@ -72,13 +72,13 @@ static uint64_t node_size(const xmlNode *node) {
         return n;
 }
 
-/* The template's own window stays when it is the larger one. */
+/* Keeps the template's 64-bit window if it is larger. */
 static void write_root(Domain *d) {
         xmlNode *root = find_root_controller(d->devices), *hole;
 
         if (!root)
                 root = write_controller(d, 0, "pcie-root");
-        /* The window of 'virt' has 512 GiB, and cannot be told otherwise. */
+        /* The window of 'virt' has a fixed size of 512 GiB. */
         if (d->pci->hole64 == 0 || !root || d->aarch64)
                 return;
         hole = node_find(root, "pcihole64");
@@ -91,14 +91,14 @@ static void write_root(Domain *d) {
         node_set_text(d, hole, "%llu", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
 }
 
-/* VFs have no ROM, and a GPU that draws no screen does not need its own: firmware would only run it. */
+/* VFs have no ROM. A GPU without a display needs none; firmware would only run it. */
 static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         const PciDevice *facts = inventory_find(d->inv, dev->address);
 
         return dev->is_vf || (facts && pci_device_is_gpu(facts) && facts->class >> 8 != CLASS_VGA);
 }
 
-/* One guest is not of two minds: all its devices, or none. */
+/* iommufd is used for all devices of a guest or for none. */
 static bool uses_iommufd(const Domain *d) {
         for (size_t i = 0; i < d->pci->n_functions; i++) {
                 const PciDevice *dev = inventory_find(d->inv, d->a->devices[d->pci->functions[i].device].address);
@@ -109,7 +109,10 @@ static bool uses_iommufd(const Domain *d) {
         return d->inv->libvirt.iommufd;
 }
 
-/* What only some libvirts know is written for those that do. Which driver it is is said where it is no plain one. */
+/*
+ * Writes attributes only for a libvirt that supports them. A driver model is written only if the driver is not
+ * vfio-pci.
+ */
 static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         xmlNode *driver = node_add(d, hostdev, "driver");
         const char *name = allocation_driver(d->a, dev);
@@ -121,7 +124,7 @@ static void write_driver(Domain *d, xmlNode *hostdev, const AllocationDevice *de
                 node_set(d, driver, "iommufd", "yes");
 }
 
-/* The expander says of all behind it which cell they are on, this says it of the device (SRAT). */
+/* Writes the guest cell of the device itself (SRAT), as the expander does for all devices behind it. */
 static void write_nodeset(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         int cell = guest_pci_port(d->pci, f)->cell;
 
@@ -135,7 +138,7 @@ static void write_hostdev(Domain *d, const GuestFunction *f) {
 
         node_set(d, hostdev, "mode", "subsystem");
         node_set(d, hostdev, "type", "pci");
-        node_set(d, hostdev, "managed", "no"); /* binding is ours (domain.md F6) */
+        node_set(d, hostdev, "managed", "no"); /* the daemon binds devices (domain.md F6) */
         write_driver(d, hostdev, dev);
         write_address(d, node_add(d, hostdev, "source"), NULL, dev->address, false);
         if (rom_is_useless(d, dev))
@@ -152,7 +155,7 @@ static xmlNode *node_need(Domain *d, xmlNode *parent, const char *name) {
         return node ? node : node_add(d, parent, name);
 }
 
-/* QEMU wants caching mode where host devices are behind it; 39 bits of address, its default, are soon too few. */
+/* QEMU requires caching mode for host devices. The default of 39 address bits is too small for large guests. */
 static void write_iommu(Domain *d) {
         xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
         xmlNode *features = node_find(d->root, "features");
@@ -164,7 +167,7 @@ static void write_iommu(Domain *d) {
         node_set(d, driver, "aw_bits", "48");
         if (!features)
                 features = domain_add(d, "features");
-        node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* else there is no remapping */
+        node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* required for interrupt remapping */
 }
 
 static bool is_uefi(const Domain *d) {
@@ -183,7 +186,10 @@ static bool has_hint(const xmlNode *commandline) {
         return false;
 }
 
-/* libvirt has no word for it, and keeps that name from <sysinfo> (domain.md F8b). The template's own stays. */
+/*
+ * libvirt has no element for this hint, and rejects its name in <sysinfo> (domain.md F8b). A hint of the template is
+ * kept.
+ */
 static void write_firmware_hint(Domain *d) {
         xmlNode *commandline = NULL, *arg;
         xmlNs *ns;
@@ -205,14 +211,14 @@ static void write_firmware_hint(Domain *d) {
                 }
                 xmlSetNs(commandline, ns);
         }
-        arg = node_add(d, commandline, "arg"); /* of the namespace of what it is in */
+        arg = node_add(d, commandline, "arg"); /* inherits the namespace of its parent */
         node_set(d, arg, "value", "-fw_cfg");
         arg = node_add(d, commandline, "arg");
         node_set(d, arg, "value", "name=%s,string=%llu", FIRMWARE_HINT,
                  (unsigned long long) (d->pci->hole64 / UNIT_MIB));
 }
 
-/* A server tells its guests the size itself, and libvirt will not hear of another. */
+/* With a server, the server tells guests the size, and libvirt refuses a <size>. */
 static void write_shmem(Domain *d, const Region *r) {
         const char *pattern = d->config->shared_memory_server;
         _cleanup_free_ char *server = pattern ? region_server(r, pattern) : NULL;
@@ -241,7 +247,8 @@ void domain_write_devices(Domain *d) {
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_shmem(d, &d->a->regions[i]);
         node_remove_all(d->devices, "memballoon");
-        node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* all memory is pinned */
+        node_set(d, node_add(d, d->devices, "memballoon"), "model",
+                 "none"); /* all memory is pinned, so ballooning is useless */
         if (domain_needs_iommu(d))
                 write_iommu(d);
         if (d->pci->hint && is_uefi(d) && !d->aarch64)

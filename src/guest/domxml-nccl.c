@@ -2,10 +2,10 @@
 
 /*
  * The guest's PCI tree as a topology file of NCCL (NCCL_TOPO_FILE): <system>, a <cpu> for each guest cell, below it a
- * <pci> for each switch and device. NCCL adds what it finds itself, GPUs and networks, to the <pci> of that busid, and
- * leaves out what has none; it reads no XML declaration, and no value of more than 254 bytes.
+ * <pci> for each switch and device. NCCL adds the GPUs and networks that it finds to the <pci> with the same busid, and
+ * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 254 bytes.
  *
- * What a guest cannot find itself is how fast the links are: those of its own ports are made up.
+ * The file contains the link speeds of the host, because the guest sees only those of its emulated ports.
  */
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #define NCCL_VALUE_MAX 254U
 #define CLASS_SWITCH   0x060400U
 
-/* As the kernel shows a mask: groups of 32 bits, the highest first. */
+/* Formats a mask as the kernel does: groups of 32 bits, the highest first. */
 static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
         _cleanup_free_ char *text = NULL;
         unsigned words = 1;
@@ -34,12 +34,12 @@ static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
                         return;
                 }
         }
-        /* One that is not there NCCL asks the guest's kernel for. */
+        /* NCCL reads a missing attribute from the guest kernel. */
         if (text && strlen(text) <= NCCL_VALUE_MAX)
                 node_set(d, cpu, "affinity", "%s", text);
 }
 
-/* The slower end of a link counts. */
+/* The slower end determines the speed of a link; 0: unknown. */
 static unsigned slower(unsigned a, unsigned b) {
         return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }
@@ -80,7 +80,10 @@ static const PciDevice *host_card(const Domain *d, const GuestFunction *f) {
         return inventory_find(d->inv, dev->is_vf ? dev->physfn : dev->address);
 }
 
-/* What stands for a switch of the guest: the one above a card of it, else, of the first of several, the topmost. */
+/*
+ * The host switch that a guest switch represents: the one above a card plugged into it, else the topmost switch above
+ * the first card below it.
+ */
 static const PciDevice *host_switch(const Domain *d, const GuestController *upstream) {
         const PciDevice *found = NULL;
 
@@ -109,7 +112,7 @@ static void write_devices(Domain *d, xmlNode *parent, const GuestController *por
         }
 }
 
-/* What is below a root bus or a switch. Ports are not shown: NCCL skips them too. */
+/* Writes the devices and switches below a root bus or a switch. Ports are omitted; NCCL skips them too. */
 static void write_below(Domain *d, xmlNode *parent, const GuestController *above) {
         for (size_t i = 0; i < d->pci->n_used; i++) {
                 const GuestController *c = &d->pci->controllers[i];

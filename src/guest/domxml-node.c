@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes nodes, with one flag for "out of memory" instead of a check at each. */
+/* Writes nodes. A single flag records that memory ran out, so that callers need no checks. */
 
 #include "domxml-internal.h"
 #include "util/strings.h"

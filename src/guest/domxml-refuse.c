@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refusals of a template, with the line that they are about. */
+/* Refusals of a template, with the line of the problem. */
 
 #include "domxml-internal.h"
 #include "util/strings.h"
 
-/* libxml2 numbers a text by the line in which it ends. */
+/* libxml2 gives a text node the line in which it ends. */
 static long text_line(const xmlNode *text) {
         const char *s = (const char *) text->content;
         long line = xmlGetLineNo(text);

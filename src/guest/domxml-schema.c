@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What libvirt's schema never permits in a domain, whatever its version: text between elements, elements and attributes
- * of other namespaces, elements twice, addresses out of range. Which devices there are, and what they can be told, is
- * for libvirt to know.
+ * Refuses what no version of libvirt's schema permits in a domain: text between elements, elements and attributes of
+ * other namespaces, repeated elements, addresses out of range. Kinds of devices and their settings are left to libvirt.
  */
 
 #include <ctype.h>
@@ -21,7 +20,7 @@ static bool is_text(const xmlNode *node) {
         return (node->type == XML_TEXT_NODE || node->type == XML_CDATA_SECTION_NODE) && s && s[strspn(s, space)];
 }
 
-/* As the schema has it: an <emulator> is a path. */
+/* True when the schema permits text in the element. An <emulator> contains a path. */
 static bool may_have_text(const Domain *d, const xmlNode *element) {
         if (element == d->root || element == d->devices || (element->ns && element->parent == d->root))
                 return false;
@@ -29,7 +28,7 @@ static bool may_have_text(const Domain *d, const xmlNode *element) {
                !xmlFirstElementChild((xmlNode *) element);
 }
 
-/* QEMU's elements of <domain> are the only ones of another namespace. */
+/* Only QEMU's elements in <domain> may have a namespace. */
 static bool may_have_namespace(const Domain *d, const xmlNode *element) {
         const xmlNode *parent = element->parent;
 
@@ -49,7 +48,7 @@ static Verdict check_attributes(const Domain *d, const xmlNode *element, Refusal
         return VERDICT_NONE;
 }
 
-/* <metadata> may hold anything but text of its own. Nesting is bounded by libxml2. */
+/* <metadata> may contain anything but text of its own. libxml2 limits the nesting. */
 static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *ret) {
         bool is_metadata = element->parent == d->root && node_is(element, "metadata");
         Verdict v = check_attributes(d, element, ret);
@@ -78,8 +77,10 @@ static bool is_among(const xmlNode *node, const char *const *names) {
         return false;
 }
 
-/* names: of the elements that may be repeated, or, where those are more, of the ones that may not. A template may have
- * very many elements: each is looked up once. */
+/*
+ * Refuses repeated elements. names: the elements that may be repeated (may), or those that may not. A hash table,
+ * because a template may have very many elements.
+ */
 static Verdict check_once(const xmlNode *parent, const char *const *names, bool may, Refusal *ret) {
         xmlHashTable *seen = xmlHashCreate(0);
         Verdict v = seen ? VERDICT_NONE : refuse_no_memory(ret);
@@ -99,7 +100,7 @@ static Verdict check_once(const xmlNode *parent, const char *const *names, bool 
         return v;
 }
 
-/* A number of an address: hexadecimal with so many digits behind "0x", or decimal; 0 digits: not in that way. */
+/* A number in an address: the most decimal digits, and the most hexadecimal digits after "0x"; 0: not in that base. */
 typedef struct Field {
         const char *name;
         unsigned decimal, hex, max;
@@ -145,7 +146,7 @@ static bool is_number(const Field *f, const char *text) {
         return (hex ? parse_hex(digits, f->max, &value) : parse_unsigned(digits, f->max, &value)) >= 0;
 }
 
-/* Up to four numbers, of the hubs on the way, "1.2". */
+/* Up to four port numbers, one for each hub: "1.2". */
 static bool is_usb_port(const char *text) {
         static const Field hop = { "port", 3, 3, 0xfff };
         char copy[32], *rest = copy, *word;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The document we start from: the caller's template, checked and with everything that is ours taken out, or a bootable
- * skeleton. */
+/*
+ * Loads the initial document: the caller's template, checked and without the elements that the daemon writes, or a
+ * bootable skeleton.
+ */
 
 #include <errno.h>
 
@@ -30,14 +32,14 @@ static const char skeleton_x86_64[] =
         "present='no'/>"
         "</clock>" SKELETON_DEVICES "</domain>";
 
-/* GICv3: version 2 serves eight CPUs, and no message signalled interrupts of PCI. */
+/* GICv3, because GICv2 supports only eight CPUs and no MSIs of PCI devices. */
 static const char skeleton_aarch64[] =
         "<domain type='kvm'>"
         "<os firmware='efi'><type arch='aarch64' machine='virt'>hvm</type><boot dev='hd'/></os>"
         "<features><acpi/><gic version='3'/></features>"
         "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
 
-/* Entities are never expanded, nothing is ever loaded. */
+/* Entities are never expanded, external files never loaded. */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
         const int options =
                 XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES;
@@ -58,7 +60,7 @@ static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_r
         return v;
 }
 
-/* libxml2 does not escape these when it writes a namespace: what comes out would not be XML. */
+/* libxml2 does not escape < and & in a namespace URI, so the output would not be XML. */
 static bool namespaces_can_be_written(const xmlNode *node) {
         for (const xmlNs *ns = node->nsDef; ns; ns = ns->next)
                 if (ns->href && strpbrk((const char *) ns->href, "<&"))
@@ -117,7 +119,7 @@ static bool machine_is_virt(const char *machine) {
         return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
 }
 
-/* The PCI layout needs PCI Express: the old PC becomes its successor, other machines have another. */
+/* The PCI layout needs PCI Express: i440fx is replaced by q35, other machines are refused. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
@@ -161,7 +163,7 @@ static Verdict set_os(Domain *d, Refusal *ret) {
         return set_machine(d, type, ret);
 }
 
-/* Version 2, which libvirt may choose, has no interrupts for PCI devices of guests. */
+/* GICv2, which libvirt may choose, has no interrupts for PCI devices of guests. */
 static void set_gic(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *gic;
 
@@ -174,7 +176,7 @@ static void set_gic(Domain *d) {
                 node_set(d, node_add(d, features, "gic"), "version", "3");
 }
 
-/* libvirt refuses a domain whose SMBIOS tables tell another UUID. */
+/* libvirt refuses a domain whose SMBIOS tables have another UUID. */
 static void set_sysinfo_uuid(Domain *d) {
         xmlNode *system = node_find(node_find(d->root, "sysinfo"), "system");
 

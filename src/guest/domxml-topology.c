@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Sockets, dies, cores and threads of the guest, after those of the host. */
+/* Computes sockets, dies, cores and threads of the guest from those of the host. */
 
 #include "domxml-internal.h"
 
-/* The pins from i on are n CPUs of one core that no earlier pin is on. Adds the core and the CPUs to the sets. */
+/*
+ * True when the n pins from i on are CPUs of one core without an earlier pin. Adds the core and the CPUs to the sets.
+ */
 static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuSet *cpus) {
         const Cpu *head = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
 
@@ -21,7 +23,7 @@ static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuS
         return true;
 }
 
-/* SMT threads per core, when the pins are whole cores, one after the other and all alike; else 1. */
+/* SMT threads per core when the pins are consecutive whole cores of the same size, else 1. */
 static unsigned guest_threads(const Domain *d) {
         const Cpu *first = inventory_find_cpu(d->inv, d->a->pins[0].cpu);
         CpuSet cores = { 0 }, cpus = { 0 };
@@ -35,13 +37,13 @@ static unsigned guest_threads(const Domain *d) {
         for (size_t i = 0; i < d->a->n_pins; i += threads)
                 if (!take_core(d, i, threads, &cores, &cpus))
                         return 1;
-        for (size_t i = 0; i < d->inv->n_cpus; i++) /* a bigger core among them is not whole */
+        for (size_t i = 0; i < d->inv->n_cpus; i++) /* a core with more threads is not whole */
                 if (cpuset_has(&cores, d->inv->cpus[i].core) && !cpuset_has(&cpus, d->inv->cpus[i].id))
                         return 1;
         return threads;
 }
 
-/* Each cell has the same number of vCPUs, whole cores, in one run. */
+/* True when all cells have the same number of consecutive vCPUs, in whole cores. */
 static bool cells_are_even(const Allocation *a, unsigned threads) {
         size_t each = a->n_pins / a->n_cells;
 
@@ -53,14 +55,14 @@ static bool cells_are_even(const Allocation *a, unsigned threads) {
         return true;
 }
 
-/* -1 unknown. */
+/* -1: unknown. */
 static int package_of(const Domain *d, size_t cell) {
         const NumaNode *node = inventory_find_node(d->inv, d->a->cells[cell].node);
 
         return node ? node->package : -1;
 }
 
-/* Each run of that many cells is of one package, which is known and no other run's. */
+/* True when each run of this many cells is on a known package of its own. */
 static bool packages_have_cells(const Domain *d, size_t each) {
         for (size_t i = 0; i < d->a->n_cells; i++)
                 for (size_t j = 0; j <= i; j++)
@@ -70,9 +72,9 @@ static bool packages_have_cells(const Domain *d, size_t each) {
 }
 
 /*
- * One socket per host package, when each has the same number of cells, in one run. One socket in all where the packages
- * have different numbers of them; one per cell where a package is not known, and on AArch64: QEMU's 'virt' has no dies
- * to keep the cells of a socket apart.
+ * One socket for each host package if all packages have the same number of consecutive cells. One socket in all if
+ * their numbers differ. One socket for each cell if a package is unknown, and on AArch64: QEMU's 'virt' has no dies to
+ * separate the cells of a socket.
  */
 static unsigned guest_sockets(const Domain *d, unsigned threads) {
         size_t each = d->a->n_cells;
@@ -108,7 +110,7 @@ static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t thr
         return (sockets - 1) << socket | (dies - 1) << die | (cores - 1) << core | (threads - 1);
 }
 
-/* That costs no <iommu>, or there is one anyway, see domain_needs_iommu(). */
+/* True when the APIC ids need no <iommu>, or there is one anyway; see domain_needs_iommu(). */
 static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t threads) {
         size_t cores = d->a->n_pins / sockets / dies / threads;
 
@@ -116,7 +118,7 @@ static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t t
                last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* Dies of the host per socket, when each has the same number of vCPUs, whole cores, in one run; else 1. */
+/* Host dies per socket when all dies have the same number of consecutive vCPUs, in whole cores; else 1. */
 static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         size_t socket = d->a->n_pins / sockets, die = 1;
         CpuSet seen = { 0 };
@@ -133,7 +135,9 @@ static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         return (unsigned) (socket / die);
 }
 
-/* A die spans no cells: guests take the CPUs of a die to share a cache, which those of two NUMA nodes do not. */
+/*
+ * A die must not span cells: a guest assumes that the CPUs of a die share a cache, which CPUs of two NUMA nodes do not.
+ */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         unsigned dies = host_dies(d, sockets, threads), cells = (unsigned) d->a->n_cells / sockets;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The domain document as a whole: what it must have, who it says it is, and its text. */
+/* Makes the domain document: checks the allocation, writes name, UUID and metadata, and converts to text. */
 
 #include "guest/domxml.h"
 
@@ -15,7 +15,7 @@
 
 #define NAMESPACE_PREFIX "passthroughd"
 
-/* libvirt quietly drops or adds what does not fit together (domain.md F5), so it has to fit before. */
+/* libvirt silently drops or adds settings that contradict each other (domain.md F5), so check them first. */
 static Verdict check_allocation(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 
@@ -30,7 +30,7 @@ static Verdict check_allocation(const Allocation *a, Refusal *ret) {
                         return refuse_request(ret, NULL, "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.",
                                               i, a->name);
 
-        /* Its address is that of another card now. */
+        /* The address of a lost device belongs to another card. */
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].lost)
                         return refuse(ret, VERDICT_MISSING, &a->devices[i].address,
@@ -49,7 +49,7 @@ static void format_address(Domain *d, xmlNode *node, const char *attribute, PciA
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
 
-/* Named as everywhere; there may be none. */
+/* Attribute names are those of vf_attribute_to_string(). Writes nothing when there are none. */
 static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
         xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
 
@@ -78,7 +78,7 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const GuestFunctio
         write_attributes(d, node, &dev->attributes);
 }
 
-/* With all that have it now, the allocation itself among them. */
+/* Lists all allocations that share the region, including this one. */
 static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, const SharedRegion *shared) {
         xmlNode *node = node_add(d, parent, "shared-memory");
 
@@ -91,7 +91,7 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
                 node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
 }
 
-/* So that who finds the domain also finds the allocation. One element per namespace is libvirt's rule. */
+/* Connects the domain with its allocation. libvirt permits one metadata element for each namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
         xmlNs *ns =
@@ -135,7 +135,7 @@ static char *document_text(xmlDoc *doc) {
         return text;
 }
 
-/* The template, and what the domain's PCI looks like beside what is in it. */
+/* Loads the template and computes the PCI layout of the domain. */
 static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
         Verdict v = check_allocation(d->a, ret);
         int r;
@@ -180,7 +180,7 @@ static void domain_done(Domain *d) {
         xmlFreeDoc(d->doc);
 }
 
-/* In document order. An element that was added has line 0. */
+/* Lines in document order. An added element has line 0. */
 static void append_lines(const xmlNode *element, xmlBuffer *lines) {
         char line[24];
 
@@ -190,7 +190,7 @@ static void append_lines(const xmlNode *element, xmlBuffer *lines) {
                 append_lines(n, lines);
 }
 
-/* Puts the lines behind the text, after its NUL. */
+/* Appends the lines after the NUL of the text. */
 static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusal *ret_refusal) {
         xmlBuffer *lines = xmlBufferCreate();
         size_t length = strlen(*text) + 1, size;
@@ -210,7 +210,7 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
         return both ? VERDICT_NONE : refuse_no_memory(ret_refusal);
 }
 
-/* ret_size: NULL without lines. */
+/* ret_size: NULL for a document without lines. */
 static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
                     size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };

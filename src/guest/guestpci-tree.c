@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The guest's PCI tree: expanders, ports and switches, what is plugged into what, and the bus numbers. */
+/* Builds the guest's PCI tree: expanders, ports and switches, the connections, and the bus numbers. */
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@ static bool is_mirror(const GuestLayout *l) {
         return l->a->topology == GUEST_TOPOLOGY_MIRROR;
 }
 
-/* The same place on the host, named by that much of each path; no place is like no other. */
+/* True when both path prefixes name the same place on the host; an empty prefix equals no other. */
 static bool same_place(const GuestCard *a, size_t a_length, const GuestCard *b, size_t b_length) {
         return a_length > 0 && a_length == b_length && memcmp(a->path, b->path, a_length) == 0;
 }
@@ -22,7 +22,7 @@ static bool same_host(const GuestCard *a, const GuestCard *b) {
         return same_place(a, a->host, b, b->host) || (a->host == 0 && b->host == 0);
 }
 
-/* Both are below one root port, and not because they are one card there. */
+/* True when both are below one root port of the host, with a switch between. */
 static bool same_tree(const GuestCard *a, const GuestCard *b) {
         return a->group == b->group && a->nearest > 0 && b->nearest > 0 && same_place(a, a->port, b, b->port);
 }
@@ -49,7 +49,9 @@ static int join_group(GuestLayout *l, GuestCard *card) {
         return 0;
 }
 
-/* In the order of the cells; or of the request, for which the guest's bus numbers then ascend. */
+/*
+ * Groups in the order of the cells, or, in mirror mode, of the request, so that the guest's bus numbers ascend with it.
+ */
 static int make_groups(GuestLayout *l) {
         for (int cell = 0; cell < (int) l->a->n_cells; cell++)
                 for (size_t i = 0; i < l->n_cards; i++) {
@@ -63,7 +65,7 @@ static int make_groups(GuestLayout *l) {
         return 0;
 }
 
-/* Its index, or -E2BIG. */
+/* Returns the index of the new controller, or -E2BIG. */
 static int add_controller(GuestLayout *l, GuestControllerType type, unsigned bus, int cell) {
         unsigned index = l->room->first_index + (unsigned) l->pci->n_controllers;
 
@@ -82,14 +84,14 @@ static int plug(GuestLayout *l, GuestCard *card, GuestControllerType type, unsig
         return MIN(port, 0);
 }
 
-/* A switch below a port, which is added first when there is to be one. Its index, or -E2BIG. */
+/* Adds a port and a switch below it. Returns the index of the switch, or -E2BIG. */
 static int add_switch(GuestLayout *l, GuestControllerType port, unsigned bus, int cell) {
         int below = add_controller(l, port, bus, cell);
 
         return below < 0 ? below : add_controller(l, GUEST_UPSTREAM_PORT, (unsigned) below, cell);
 }
 
-/* Every other card below the root port is at the switch of this one, or below it. */
+/* True when all other cards below the root port are at the switch of this card, or below it. */
 static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         for (size_t i = 0; i < l->n_cards; i++) {
                 const GuestCard *other = &l->cards[i];
@@ -101,7 +103,7 @@ static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         return true;
 }
 
-/* The cards of one switch that is below another one: near to each other, farther from the rest. */
+/* Plugs the cards of a lower switch: near to each other, farther from the rest. */
 static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
         int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
 
@@ -111,7 +113,7 @@ static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned to
         return r;
 }
 
-/* All cards below the root port of this one, the first of them. Two levels of switches tell all distances apart. */
+/* Plugs all cards below the root port of the first one. Two levels of switches express all distances. */
 static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
         int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
 
@@ -135,7 +137,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
         return false;
 }
 
-/* What is plugged into one root bus: that of a group, or pcie.0. */
+/* Plugs the cards of one root bus: that of a group, or pcie.0. */
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 
@@ -163,8 +165,10 @@ static int plug_all(GuestLayout *l) {
         return r ?: plug_group(l, -1, 0);
 }
 
-/* After all others, so that no device has another address for them: on pcie.0, where libvirt looks for a free port
- * first, then behind each expander. */
+/*
+ * Adds spare ports last, so that they change no address of a device: on pcie.0, where libvirt first looks for a free
+ * port, then behind each expander.
+ */
 static int add_spares(GuestLayout *l) {
         unsigned n = l->a->spare_ports;
         int r = 0;
@@ -181,7 +185,10 @@ static int add_spares(GuestLayout *l) {
         return MIN(r, 0);
 }
 
-/* Slots of what is plugged into one controller, ascending as it was added; functions where slots do not suffice. */
+/*
+ * Assigns slots to the controllers below parent, in the order of their creation; several functions per slot if slots do
+ * not suffice.
+ */
 static int place_children(GuestPci *pci, const GuestController *parent) {
         unsigned n = 0, per_slot, at = 0;
 
@@ -205,7 +212,7 @@ static int place_children(GuestPci *pci, const GuestController *parent) {
         return 0;
 }
 
-/* Those that are plugged into it, and so on; itself not. */
+/* The number of controllers below parent, at any depth. */
 static unsigned count_below(const GuestPci *pci, const GuestController *parent) {
         unsigned n = 0;
 
@@ -215,7 +222,7 @@ static unsigned count_below(const GuestPci *pci, const GuestController *parent) 
         return n;
 }
 
-/* Depth first, each port one bus: the children of a controller ascend by slot. */
+/* Numbers the buses depth first, one for each port; the children of a controller ascend by slot. */
 static void number_below(GuestPci *pci, const GuestController *parent, unsigned *next) {
         for (size_t i = 0; i < pci->n_controllers; i++)
                 if (pci->controllers[i].bus == parent->index) {
@@ -224,7 +231,7 @@ static void number_below(GuestPci *pci, const GuestController *parent, unsigned 
                 }
 }
 
-/* From the top down; what is left below the lowest expander belongs to pcie.0. */
+/* Assigns bus numbers to expanders from the top down. pcie.0 gets the numbers below the lowest expander. */
 static int number_buses(GuestLayout *l) {
         GuestPci *pci = l->pci;
         unsigned end = l->room->bus_end, behind = 0, next;
@@ -243,7 +250,7 @@ static int number_buses(GuestLayout *l) {
                 next = end + 1;
                 number_below(pci, c, &next);
         }
-        /* Of the others, those that have a spare port are counted with it. */
+        /* Other devices that have a spare port are counted with that port. */
         behind += l->a->spare_ports > 0 ? l->room->seekers : 0;
         return 1 + (pci->n_controllers - behind) + l->room->others > end ? -E2BIG : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lays out the guest's PCI: cards, then controllers for them, then addresses. */
+/* Computes the guest's PCI layout: cards, then controllers, then addresses. */
 
 #include <errno.h>
 
@@ -12,7 +12,7 @@ bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role == DEVICE_ROLE_ASSIGNED || dev->role == DEVICE_ROLE_COMPANION;
 }
 
-/* A VF is a card of its own, wherever its routing id falls. */
+/* Each VF is a card of its own, whatever its address. */
 static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) {
         if (dev->is_vf)
                 return NULL;
@@ -25,7 +25,7 @@ static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) 
         return NULL;
 }
 
-/* Unknown is not zero: a device without a node is on no cell. */
+/* A device without a known node is on no cell. */
 static int layout_cell(const GuestLayout *l, const AllocationDevice *dev) {
         if (dev->numa_node < 0)
                 return -1;
@@ -36,11 +36,11 @@ static int layout_cell(const GuestLayout *l, const AllocationDevice *dev) {
 }
 
 /*
- * As model/locality.h sees it: three bridges and more are a root port and switches, each an upstream port and a
- * downstream port, so that siblings meet at the upstream port.
+ * Matches model/locality.h: with three or more bridges, the first is a root port and the others are switches, each with
+ * an upstream and a downstream port; siblings meet at the upstream port.
  */
 static void locate_card(GuestCard *card, const AllocationDevice *dev) {
-        size_t last = 0, second = 0; /* where the names of the nearest bridges end */
+        size_t last = 0, second = 0; /* end offsets of the names of the two nearest bridges */
         const char *at, *end;
         unsigned n = 0;
 
@@ -108,7 +108,7 @@ static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
         return 0;
 }
 
-/* Of all that the guest gets, as far as anybody knows. */
+/* The sum of all BARs and shared memory of the guest, as far as known. */
 static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
         const uint64_t limit = 1ULL << 60;
         uint64_t sum = 0;
@@ -126,8 +126,8 @@ static uint64_t sum_bars(const Inventory *inv, const Allocation *a) {
 }
 
 /*
- * Twice the BARs, so that alignment cannot make them miss, as a power of two; but once when twice would be half of all
- * there is to address. Firmware takes an eighth of that for its window when it is not told otherwise (domain.md F8).
+ * The window is twice the BARs, because of alignment, rounded up to a power of two; but only once the BARs if twice
+ * would be half of the address space. By default, firmware uses an eighth of the address space (domain.md F8).
  */
 static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
         uint64_t sum = sum_bars(inv, a), space = inv->phys_bits > 0 ? 1ULL << MIN(inv->phys_bits, 63U) : 0, size = 1;

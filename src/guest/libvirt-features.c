@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Looks for elements and attributes that a schema or a document of capabilities has. */
+/* Finds features in libvirt's schemas and in its cached QEMU capabilities. */
 
 #include "guest/libvirt-features.h"
 
@@ -33,7 +33,7 @@ static bool is_named(const xmlNode *node, const char *element, const char *name)
         return same;
 }
 
-/* The first below that is; libxml2 bounds how deep a document is. */
+/* The first element below with this name. libxml2 limits the depth of the recursion. */
 static const xmlNode *find_named(const xmlNode *above, const char *element, const char *name) {
         for (const xmlNode *n = above ? above->children : NULL; n; n = n->next) {
                 const xmlNode *below;
@@ -59,7 +59,7 @@ static bool has_value(const xmlNode *above, const char *text) {
         return false;
 }
 
-/* There are many <driver>: that of a host PCI device can be vfio. */
+/* Of the many <driver> elements, that of a host PCI device has the name vfio. */
 static void add_drivers(LibvirtFeatures *f, const xmlNode *above) {
         for (const xmlNode *n = above ? above->children : NULL; n; n = n->next) {
                 const xmlNode *iommufd;
@@ -76,7 +76,7 @@ static void add_drivers(LibvirtFeatures *f, const xmlNode *above) {
         }
 }
 
-/* There is <acpi> of the whole domain too: that of a device can have a nodeset. */
+/* <acpi> of a device has a nodeset, <acpi> of the domain has none. */
 static bool has_acpi_nodeset(const xmlNode *above) {
         for (const xmlNode *n = above->children; n; n = n->next)
                 if ((is_named(n, "element", "acpi") && find_named(n, "attribute", "nodeset")) ||
@@ -102,7 +102,7 @@ typedef struct QemuFlags {
         bool kvm, iommufd, generic_initiator;
 } QemuFlags;
 
-/* Not further than to the last of them: they come first, and what libvirt notes of CPUs is long. */
+/* Stops after the last flag that matters: flags come first, and the CPU models after them are long. */
 static void read_flags(xmlTextReader *reader, QemuFlags *ret) {
         int r;
 
@@ -121,7 +121,7 @@ static void read_flags(xmlTextReader *reader, QemuFlags *ret) {
                 xmlFree(name);
         }
         if (r < 0)
-                *ret = (QemuFlags){ .kvm = true }; /* nobody knows: it has nothing */
+                *ret = (QemuFlags){ .kvm = true }; /* malformed: assume KVM and no other flag */
 }
 
 bool libvirt_features_limit(LibvirtFeatures *f, const char *text) {

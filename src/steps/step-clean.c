@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The steps that have a command clean devices on their way back. */
+/* The steps that clean devices with a command before they return to the host. */
 
 #include <errno.h>
 

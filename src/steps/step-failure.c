@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The kernel's errno as cause and remedy (domain.md B5, C1, C14). */
+/* Translates the errno of a step into cause and remedy (domain.md B5, C1, C14). */
 
 #include <errno.h>
 
@@ -11,22 +11,24 @@ static const struct {
         int error;
         const char *cause;
 } causes[] = {
-        { STEP_OVERRIDE, EIO, "the kernel took the write but shows another override; something else changes it too." },
-        { STEP_UNBIND, EBUSY, "it is on another driver by now; something else binds devices on this node." },
-        { STEP_UNBIND, EIO, "the kernel took the write, but the device is still bound." },
+        { STEP_OVERRIDE, EIO,
+          "the kernel accepted the write but shows another override; another program changes it too." },
+        { STEP_UNBIND, EBUSY, "it is now bound to another driver; another program binds devices on this node." },
+        { STEP_UNBIND, EIO, "the kernel accepted the write, but the device is still bound." },
         { STEP_UNBIND, ENOENT, "the device is gone." },
-        { STEP_UNBIND, ENOTEMPTY, "it has VFs by now, which would be lost. Remove them first." },
-        { STEP_BIND, EBUSY, "it is on another driver by now, or a guest has a member of its IOMMU group." },
+        { STEP_UNBIND, ENOTEMPTY, "it now has VFs, which would be lost. Remove the VFs first." },
+        { STEP_BIND, EBUSY, "it is now bound to another driver, or a guest has a member of its IOMMU group." },
         { STEP_BIND, ENODEV,
-          "the kernel probed, but the driver did not take it; is its module loaded? See the kernel log." },
+          "the driver did not bind it when the kernel probed. Check that its module is loaded, and see the kernel "
+          "log." },
         { STEP_BIND, EINVAL, "the kernel does not know the address." },
-        { STEP_AUTOPROBE, EIO, "the kernel took the write but shows another value." },
+        { STEP_AUTOPROBE, EIO, "the kernel accepted the write but shows another value." },
         { STEP_REMOVE_VFS, ENOENT,
-          "the PF has no driver, or its driver has VFs only when it is loaded (mlx4_core: its module option "
-          "num_vfs)." },
-        { STEP_REMOVE_VFS, EBUSY, "somebody else changed their number, or bound one of them, meanwhile." },
-        { STEP_REMOVE_VFS, EPERM, "the PF's driver says that guests have VFs; stop these first." },
-        { STEP_REMOVE_VFS, EIO, "the kernel took the write, but VFs are still there. See the kernel log." },
+          "the PF has no driver, or its driver sets the number of VFs only when it is loaded (mlx4_core: its module "
+          "option num_vfs)." },
+        { STEP_REMOVE_VFS, EBUSY, "another program changed the number of VFs, or bound one of them, meanwhile." },
+        { STEP_REMOVE_VFS, EPERM, "the PF's driver reports that guests use VFs. Stop these guests first." },
+        { STEP_REMOVE_VFS, EIO, "the kernel accepted the write, but the VFs still exist. See the kernel log." },
         { STEP_NUMVFS, ENOENT,
           "the PF has no driver, or its driver creates VFs only when it is loaded (mlx4_core: set its module option "
           "num_vfs)." },
@@ -35,49 +37,49 @@ static const struct {
           "setup." },
         { STEP_NUMVFS, ENOSPC,
           "no MSI-X vectors are left for so many VFs; ask for fewer, or raise them in the firmware setup." },
-        { STEP_NUMVFS, ERANGE,
-          "the PF does not have so many VFs; ConnectX: raise NUM_OF_VFS in its firmware configuration." },
-        { STEP_NUMVFS, EBUSY, "it has another number of VFs already; their users must let go of them first." },
+        { STEP_NUMVFS, ERANGE, "the PF supports fewer VFs; ConnectX: raise NUM_OF_VFS in its firmware configuration." },
+        { STEP_NUMVFS, EBUSY, "it already has another number of VFs. Stop the users of these VFs first." },
         { STEP_NUMVFS, EIO,
-          "the kernel made fewer VFs than it was asked for; they were removed again. See the kernel log." },
-        { STEP_RESET, EAGAIN, "somebody else is at it." },
-        { STEP_RESET, ENOTEMPTY, "it has VFs by now, which would be reset too. Remove them first." },
+          "the kernel created fewer VFs than requested; these were removed again. See the kernel log." },
+        { STEP_RESET, EAGAIN, "another process holds the lock of the device." },
+        { STEP_RESET, ENOTEMPTY, "it now has VFs, which would be reset too. Remove the VFs first." },
         { STEP_RESET, EIO, "it did not come back from its reset." },
         { STEP_CHECK, EIO, "its config space reads all ones: it fell off the bus, or has no power." },
-        { STEP_CHECK, ENXIO, "another device answers there." },
-        { STEP_CLEAN, ETIMEDOUT, "the command of its pool had not ended when the time was up." },
-        { STEP_CLEAN, ENOSYS, "there is no systemd to run the command of its pool." },
-        { STEP_STOP_SERVICE, ETIMEDOUT, "it did not stop in time. See its log." },
-        { STEP_STOP_SERVICE, EIO, "systemd says that it failed to. See its log." },
+        { STEP_CHECK, ENXIO, "another device answers at its address." },
+        { STEP_CLEAN, ETIMEDOUT, "the command of its pool did not end in time." },
+        { STEP_CLEAN, ENOSYS, "systemd is not there to run the command of its pool." },
+        { STEP_STOP_SERVICE, ETIMEDOUT, "the service did not stop in time. See its log." },
+        { STEP_STOP_SERVICE, EIO, "systemd reports that the stop failed. See the log of the service." },
         { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
-        { STEP_CHECK_IDLE, E2BIG, "it cannot be told, too much is open on this node." },
+        { STEP_CHECK_IDLE, E2BIG, "too many files are open on this node to check." },
         { STEP_MAKE_REGION, EEXIST,
-          "there is a file of that name in /dev/shm that is not its own, or a member of SharedMemoryGroup= changed its "
-          "size. Look whose it is, then remove it." },
-        { STEP_MAKE_REGION, ENOSPC, "/dev/shm, or that kind of hugepages, is full." },
-        { STEP_MAKE_REGION, ENOMEM, "the node has no such memory left." },
-        { STEP_MAKE_REGION, EBUSY, "the kernel keeps moving its memory, so that it cannot be told where that is." },
+          "a file of that name in /dev/shm is not the daemon's, or a member of SharedMemoryGroup= changed its size. "
+          "Find "
+          "the owner of the file, then remove it." },
+        { STEP_MAKE_REGION, ENOSPC, "/dev/shm is full, or no hugepages of that size are free." },
+        { STEP_MAKE_REGION, ENOMEM, "the node has no memory of that page size left." },
+        { STEP_MAKE_REGION, EBUSY, "the kernel keeps migrating its memory, so its node cannot be determined." },
         { STEP_MAKE_REGION, EXDEV, "its memory is on another node." },
         { STEP_MAKE_REGION, ENOTSUP, "/dev/shm is not a tmpfs." },
         { STEP_MAKE_REGION, ENODEV, "no hugetlbfs with pages of that size is mounted on /dev/hugepages*." },
         { STEP_MAKE_REGION, ENOENT, "there is no /dev/shm." },
-        { STEP_MAKE_REGION, ENOSYS, "shared memory on a chosen node takes Linux 5.14 or later." },
-        { STEP_MAKE_REGION, ESRCH, "there is no such group as SharedMemoryGroup= says." },
+        { STEP_MAKE_REGION, ENOSYS, "shared memory on a chosen node needs Linux 5.14 or later." },
+        { STEP_MAKE_REGION, ESRCH, "the group in SharedMemoryGroup= does not exist." },
         { STEP_MAKE_REGION, EINVAL, "the kernel has no such NUMA node." },
         { STEP_ATTRIBUTES, EIO,
-          "the kernel took it, but shows another value; the PF's firmware or another program set it." },
+          "the kernel accepted it, but shows another value; the PF's firmware or another program set that value." },
         { STEP_ATTRIBUTES, ENODEV, "the PF has no such VF any more." },
         { STEP_ATTRIBUTES, EPERM,
           "the driver or the card's firmware does not allow it, or the daemon has no CAP_NET_ADMIN." },
-        { STEP_ATTRIBUTES, EINVAL, "the PF's driver takes no such value." },
-        { STEP_ATTRIBUTES, EPROTONOSUPPORT, "the PF's driver knows no such VLAN protocol." },
-        { STEP_ATTRIBUTES, EOPNOTSUPP, "the PF's driver has no way to set one of these." },
-        { STEP_ATTRIBUTES, EADDRNOTAVAIL, "the subnet manager gave the port no such partition key." },
-        { STEP_ATTRIBUTES, EPROTO, "the kernel's answer could not be understood." },
+        { STEP_ATTRIBUTES, EINVAL, "the PF's driver rejects this value." },
+        { STEP_ATTRIBUTES, EPROTONOSUPPORT, "the PF's driver does not support this VLAN protocol." },
+        { STEP_ATTRIBUTES, EOPNOTSUPP, "the PF's driver cannot set one of these attributes." },
+        { STEP_ATTRIBUTES, EADDRNOTAVAIL, "the subnet manager did not give the port this partition key." },
+        { STEP_ATTRIBUTES, EPROTO, "the kernel's answer could not be parsed." },
         { STEP_ATTRIBUTES, EBUSY, "the PF's interface is down or busy; bring it up." },
 };
 
-/* Which of them the PF does not offer. NULL when that is not it. */
+/* The attributes of the step that the PF does not offer, as text. NULL when it offers them all. */
 static char *lacking(const Step *s, const VfAttributes *found) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes to;
@@ -100,7 +102,7 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
         if (missing)
                 return string_format(
                         "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
-                        found->set == 0 ? ", nor any other attribute; is its network interface there?" : "");
+                        found->set == 0 ? ", nor any other attribute; check that its network interface exists." : "");
         return cause ? string_format("Failed to %s: %s", what ?: "do a step", cause)
                      : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
 }
@@ -116,7 +118,7 @@ char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *fo
         _cleanup_free_ char *missing = lacking(s, found);
         _cleanup_free_ char *what = step_describe(s);
 
-        /* What it lacks beside others it would lack in any mode. */
+        /* A PF that offers other attributes lacks these in any mode. */
         if (error != -EOPNOTSUPP || (missing && found->set != 0))
                 return step_failure(s, error, found);
         return string_format("Failed to %s: the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check "
@@ -131,9 +133,10 @@ const char *step_hang(const Step *s) {
         switch (s->kind) {
         case STEP_REMOVE_VFS:
         case STEP_NUMVFS:
-                return "It may hold the kernel's lock for PCI devices that come and go: until it does, a change of VFs "
-                       "of any PF, a PCI rescan, hot-plug, and unbinding the driver of a PF may wait too, and so does "
-                       "whoever reads its sriov_numvfs.";
+                return "It may hold the kernel's lock for PCI rescan and removal. Until it finishes, a change of VFs "
+                       "of "
+                       "any PF, a PCI rescan, hot-plug, and unbinding the driver of a PF may also block, and so does "
+                       "every reader of its sriov_numvfs.";
         default:
                 return NULL;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The steps about memory that guests share. */
+/* The steps that create and remove shared memory. */
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The steps that stop services around taking devices from the host. */
+/* The steps that stop services before devices are unbound, and start them afterwards. */
 
 #include <errno.h>
 
@@ -19,7 +19,7 @@ bool step_lists_share_service(const StepList *a, const StepList *b) {
         return false;
 }
 
-/* Of a device that the step takes from its driver: the pool that it came from, NULL when it came from none. */
+/* The pool of the device that the step unbinds; NULL for other steps and for devices of no pool. */
 static const Pool *pool_of(const Step *s, const Allocation *a, const Config *config) {
         const AllocationDevice *d = s->kind == STEP_UNBIND ? allocation_find_device(a, s->device) : NULL;
 

@@ -6,10 +6,10 @@
 
 #include "steps/step.h"
 
-/* Digits of what sriov_numvfs takes, 16 bits. */
+/* Buffer size for the 16 bit number in sriov_numvfs. */
 #define COUNT_MAX 16
 
-/* What a VF has goes away with it; taken from it by steps it comes back when these are undone. */
+/* A removed VF loses its driver and override. Explicit steps let the undo restore both. */
 static int strip_vf(StepList *l, const PciDevice *vf) {
         int r = 0;
 
@@ -20,7 +20,7 @@ static int strip_vf(StepList *l, const PciDevice *vf) {
         return r;
 }
 
-/* Who they are goes as well; not all drivers know it still when VFs are made again. */
+/* Saves MACs and GUIDs of the VFs: not every driver restores them when VFs are created again. */
 static int note_vfs(StepList *l, const PciDevice *pf) {
         int r = 0;
 
@@ -51,12 +51,12 @@ static int change_number(StepList *l, const Inventory *inv, const PciDevice *pf,
         char to[COUNT_MAX];
         int r;
 
-        /* 1. Before VFs are made, also by an undo: it has no effect on existing ones (domain.md C7). */
+        /* 1. Before VFs are created, also by an undo: autoprobe does not affect existing VFs (domain.md C7). */
         r = step_list_add(l, STEP_AUTOPROBE, pf->address, "1", "0");
-        /* 2. The kernel knows no way from one number to another but through none (C2). */
+        /* 2. The kernel cannot change one number directly into another, only through 0 (C2). */
         if (r == 0 && pf->n_virtfns > 0)
                 r = remove_vfs(l, inv, pf);
-        /* 3. Make them. */
+        /* 3. Create the VFs. */
         (void) snprintf(to, sizeof(to), "%u", count);
         return r < 0 || count == 0 ? r : step_list_add(l, STEP_NUMVFS, pf->address, "0", to);
 }

@@ -116,7 +116,7 @@ int step_keep_offered(Step *s, const VfAttributes *found) {
 
 static char *describe_attributes(const Step *s, const char *address) {
         if (s->vf == STEP_VF_UNKNOWN)
-                return string_format("give %s to a VF of %s whose number nobody can tell", s->to, address);
+                return string_format("give %s to a VF of %s whose index is unknown", s->to, address);
         return *s->to ? string_format("give VF %u of %s %s", s->vf, address, s->to)
                       : string_format("leave VF %u of %s as it is", s->vf, address);
 }
@@ -143,7 +143,7 @@ char *step_describe(const Step *s) {
         case STEP_RESET:
                 return string_format("reset %s", address);
         case STEP_CHECK:
-                return string_format("look whether %s answers", address);
+                return string_format("check that %s answers", address);
         case STEP_ATTRIBUTES:
         case STEP_OFFERED:
         case STEP_IDENTITY:
@@ -156,7 +156,7 @@ char *step_describe(const Step *s) {
         case STEP_START_SERVICE:
                 return string_format("start %s", s->to);
         case STEP_CHECK_IDLE:
-                return string_format("see that nobody uses %s", address);
+                return string_format("check that no process uses %s", address);
         case STEP_MAKE_REGION:
                 return string_format("make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),
                                      s->region.name, s->region.node);
@@ -168,12 +168,12 @@ char *step_describe(const Step *s) {
         return NULL;
 }
 
-/* What a device is now. Where it is gone, or another card is at its address, what it was before. */
+/* The state of a device. If it is gone or its address has another card: the state before the allocation. */
 typedef struct Present {
         bool there;
-        const char *driver, *override; /* NULL: none, or an override that was not read */
+        const char *driver, *override; /* NULL: none, or override was not read */
         bool on_vfio;
-        bool with_host; /* on some driver of the host */
+        bool with_host; /* bound to a host driver */
 } Present;
 
 static Present present(const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
@@ -191,7 +191,7 @@ static unsigned index_of(const PciDevice *vf) {
         return vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN;
 }
 
-/* What was asked for must be had, what we made up need not. */
+/* A failure to set a requested attribute fails the job; generated attributes are optional. */
 static int give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes generated = d->attributes, wanted = d->attributes;
@@ -199,10 +199,13 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
 
         if (!vf || a->domain)
                 return 0;
-        /* What the PF offered once it has to offer again: it is what the allocation says that the VF has. */
+        /*
+         * With a baseline, the PF offered these attributes once, and the allocation records that the VF has them: now
+         * they are required.
+         */
         vf_attributes_keep(&generated, d->has_baseline ? 0 : d->generated);
         vf_attributes_keep(&wanted, ~generated.set);
-        /* Where nobody can tell which VF of its PF it is, nothing is made up; a step for what was asked for says so. */
+        /* Nothing is generated for a VF whose index is unknown. A step for requested attributes reports the problem. */
         if (vf->vf_index < 0)
                 generated.set = 0;
         r = step_list_add_attributes(l, STEP_OFFERED, d->physfn, index_of(vf), &generated);
@@ -213,7 +216,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
         int r = l ? 0 : -ENOMEM;
 
-        /* 1. Say which driver may have each: from here no other one can take a device that is let go. */
+        /* 1. Set driver_override: from here on no other driver can bind an unbound device. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
                 const char *vfio = allocation_driver(a, &a->devices[i]);
@@ -229,7 +232,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                         r = step_list_add(l, STEP_UNBIND, a->devices[i].address, now.driver,
                                           allocation_driver(a, &a->devices[i]));
         }
-        /* 3. Before a guest can see them. */
+        /* 3. Set attributes before a guest sees the VFs. */
         for (size_t i = 0; r == 0 && i < a->n_devices; i++)
                 r = give_attributes(l, a, &a->devices[i], inv);
         /* 4. Bind all. */
@@ -244,7 +247,10 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         return 0;
 }
 
-/* It has to leave the VFIO driver, or no driver, for the one it came from. */
+/*
+ * True when the device must get its prior driver back: it is on the VFIO driver or unbound, and its prior driver is not
+ * that VFIO driver.
+ */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
         return now->there && !now->with_host && !streq_ptr(d->prior_driver, allocation_driver(a, d));
 }
@@ -262,14 +268,14 @@ static int add_release_step(StepList *l, StepKind kind, const Allocation *a, con
                                ? step_list_add(l, kind, d->address, allocation_driver(a, d), d->prior_driver)
                                : 0;
         default:
-                /* Driverless is where a work that was cut short leaves a device, its VFIO driver also its home. */
+                /* An interrupted job leaves its device unbound, also a device whose prior driver is the VFIO driver. */
                 return now->there && !now->with_host && d->prior_driver && (returns || !now->driver)
                                ? step_list_add(l, kind, d->address, NULL, d->prior_driver)
                                : 0;
         }
 }
 
-/* An override that is neither ours nor the one of its old driver is somebody else's by now. */
+/* An override that is neither ours nor the prior driver was set by another program, and is kept. */
 static int restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
         bool returns = must_return(a, d, now) && d->prior_driver;
         const char *override = returns ? d->prior_driver : now->override;
@@ -277,7 +283,7 @@ static int restore_override(StepList *l, const Allocation *a, const AllocationDe
 
         if (!now->there || !ours || (override && streq_ptr(override, d->prior_override)))
                 return 0;
-        /* NULL may be one that was not read: the step finds out. */
+        /* NULL may mean that the override was not read; the step reads it. */
         return step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override);
 }
 
@@ -291,7 +297,7 @@ static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
         return true;
 }
 
-/* Whatever becomes of the VF: nobody else is to meet with what this allocation gave it. */
+/* The next user of the VF must not get the attributes of this allocation. */
 static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes baseline = d->baseline;
@@ -307,7 +313,7 @@ static int restore_attributes(StepList *l, const AllocationDevice *d, const Inve
         return r;
 }
 
-/* While it is still with VFIO: the host's driver is not to meet with what a guest left behind. */
+/* While the device is still bound to VFIO: the host driver must not see state that a guest left. */
 static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         int r = 0;
 
@@ -319,11 +325,16 @@ static int scrub_device(StepList *l, const AllocationDevice *d, const Present *n
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {
         /*
-         * 1. Reset it, and give VFs back what they had, before any driver sees them. 2. Allow the driver it came from,
-         * by name: that works where its ids would not, as for a VF of a PF with autoprobe off (pci_device_can_probe()
-         * in the kernel's pci-driver.c) or a device another driver's new_id would catch. 3. Unbind all before binding
-         * any: while a member is on VFIO and in use the kernel refuses host drivers in its group. 4. Give each back to
-         * its driver.
+         * 1. Reset the devices and restore the attributes of the VFs before a host driver sees them.
+         *
+         * 2. Set the prior driver as driver_override. That also works where ids do not match: for a VF of a PF with
+         * autoprobe off (pci_device_can_probe() in the kernel's pci-driver.c), or a device that the new_id of another
+         * driver would match.
+         *
+         * 3. Unbind all before binding any: while a member is on VFIO and in use, the kernel refuses host drivers in
+         * its group.
+         *
+         * 4. Bind each device to its prior driver.
          */
         static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
@@ -333,7 +344,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
         if (!l)
                 return -ENOMEM;
         l->gone_is_done = true;
-        /* What is not whole cannot be kept as it is. */
+        /* Only an allocation whose devices are all on VFIO can stay there. */
         keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
@@ -349,7 +360,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
 
                         r = add_release_step(l, order[k], a, &a->devices[i], &now);
                 }
-        /* 5. The override as it was; this does not unbind. */
+        /* 5. Restore the prior override; this does not unbind. */
         for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++) {
                 Present now = present(a, &a->devices[i], inv);
 
