@@ -128,14 +128,15 @@ typedef struct Config {
         char **files; /* names of the files read so far, in this order; none: defaults only */
         size_t n_files;
         size_t size;             /* bytes of their text */
-        char *vfio_driver;       /* VfioDriver=, "vfio-pci" */
+        char *vfio_driver;       /* VfioDriver=, default "vfio-pci" */
         bool variants;           /* VfioDriver=auto: a device with a VFIO variant driver is bound to that */
-        unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, 60 */
+        unsigned job_timeout;    /* JobTimeoutSec=, seconds, 1..3600, default 60 */
         CpuSet housekeeping;     /* HousekeepingCpus=, CPUs never allocated to guests; default none */
-        uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, 1 GiB */
-        unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, 1 */
+        uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
+        unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, default 1 */
         AfterRelease after_release;
-        char *shared_memory_group;  /* SharedMemoryGroup=, "kvm": its members may open the shared memory of guests */
+        char *shared_memory_group;  /* SharedMemoryGroup=, default "kvm": its members may open the shared memory of
+                                       guests */
         char *shared_memory_server; /* SharedMemoryServer=: path of the ivshmem server's socket, %n for the region's
                                        name; NULL: no server */
         char **keep_interfaces;     /* KeepInterfaces=: globs of network interfaces whose devices stay with the host */

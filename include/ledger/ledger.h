@@ -172,7 +172,7 @@ const Finding *ledger_find_foreign(const Ledger *l, PciAddress address);
 int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message);
 /* The remedy for an unhealthy device. */
 #define LEDGER_UNHEALTHY_REMEDY                                                                                        \
-        "See the kernel log; 'passthroughctl rescan' looks again, after a reset, power cycle or another card."
+        "See the kernel log. After a reset, power cycle or replacement run 'passthroughctl rescan' to check it again."
 /* NULL when the device is healthy. */
 const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address);
 /* VERDICT_NONE when the device is not blocked. */

@@ -14,7 +14,7 @@
 #define MESSAGE_JOB_FAILED     "d2612987e2e449b7b24dffa42f3448bf" /* a job failed at the hardware */
 #define MESSAGE_DEVICE_STUCK   "61f6305106fb4169af3732d09bdbf71e" /* a write to the kernel hangs */
 #define MESSAGE_OUT_OF_ORDER   "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation differs from what was reserved */
-#define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device has gone from the node */
+#define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device is missing from the node */
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created or a device not bound at startup */
 #define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus closed the connection */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
@@ -33,7 +33,7 @@
 #define MESSAGE_VFS_REMOVED        "e9569c069ad040a78c903fd4b6542144" /* all VFs of a PF were removed */
 #define MESSAGE_HARDWARE_CHANGED   "266f2ac3f2ff4120a49084763374a87b" /* another card is at the address */
 #define MESSAGE_DEVICE_BACK        "84244766d63146afa5ff8aa2f2661421" /* a missing device is back */
-#define MESSAGE_DEVICE_MOVED       "8a58cf3e34d34161b03222a9e8324eb4" /* a card's address changed with a boot */
+#define MESSAGE_DEVICE_MOVED       "8a58cf3e34d34161b03222a9e8324eb4" /* a card's address changed after a boot */
 #define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin accepted another card in its place */
 #define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* the device is in quarantine */
 #define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin cleared the device from quarantine */

@@ -24,7 +24,7 @@ int parser_hold_back(ConfigParser *p, const char *what) {
 
         if (c->held_back)
                 return 0;
-        return string_replace(&c->held_back, "%s (%s:%u), so nothing is offered until it is mended.", what, p->file,
+        return string_replace(&c->held_back, "%s (%s:%u), so no device is offered until it is fixed.", what, p->file,
                               p->line);
 }
 
@@ -225,10 +225,10 @@ static int parse_vf_attributes(ConfigParser *p, const char *value) {
         if (r < 0)
                 return r;
         if (v.set & VF_IDENTITY_BITS)
-                return parser_problem(p,
-                                      "VfAttributes= is for all VFs of the pool, and no two can have the same mac=, "
-                                      "node-guid=, port-guid= or second-port-guid=: a request gives them to its slots, "
-                                      "VfIdentity= says what the others have.");
+                return parser_problem(
+                        p, "VfAttributes= applies to all VFs of the pool, so it cannot set mac=, node-guid=, "
+                           "port-guid= or second-port-guid=: set them in the request; VfIdentity= sets the "
+                           "default.");
         p->config->pools[p->pool].attributes = v;
         return 0;
 }
@@ -270,13 +270,13 @@ static int add_match(ConfigParser *p, const char *value, Match **matches, size_t
                 return 0;
         }
         if (*n >= CONFIG_MATCHES_MAX)
-                return parser_problem(p, "There are more than %u Match= lines here, those of other files counted.",
+                return parser_problem(p, "There are more than %u Match= lines in this section, including other files.",
                                       CONFIG_MATCHES_MAX);
 
         r = match_parse(value, &m, &problem);
         if (r == -EINVAL)
                 return parser_problem(p, "%s%s", problem,
-                                      p->section == SECTION_EXCLUDE ? " Nothing is offered until it is mended." : "");
+                                      p->section == SECTION_EXCLUDE ? " No device is offered until it is fixed." : "");
         if (r < 0)
                 return r;
 
@@ -368,7 +368,7 @@ static int key_without_section(ConfigParser *p, const char *name) {
         if (streq(name, "Match") && parser_hold_back(p, "A Match= line before any section, perhaps of an [Exclude] "
                                                         "that was lost, could not be read") < 0)
                 return -ENOMEM;
-        return parser_problem(p, "'%s=' stands before any section; expected [Daemon], [Pool NAME] or [Exclude] first.",
+        return parser_problem(p, "'%s=' is outside any section; expected [Daemon], [Pool NAME] or [Exclude] first.",
                               name);
 }
 

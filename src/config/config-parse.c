@@ -43,7 +43,7 @@ static int begin_pool(ConfigParser *p, const char *name) {
         if (i == c->n_pools)
                 return add_pool(p, name);
         if (c->pools[i].latest.file == p->file)
-                return parser_problem(p, "[Pool %s] is ignored: line %u has that pool already.", name,
+                return parser_problem(p, "[Pool %s] is ignored: line %u already has this pool.", name,
                                       c->pools[i].latest.line);
 
         c->pools[i].latest = (ConfigPlace){ p->file, p->line };
@@ -84,10 +84,10 @@ static int parse_header(ConfigParser *p, char *line) {
         if (!end || (*rest && !strchr(";#", *rest))) {
                 p->section = SECTION_IGNORED;
                 p->suspect = !is_pool_header(line);
-                return parser_problem(
-                        p,
-                        "'%s' is no section header, so what follows it is ignored: write [Section] and nothing else.",
-                        line);
+                return parser_problem(p,
+                                      "'%s' is not a section header, so the lines after it are ignored: write "
+                                      "[Section] and nothing else.",
+                                      line);
         }
         *end = 0;
         return begin_section(p, line + 1);
@@ -122,7 +122,7 @@ static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) 
 }
 
 /* Handles an unreadable line, which may have been a header. buf has its first n bytes. */
-static int lose_line(ConfigParser *p, const char *buf, size_t n) {
+static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         if (buf[0] == '[') {
                 p->section = SECTION_IGNORED;
                 return is_pool_header(buf) ? 0 : parser_hold_back_header(p);
@@ -150,7 +150,7 @@ static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
                 p->resets = streq(buf, "Match=");
                 return true;
         }
-        p->error = r < 0 ? r : lose_line(p, buf, n);
+        p->error = r < 0 ? r : handle_unreadable_line(p, buf, n);
         return false;
 }
 
@@ -202,7 +202,7 @@ int config_read_text(Config *c, const char *file, const char *text, size_t size)
         ConfigParser p = { .config = c, .text = text, .end = text + size };
 
         if (size > CONFIG_TEXT_MAX - c->size)
-                return config_read_failed(c, file, "the configuration is too large, 1 MiB is the limit");
+                return config_read_failed(c, file, "the configuration is too large; the limit is 1 MiB");
         if (add_file(c, file) < 0)
                 return -ENOMEM;
 

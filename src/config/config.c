@@ -125,8 +125,7 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
         if (c->n_problems >= CONFIG_PROBLEMS_MAX)
                 return 0;
         if (c->n_problems == CONFIG_PROBLEMS_MAX - 1)
-                return append_problem(c, file, line,
-                                      strdup("There are more problems; from here on they are not listed."));
+                return append_problem(c, file, line, strdup("There are more problems, which are not listed."));
 
         va_start(ap, format);
         message = string_vformat(format, ap);
@@ -135,12 +134,12 @@ int config_add_problem(Config *c, const char *file, unsigned line, const char *f
 }
 
 int config_read_failed(Config *c, const char *file, const char *why) {
-        int r = config_add_problem(c, file, 0, "It cannot be read: %s.", why);
+        int r = config_add_problem(c, file, 0, "The file cannot be read: %s.", why);
 
         if (r == 0 && !c->unreadable)
                 r = string_replace(&c->unreadable, "%s cannot be read: %s.", file, why);
         if (r == 0 && !c->held_back)
-                r = string_replace(&c->held_back, "%s Nothing is offered until it can.", c->unreadable);
+                r = string_replace(&c->held_back, "%s No device is offered until it can be read.", c->unreadable);
         return r;
 }
 
@@ -154,8 +153,8 @@ static int check_virtual_functions(Config *c, Pool *pool) {
                 pool->virtual_functions = 0;
                 return config_add_problem(
                         c, pool->virtual_functions_place.file, pool->virtual_functions_place.line,
-                        "VirtualFunctions= is ignored: Match= in %s:%u uses address=, but VFs that are to be "
-                        "created have no address yet; write pf= with the address of their PF.",
+                        "VirtualFunctions= is ignored: Match= in %s:%u uses address=, but VFs that do not "
+                        "exist yet have no address; use pf= with the address of their PF.",
                         place->file, place->line);
         }
         return 0;
@@ -165,9 +164,8 @@ static int check_virtual_functions(Config *c, Pool *pool) {
 static int check_port_types(Config *c, const Pool *pool) {
         if (pool->n_port_types == 0 || pool->virtual_functions > 0)
                 return 0;
-        return config_add_problem(
-                c, pool->port_types_place.file, pool->port_types_place.line,
-                "PortTypes= is ignored: it goes with a number of VirtualFunctions= in the same pool.");
+        return config_add_problem(c, pool->port_types_place.file, pool->port_types_place.line,
+                                  "PortTypes= is ignored: it needs a number in VirtualFunctions= of the same pool.");
 }
 
 int config_finish(Config *c) {

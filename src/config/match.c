@@ -170,7 +170,7 @@ static int parse_term(Match *m, char *text, unsigned *seen, char **ret_problem) 
 
         if (!value)
                 return problem(ret_problem,
-                               "'%s' in Match= is no term: write TERM=VALUE without spaces around the '='.", text);
+                               "'%s' in Match= is not a term: write TERM=VALUE without spaces around the '='.", text);
         *value++ = 0;
 
         term = find_term(text);

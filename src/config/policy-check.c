@@ -66,13 +66,13 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
                               "IOMMU group %d also holds %s, which the host needs: %s.", dev->iommu_group,
                               PCI_ADDRESS_STR(m->address), m->critical);
         if (policy_is_display(p, m))
-                why = m->boot_vga ? "the boot VGA" : "on which the console is";
+                why = m->boot_vga ? "the boot VGA" : "which drives the console";
         else if (m->is_bridge)
                 why = "a bridge";
         else if (pci_device_is_platform(m))
                 why = "a part of the platform";
         else if (!pci_address_is_assignable(m->address))
-                why = "which no guest can have, because its PCI domain is above ffff";
+                why = "which cannot be assigned, because its PCI domain is above ffff";
         else if (policy_is_excluded(p, m))
                 why = "which the configuration excludes";
         else if (dev->type == PCI_TYPE_VF && pci_address_equal(m->address, dev->physfn)) {
@@ -81,7 +81,7 @@ static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDev
         } else if (m->n_vfs > 0)
                 why = "a PF that has VFs";
         else if (!m->has_override)
-                why = "for which the kernel shows no driver_override";
+                why = "which has no driver_override in the kernel";
         else {
                 why = "which no pool offers";
                 remedy = pci_device_is_companion(dev, m) ? "Put it into a pool too, or unbind its driver."
@@ -101,7 +101,7 @@ static Verdict check_group(const Policy *p, const PciDevice *dev, Refusal *ret) 
         if (group->direct)
                 return refuse(ret, VERDICT_RESERVED_REGION, &dev->address,
                               "Ask the vendor for firmware that does not reserve memory for this device (RMRR).",
-                              "The firmware demands a direct memory mapping for IOMMU group %d, so VFIO refuses it.",
+                              "The firmware requires a direct memory mapping for IOMMU group %d, so VFIO refuses it.",
                               group->number);
         for (size_t i = 0; i < group->n_members; i++) {
                 const PciDevice *m = &p->inventory->devices[group->members[i]];
@@ -123,18 +123,18 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
         if (pool)
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, "Ask for a VF from that pool instead.",
                               "No pool offers it: %s pool '%s', and a PF is not offered beside its VFs.",
-                              vf ? "its VFs are in" : "the daemon makes VFs on it for", pool->name);
+                              vf ? "its VFs are in" : "the daemon creates VFs on it for", pool->name);
         pf = dev->type == PCI_TYPE_VF ? inventory_find(p->inventory, dev->physfn) : NULL;
         if (pf && policy_offers(p, pf))
                 return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
-                              "To offer VFs, take the PF out of that pool first.",
+                              "To offer VFs, remove the PF from that pool first.",
                               "No pool offers it: its PF %s is in pool '%s', and a VF is not offered beside its PF.",
                               PCI_ADDRESS_STR(pf->address), policy_pool(p, pf)->name);
         return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address,
-                      p->inventory->iommu ? "Add a Match= line for it to a [Pool NAME] section."
-                                          : "Enable the IOMMU first, without it no pool can offer anything: VT-d or "
-                                            "AMD-Vi in the firmware, and intel_iommu=on (Intel). Then add a Match= "
-                                            "line for it to a [Pool NAME] section.",
+                      p->inventory->iommu
+                              ? "Add a Match= line for it to a [Pool NAME] section."
+                              : "Enable the IOMMU first: VT-d or AMD-Vi in the firmware, and intel_iommu=on "
+                                "(Intel). Then add a Match= line for it to a [Pool NAME] section.",
                       p->inventory->iommu ? "No pool offers it." : "No pool offers it, and the IOMMU is off.");
 }
 
@@ -144,12 +144,11 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         const char *address = PCI_ADDRESS_STR(vf->physfn);
 
         if (!pf)
-                return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Plug its card in again, or boot.",
-                              "Its PF %s is not on this node any more, and nobody answers for what is left of it.",
-                              address);
+                return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Reinsert its card, or reboot.",
+                              "Its PF %s is no longer on this node, so no driver manages the VF.", address);
         if (pci_device_driver_is_harmless(pf))
                 return refuse(ret, VERDICT_PF_ABSENT, &vf->address, "Bind the PF to its own driver.",
-                              "Its PF %s %s%s, so no driver of the host answers for its VFs.", address,
+                              "Its PF %s %s%s, so no host driver manages its VFs.", address,
                               pf->driver ? "is on " : "has no driver", pf->driver ?: "");
         return VERDICT_NONE;
 }
@@ -164,16 +163,16 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
         _cleanup_free_ char *remedy = NULL;
 
         (void) string_replace(&remedy, "Load its module: systemctl start modprobe@%s.service.", driver);
-        return refuse(ret, VERDICT_NO_VFIO_DRIVER, device, remedy,
-                      "The kernel has no driver %s, to which %s would be bound.", driver, PCI_ADDRESS_STR(*device));
+        return refuse(ret, VERDICT_NO_VFIO_DRIVER, device, remedy, "The kernel has no driver %s to bind %s to.", driver,
+                      PCI_ADDRESS_STR(*device));
 }
 
 static Verdict refuse_display(const PciDevice *dev, Refusal *ret) {
         const char *remedy = "Use another card for the console, or ask with --force.";
 
         return dev->boot_vga ? refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy,
-                                      "It is the boot VGA: the firmware's console is on it.")
-                             : refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy, "The host's console is on it: %s.",
+                                      "It is the boot VGA, which the firmware's console uses.")
+                             : refuse(ret, VERDICT_BOOT_VGA, &dev->address, remedy, "The host's console uses it: %s.",
                                       dev->console);
 }
 
@@ -186,8 +185,8 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                               "It is part of the platform, not a device for guests.");
         if (!pci_address_is_assignable(dev->address))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &dev->address,
-                              "Where Intel VMD makes that domain, turn VMD off for its slot in the firmware.",
-                              "It is in PCI domain %x: QEMU can assign devices of the domains up to ffff only.",
+                              "If Intel VMD creates that domain, disable VMD for its slot in the firmware.",
+                              "It is in PCI domain %x: QEMU can assign devices of domains up to ffff only.",
                               dev->address.domain);
         if (dev->critical)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, NULL, "The host needs it: %s.", dev->critical);
@@ -196,18 +195,19 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         if (policy_is_excluded(p, dev)) {
                 const Match *m = match_any(p->config->excludes, p->config->n_excludes, dev);
 
-                return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Take the line out of [Exclude] to offer it.",
+                return refuse(ret, VERDICT_EXCLUDED, &dev->address, "Remove the line from [Exclude] to offer it.",
                               "The configuration excludes it (%s:%u).", m->place.file, m->place.line);
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
         if (p->inventory->critical_unknown)
-                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Let the daemon read it, then rescan.",
-                              "Nobody can tell what the host stands on: %s", p->inventory->critical_unknown);
+                return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address,
+                              "Make that readable for the daemon, then rescan.",
+                              "It is unknown which devices the host needs: %s", p->inventory->critical_unknown);
         if (p->config->held_back)
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address,
-                              p->config->unreadable ? "Let the daemon read it, then reload the configuration."
-                                                    : "Mend that line, then reload the configuration.",
+                              p->config->unreadable ? "Make it readable for the daemon, then reload the configuration."
+                                                    : "Fix that line, then reload the configuration.",
                               "%s", p->config->held_back);
         if (dev->iommu_group < 0)
                 return p->inventory->iommu
@@ -219,7 +219,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
                                         "This node has no IOMMU groups: the IOMMU is off.");
         if (!dev->has_override)
                 return refuse(ret, VERDICT_NO_DRIVER_OVERRIDE, &dev->address, "Boot Linux 3.16 or later.",
-                              "The kernel shows no driver_override for it, so it cannot be bound on its own.");
+                              "The kernel has no driver_override for it, so it cannot be bound to VFIO alone.");
         if (!has_vfio_driver(p, dev))
                 return policy_refuse_driver(&dev->address, p->config->vfio_driver, ret);
         if (dev->n_vfs > 0)

@@ -44,9 +44,9 @@ static int assign_pool(Policy *p, size_t index) {
                         continue;
                 }
                 const Pool *first = &p->config->pools[p->pools[index]];
-                r = policy_add_problem(
-                        p, &m->place, "Pool '%s' also matches %s, which pool '%s' (%s:%u) has; it stays there.",
-                        pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->place.file, first->place.line);
+                r = policy_add_problem(p, &m->place, "Pool '%s' also matches %s, which stays in pool '%s' (%s:%u).",
+                                       pool->name, PCI_ADDRESS_STR(dev->address), first->name, first->place.file,
+                                       first->place.line);
                 if (r < 0)
                         return r;
         }

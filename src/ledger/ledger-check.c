@@ -12,7 +12,7 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
         /* The planner checks all devices without a refusal, and formatting an address costs more than the lookup. */
         if (!ret)
                 return VERDICT_ALLOCATED;
-        return refuse(ret, VERDICT_ALLOCATED, &address, "Release that one first.", "%s is held by '%s'.",
+        return refuse(ret, VERDICT_ALLOCATED, &address, "Release that allocation first.", "%s is held by '%s'.",
                       PCI_ADDRESS_STR(address), holder->name);
 }
 
@@ -20,8 +20,9 @@ Verdict ledger_check_blocked(const Ledger *l, PciAddress address, Refusal *ret) 
         const BlockedDevice *w = l->n_blocked > 0 ? ledger_find_blocked(l, address) : NULL;
 
         return w ? refuse(ret, w->verdict, &address,
-                          w->verdict == VERDICT_STUCK ? "The journal says what it hangs in; a reboot ends it for sure."
-                                                      : "Wait for the job to end.",
+                          w->verdict == VERDICT_STUCK
+                                  ? "See the journal for the call it is stuck in; a reboot clears it."
+                                  : "Wait for the job to end.",
                           "%s", w->message)
                  : VERDICT_NONE;
 }
@@ -31,11 +32,11 @@ Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
         const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
 
         if (foreign)
-                return refuse(ret, VERDICT_CONTESTED, &address,
-                              "Shut it down, or give it what it needs by an allocation.", "%s", foreign->message);
+                return refuse(ret, VERDICT_CONTESTED, &address, "Shut that guest down, or allocate its devices to it.",
+                              "%s", foreign->message);
         if (q)
                 return refuse(ret, VERDICT_QUARANTINED, &address,
-                              "Look into it, then 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
+                              "Inspect it, then run 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
         return ledger_check_blocked(l, address, ret);
 }
 
@@ -65,7 +66,7 @@ static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevic
                 Verdict v;
 
                 if (holder && holder != except)
-                        return refuse(ret, VERDICT_ALLOCATED, &dev->address, "Release that one first.",
+                        return refuse(ret, VERDICT_ALLOCATED, &dev->address, "Release that allocation first.",
                                       "%s shares IOMMU group %d with %s, which '%s' holds.",
                                       PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
                                       holder->name);
@@ -81,13 +82,13 @@ static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, Pci
         const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
 
         if (holder && holder != except)
-                return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that one first.",
+                return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that allocation first.",
                               "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
                 return check_condition(l, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
-                return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release those first.",
-                              "%u of its VFs are in allocations.", ledger_pf_use(l, address));
+                return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release the allocations of its VFs first.",
+                              "%u of its VFs are allocated.", ledger_pf_use(l, address));
         return VERDICT_NONE;
 }
 
@@ -160,19 +161,19 @@ static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refu
                                       PCI_ADDRESS_STR(d->address));
                 if (other->is_vf && pci_address_equal(other->physfn, d->address))
                         return refuse(ret, VERDICT_PF_HAS_VFS, &d->address, NULL,
-                                      "%s and its own VF %s are claimed at once.", PCI_ADDRESS_STR(d->address),
+                                      "%s and its own VF %s are claimed together.", PCI_ADDRESS_STR(d->address),
                                       PCI_ADDRESS_STR(other->address));
         }
         return VERDICT_NONE;
 }
 
-/* What holds for an allocation whether or not the hardware is there: nobody else was promised the same. */
+/* Checks that do not depend on the inventory: a claims nothing that another allocation has. */
 static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
         if (ledger_find(l, a->name))
-                return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
+                return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or choose another name.",
                               "There is already an allocation '%s'.", a->name);
         if (l->n_allocations >= LEDGER_ALLOCATIONS_MAX)
-                return refuse(ret, VERDICT_LIMIT, NULL, "Release some first.",
+                return refuse(ret, VERDICT_LIMIT, NULL, "Release an allocation first.",
                               "There are already %u allocations, the most there can be.", LEDGER_ALLOCATIONS_MAX);
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];

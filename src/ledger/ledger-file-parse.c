@@ -337,11 +337,12 @@ LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **r
         uint64_t version;
 
         if (!o || !json_object_is_type(o, json_type_object) || get_number(o, "version", INT_MAX, &version) < 0) {
-                (void) string_replace(ret_message, "it is not a whole JSON object with a version, perhaps truncated");
+                (void) string_replace(ret_message,
+                                      "it is not a complete JSON object with a version; it may be truncated");
                 return LEDGER_FILE_BROKEN;
         }
         if (version < 1 || version > LEDGER_FILE_VERSION) {
-                (void) string_replace(ret_message, "it has version %d, this program knows version 1 to %d",
+                (void) string_replace(ret_message, "it has version %d; this program supports version 1 to %d",
                                       (int) version, LEDGER_FILE_VERSION);
                 return LEDGER_FILE_UNKNOWN_VERSION;
         }

@@ -37,7 +37,7 @@ static void region_free(SharedRegion *s) {
 }
 
 /* Frees the regions without members. */
-static void drop(Ledger *l) {
+static void free_unused_regions(Ledger *l) {
         size_t n = 0;
 
         for (size_t i = 0; i < l->n_regions; i++)
@@ -71,7 +71,7 @@ int ledger_reserve_regions(Ledger *l, const Allocation *a) {
         for (size_t i = 0; r == 0 && i < a->n_regions; i++)
                 r = reserve(l, a, &a->regions[i]);
         if (r < 0)
-                drop(l);
+                free_unused_regions(l);
         return r;
 }
 
@@ -125,7 +125,7 @@ void ledger_leave_regions(Ledger *l, Allocation *a) {
                 a->shared[i] = NULL;
         }
         if (a->n_regions > 0)
-                drop(l);
+                free_unused_regions(l);
 }
 
 void ledger_reclaim(const Ledger *l) {
@@ -159,8 +159,9 @@ Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret)
 
         if (!s || (s->region.size == r->size && same_pages(&s->region, r)))
                 return VERDICT_NONE;
-        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL, "Ask for what it is, or take another name.",
-                      "The shared memory '%s' is there already, with %s%s%s, not %s%s%s.", r->name,
+        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
+                      "Ask for the existing size and pages, or choose another name.",
+                      "The shared memory '%s' exists already, with %s%s%s, not %s%s%s.", r->name,
                       FORMAT_SIZE(s->region.size), s->region.page_size > 0 ? " in pages of " : "",
                       s->region.page_size > 0 ? FORMAT_SIZE(s->region.page_size) : "", FORMAT_SIZE(r->size),
                       r->page_size > 0            ? " in pages of "
@@ -174,7 +175,7 @@ Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t own
 
         if (!s || s->owner == owner)
                 return VERDICT_NONE;
-        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL, "Take another name.",
+        return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL, "Choose another name.",
                       "The shared memory '%s' belongs to uid %u, not to uid %u: only guests of one owner share.",
                       r->name, s->owner, owner);
 }
@@ -200,8 +201,8 @@ Verdict ledger_check_regions(const Ledger *l, const Allocation *a, Refusal *ret)
                 v = check_region(l, a, &a->regions[i], ret);
         }
         if (v == VERDICT_NONE && l->n_regions + fresh > LEDGER_REGIONS_MAX)
-                v = refuse(ret, VERDICT_LIMIT, NULL, "Release some first.",
-                           "There are already %zu pieces of shared memory; %u is the most there can be.", l->n_regions,
+                v = refuse(ret, VERDICT_LIMIT, NULL, "Release an allocation with shared memory first.",
+                           "There are already %zu regions of shared memory; the limit is %u.", l->n_regions,
                            LEDGER_REGIONS_MAX);
         return v;
 }

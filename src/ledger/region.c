@@ -26,7 +26,8 @@ Verdict region_name(Region *r, const char *name, Refusal *ret) {
         if (!allocation_name_is_valid(name))
                 return refuse_request(
                         ret, "Use up to 63 letters, digits, '_', '.' and '-', beginning with a letter or digit.",
-                        "'%s' cannot be the name of shared memory: it is a file's, too.", QUOTABLE(name));
+                        "'%s' cannot be the name of shared memory, because it is not a valid file name.",
+                        QUOTABLE(name));
         (void) snprintf(r->name, sizeof(r->name), "%s", name);
         return VERDICT_NONE;
 }
@@ -37,14 +38,14 @@ static bool is_power_of_two(uint64_t n) {
 
 Verdict region_check(const Region *r, Refusal *ret) {
         if (!is_power_of_two(r->size))
-                return refuse_request(
-                        ret, "Round it up to 1M, 2M, 4M and so on.",
-                        "The shared memory '%s' cannot have %s: the size must be a power of two, for the guest "
-                        "sees it as a PCI BAR.",
-                        r->name, FORMAT_SIZE(r->size));
+                return refuse_request(ret, "Round it up to 1M, 2M, 4M and so on.",
+                                      "The shared memory '%s' cannot have %s: the size must be a power of two, because "
+                                      "the guest sees it as a PCI BAR.",
+                                      r->name, FORMAT_SIZE(r->size));
         if (r->size < REGION_SIZE_MIN || r->size > REGION_SIZE_MAX)
-                return refuse_request(ret, NULL, "The shared memory '%s' cannot have %s, but %s to %s.", r->name,
-                                      FORMAT_SIZE(r->size), FORMAT_SIZE(REGION_SIZE_MIN), FORMAT_SIZE(REGION_SIZE_MAX));
+                return refuse_request(ret, NULL, "The shared memory '%s' cannot have %s: the size must be %s to %s.",
+                                      r->name, FORMAT_SIZE(r->size), FORMAT_SIZE(REGION_SIZE_MIN),
+                                      FORMAT_SIZE(REGION_SIZE_MAX));
         if (r->page_size == 0)
                 return VERDICT_NONE;
         if (!is_power_of_two(r->page_size) || r->page_size < SMALLEST_HUGEPAGE)

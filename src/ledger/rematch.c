@@ -118,7 +118,7 @@ static const PciDevice *find_card(const AllocationDevice *d, const Inventory *in
 }
 
 /* The ledger cannot hold d and now together: they are the same device, or a PF and its VF. */
-static bool excludes(const AllocationDevice *d, const PciDevice *now) {
+static bool conflicts(const AllocationDevice *d, const PciDevice *now) {
         return pci_address_equal(d->address, now->address) ||
                (now->type == PCI_TYPE_VF && pci_address_equal(d->address, now->physfn)) ||
                (d->is_vf && pci_address_equal(d->physfn, now->address));
@@ -126,13 +126,16 @@ static bool excludes(const AllocationDevice *d, const PciDevice *now) {
 
 static bool is_displaced(const AllocationDevice *d, const Search *searches, size_t n) {
         for (size_t i = 0; !d->lost && i < n; i++)
-                if (searches[i].found.now && excludes(d, searches[i].found.now))
+                if (searches[i].found.now && conflicts(d, searches[i].found.now))
                         return true;
         return false;
 }
 
-/* Lists the devices that are not at their address. Counts in taken, by device index, the ledger's devices that are. */
-static int find_homeless(const Ledger *l, const Inventory *inv, unsigned *taken, Search **ret, size_t *ret_n) {
+/*
+ * Lists the ledger's devices that are not at their address. taken[i] counts the ledger's devices that are at inventory
+ * device i.
+ */
+static int find_moved_devices(const Ledger *l, const Inventory *inv, unsigned *taken, Search **ret, size_t *ret_n) {
         _cleanup_free_ Search *searches = NULL;
         size_t n = 0;
 
@@ -159,7 +162,7 @@ int rematch_find(const Ledger *l, const Inventory *inv, Rematch **ret, size_t *r
         _cleanup_free_ Search *searches = NULL;
         size_t n_searches = 0, n = 0;
 
-        if (!taken || find_homeless(l, inv, taken, &searches, &n_searches) < 0)
+        if (!taken || find_moved_devices(l, inv, taken, &searches, &n_searches) < 0)
                 return -ENOMEM;
         found = calloc(n_searches + 1, sizeof(*found));
         if (!found)

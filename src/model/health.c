@@ -56,7 +56,7 @@ static const char *cause(const HealthReading *r) {
                 return r->cold ? "its config space reads all ones, and it does not leave D3cold: it has no power."
                                : "its config space reads all ones: it fell off the bus, or has no power.";
         if (r->error == -ENXIO)
-                return "another device answers there.";
+                return "another device answers at its address.";
         return r->power_error ? "the kernel cannot change its power state." : NULL;
 }
 
@@ -80,10 +80,10 @@ int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret) {
                 return -ENODATA;
         if (r->errors.known)
                 fatal = count_fatal(&now, &r->errors, why);
-        if (dead && string_replace(&text, "%s is not well: %s", PCI_ADDRESS_STR(h->address), dead) < 0)
+        if (dead && string_replace(&text, "%s is unhealthy: %s", PCI_ADDRESS_STR(h->address), dead) < 0)
                 return -ENODATA;
         if (!dead && fatal > 0 &&
-            string_replace(&text, "%s is not well: it had %" PRIu64 " fatal PCI Express errors.",
+            string_replace(&text, "%s is unhealthy: it had %" PRIu64 " fatal PCI Express errors.",
                            PCI_ADDRESS_STR(h->address), fatal) < 0)
                 return -ENODATA;
         now.known = true;

@@ -161,11 +161,12 @@ static int set_ats(const PciDevice *f, char **text) {
                                                 PCI_ADDRESS_STR(f->address));
         case PCI_ATS_OFF:
                 return string_replace(text,
-                                      "see that ATS of %s is turned on (by the kernel, when the IOMMU takes it and "
-                                      "pci=noats is not set)",
+                                      "enable ATS of %s (the kernel does when the IOMMU supports it and pci=noats is "
+                                      "not set)",
                                       PCI_ADDRESS_STR(f->address));
         case PCI_ATS_UNKNOWN:
-                return string_replace(text, "see that %s has ATS and that it is on", PCI_ADDRESS_STR(f->address));
+                return string_replace(text, "check that %s supports ATS and that ATS is on",
+                                      PCI_ADDRESS_STR(f->address));
         default:
                 return 0;
         }
@@ -195,8 +196,8 @@ static int set_redirect_off(const Inventory *inv, const PeerPath *path, const ch
                 return r;
         return string_replace(ret,
                               "%s cannot let translated requests pass (no ACS Direct Translated). The kernel parameter "
-                              "'pci=disable_acs_redir=%s' makes peer-to-peer direct, but merges IOMMU groups: only "
-                              "where one guest gets all below the switch.",
+                              "'pci=disable_acs_redir=%s' makes peer-to-peer direct, but merges IOMMU groups: use "
+                              "it only where one guest gets all devices below the switch.",
                               unable, all);
 }
 

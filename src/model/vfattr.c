@@ -126,7 +126,7 @@ static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
         char *value = strchr(term, '=');
 
         if (!value)
-                return problem(ret_problem, "'%s' is no ATTRIBUTE=VALUE, as in vlan=100.", QUOTABLE(term));
+                return problem(ret_problem, "'%s' is not ATTRIBUTE=VALUE, as in vlan=100.", QUOTABLE(term));
         *value++ = '\0';
         for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++) {
                 uint64_t n;
@@ -134,7 +134,7 @@ static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
                 if (!streq(term, terms[a].name))
                         continue;
                 if (vf_attributes_have(v, a))
-                        return problem(ret_problem, "'%s' is there twice.", term);
+                        return problem(ret_problem, "'%s' is given twice.", term);
                 if (parse_value(&terms[a], value, &n) < 0)
                         return problem(ret_problem, "%s=%s is not understood: expected %s.", term, QUOTABLE(value),
                                        terms[a].expected);
@@ -171,13 +171,13 @@ static bool is_group(uint64_t mac) {
 
 static int check_wanted(const VfAttributes *v, char **ret_problem) {
         if (vf_attributes_have(v, VF_MAC) && (v->value[VF_MAC] == 0 || is_group(v->value[VF_MAC])))
-                return problem(ret_problem, "mac= must be the address of one interface: neither zero nor a group's.");
+                return problem(ret_problem, "mac= must be a unicast address other than zero.");
         for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++)
                 if (v->set & VF_GUID_BITS & VF_ATTRIBUTE_BIT(a) && (v->value[a] == 0 || v->value[a] == UINT64_MAX))
                         return problem(ret_problem, "%s= can be neither all zeros nor all ones.", terms[a].name);
         if ((vf_attributes_have(v, VF_QOS) || vf_attributes_have(v, VF_PROTOCOL)) &&
             (!vf_attributes_have(v, VF_VLAN) || v->value[VF_VLAN] == 0))
-                return problem(ret_problem, "qos= and protocol= are those of a VLAN: say vlan= too.");
+                return problem(ret_problem, "qos= and protocol= need vlan= too.");
         if (vf_attributes_have(v, VF_MIN_RATE) && vf_attributes_have(v, VF_MAX_RATE) && v->value[VF_MAX_RATE] > 0 &&
             v->value[VF_MIN_RATE] > v->value[VF_MAX_RATE])
                 return problem(ret_problem, "min-rate= is more than max-rate=.");

@@ -129,7 +129,7 @@ static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode
         _cleanup_close_ int fd = -1;
         int r;
 
-        /* O_EXCL prevents writing through a symbolic link of another user. */
+        /* O_EXCL prevents writing to an existing file or symbolic link of another user. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         /* Removes a temporary that a crash left. */
         if (fd < 0 && errno == EEXIST && unlinkat(dir_fd, temporary, 0) >= 0)

@@ -74,11 +74,11 @@ static int split_offset(Parser *p, char *path, unsigned *ret) {
         int r;
 
         if (!at || at == path)
-                return complain(p, -EINVAL, "there is no offset");
+                return complain(p, -EINVAL, "the offset is missing");
         r = strncmp(at + 1, "0x", 2) == 0 ? parse_hex(at + 1, TREE_CONFIG_MAX, &offset)
                                           : parse_unsigned(at + 1, TREE_CONFIG_MAX, &offset);
         if (r < 0)
-                return complain(p, -EINVAL, "the offset makes no sense");
+                return complain(p, -EINVAL, "the offset is invalid");
         *at = '\0';
         *ret = (unsigned) offset;
         return 0;
@@ -112,7 +112,7 @@ static int emit_text(Parser *p, const char *path, const char *value) {
         if (r < 0)
                 return r == -EINVAL ? complain(p, r, "only \\n, \\t, \\\\ and \\xHH can follow a backslash") : r;
         if (p->item == TREE_LINK && (line.size == 0 || strlen(text) < line.size || line.size > TREE_TARGET_MAX))
-                return complain(p, -EINVAL, "a link cannot point to that");
+                return complain(p, -EINVAL, "the target of the link is invalid");
         if (*p->end)
                 text[line.size++] = *p->end;
         text[line.size] = '\0';
@@ -126,7 +126,7 @@ static int emit_item(Parser *p, char *path, const char *value) {
                 return emit_config(p, path, value);
         case TREE_ERROR:
                 if (tree_error_number(value) < 0)
-                        return complain(p, -EINVAL, "there is no such errno");
+                        return complain(p, -EINVAL, "the errno name is unknown");
                 return emit(p, &(TreeLine){ TREE_ERROR, path, value, strlen(value), 0 });
         case TREE_DIRECTORY:
                 return emit(p, &(TreeLine){ TREE_DIRECTORY, path, "", 0, 0 });
@@ -146,14 +146,14 @@ static int take_path(const char *written, const char *value, void *userdata) {
         if (r == -ENOMEM)
                 return r;
         if (p->paths++ >= TREE_BRACES_MAX)
-                return complain(p, -E2BIG, "the braces stand for too many paths");
+                return complain(p, -E2BIG, "the braces expand to too many paths");
         if (r < 0 || strlen(path) < size)
-                return complain(p, -EINVAL, "the path has a backslash that makes no sense");
+                return complain(p, -EINVAL, "the path has an invalid escape");
         r = path_normalize(p, path);
         if (r < 0)
                 return r;
         if (!*path)
-                return p->item == TREE_DIRECTORY ? 0 : complain(p, -EINVAL, "there is no name");
+                return p->item == TREE_DIRECTORY ? 0 : complain(p, -EINVAL, "the name is missing");
         return emit_item(p, path, value);
 }
 
@@ -163,7 +163,7 @@ static int take_paths(Parser *p, const char *path, const char *value) {
         p->paths = 0;
         r = tree_expand(path, value, take_path, p);
         if (r == -EINVAL)
-                return complain(p, r, "the braces make no sense");
+                return complain(p, r, "the braces are invalid");
         return r == -E2BIG ? complain(p, r, "the path is too long") : r;
 }
 
@@ -225,7 +225,7 @@ static int read_tree(Parser *p) {
         int r;
 
         if (p->depth > TREE_INCLUDE_MAX || p->budget->includes++ > TREE_INCLUDES_MAX)
-                return complain(p, -E2BIG, "there are too many %include, one in another");
+                return complain(p, -E2BIG, "there are too many %include lines, or they are nested too deeply");
         r = read_file_at(AT_FDCWD, p->file, TREE_TEXT_MAX - p->budget->text, &text, &size);
         if (r == -E2BIG)
                 return complain(p, r, "the file is too large");
@@ -252,7 +252,7 @@ static int include(Parser *p, const char *name) {
         int r;
 
         if (!p->file)
-                return complain(p, -EINVAL, "%include has no place here");
+                return complain(p, -EINVAL, "%include is not allowed here");
         r = asprintf(&path, "%.*s%s", *name != '/' && slash ? (int) (slash - p->file) + 1 : 0, p->file, name);
         if (r < 0) {
                 path = NULL;
@@ -275,7 +275,7 @@ static int take_directive(Parser *p, char *line) {
         if (!streq(line, "%include"))
                 return emit(p, &(TreeLine){ TREE_DIRECTIVE, line, rest, strlen(rest), 0 });
         rest[strcspn(rest, " \t")] = '\0';
-        return *rest ? include(p, rest) : complain(p, -EINVAL, "%include needs the name of a file");
+        return *rest ? include(p, rest) : complain(p, -EINVAL, "%include needs a file name");
 }
 
 static int take_line(Parser *p, char *line) {
@@ -294,7 +294,7 @@ static int take_line(Parser *p, char *line) {
         if (r < 0)
                 return r;
         if (line[strspn(line, "/")] == '\0' && p->item != TREE_DIRECTORY)
-                return complain(p, -EINVAL, "there is no name");
+                return complain(p, -EINVAL, "the name is missing");
         if (asprintf(&path, "%s/%s", p->section ? p->section : "", line) < 0) {
                 path = NULL;
                 return -ENOMEM;

@@ -136,7 +136,7 @@ is(daemon('restart'), 0, 'with a FIFO among the drop-ins the daemon starts');
 is((allocate($bus, 'no', gpu => 1))[0], 'org.passthroughd1.Error.Insufficient', 'but gives nothing away');
 my $explained = device($bus, $gpu);
 is($explained->{state}, 'host', 'the device stays with the host');
-is($explained->{reason}, "$unreadable cannot be read: it is not a regular file. Nothing is offered until it can.", 'and says why');
+is($explained->{reason}, "$unreadable cannot be read: it is not a regular file. No device is offered until it can be read.", 'and says why');
 like($explained->{remedy}, names('reload'), 'and what to do');
 unlink $unreadable;
 reload('once it can be read');
