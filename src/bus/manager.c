@@ -213,8 +213,8 @@ static int property_get_read_only(sd_bus *bus, const char *path, const char *int
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS
-/* All methods have this flag. Without it sd-bus queries the bus for the caller's credentials, and blocks meanwhile
- * while it queues all incoming messages. The daemon checks the caller itself: caller.h. */
+/* All methods have this flag. Without it sd-bus asks the bus for the caller's credentials, and blocks the event loop
+ * until the bus replies. The methods check the caller themselves: caller.h. */
 #define OPEN    SD_BUS_VTABLE_UNPRIVILEGED
 
 static const sd_bus_vtable manager_vtable[] = {
