@@ -236,9 +236,9 @@ static int sort_table(const Table *t, SearchScratch *scratch) {
 }
 
 /*
- * The next counts that can fit. When the uppermost excessive digit is over, all counts with the same digits above it
- * fail as well. When the uppermost insufficient digit is under, all counts with the same digits from it upward fail as
- * well. over and under are the guard bits of these digits; at least one is not 0.
+ * The smallest counts above these that can fit. Some digit is too large (guard bits over) or too small (guard bits
+ * under). Counts with the same digits above the uppermost one that is too large fail as well; so do counts with the
+ * same digits from the uppermost one that is too small upward.
  */
 static uint64_t skip_to(const Space *s, uint64_t counts, uint64_t over, uint64_t under) {
         uint64_t next = 0;

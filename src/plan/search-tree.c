@@ -27,7 +27,7 @@ typedef struct VfFamily {
         uint32_t *group;        /* index of the group, or NONE */
         uint32_t *group_free;   /* free devices of the group */
         uint32_t *vfs_free;     /* free VFs of a family */
-        Kin *kin;               /* by the first wanted VF of a family */
+        Kin *kin;               /* the interchangeable VFs of a family, by the family */
         Level *group_level;
 } VfFamily;
 
