@@ -206,7 +206,7 @@ static void test_waits_for_what_may_be_offered(void **state) {
         assert_true(pid >= 0);
         if (pid == 0) {
                 (void) usleep(200000);
-                _exit(rename(before, after) < 0);
+                _exit(rename(before, after) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
         }
         run_with_guids(f, 0);
         assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -354,7 +354,7 @@ static void test_number(void **state _unused_) {
         _cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_close_ int terminal = posix_openpt(O_RDWR | O_NOCTTY);
         HolderNode node = { .name = "card0", .has_number = true, .device = 5 };
-        const HolderNodes nodes = { .nodes = &node, .n = 1 };
+        const HolderNodes wanted = { .nodes = &node, .n = 1 };
         _cleanup_close_ int slave = -1;
         struct stat st;
         const HolderNode *held;
@@ -367,7 +367,7 @@ static void test_number(void **state _unused_) {
         assert_int_equal(fstat(slave, &st), 0);
         node.major = major(st.st_rdev);
         node.minor = minor(st.st_rdev);
-        assert_int_equal(holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held), 1);
+        assert_int_equal(holder_search(proc, &wanted, NULL, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.pid, getpid());
         assert_int_equal(h.device, 5);
         assert_int_equal(h.others, 0);
@@ -379,17 +379,17 @@ static void test_number(void **state _unused_) {
                 _exit(0);
         }
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_int_equal(holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held), 1);
+        assert_int_equal(holder_search(proc, &wanted, NULL, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.others, 1);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held) <= 0);
+        assert_true(holder_search(proc, &wanted, NULL, true, PATIENCE, &h, &held) <= 0);
         node.is_block = false;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &nodes, NULL, false, PATIENCE, &h, &held) <= 0);
+        assert_true(holder_search(proc, &wanted, NULL, false, PATIENCE, &h, &held) <= 0);
 }
 
 /* Processes with so many descriptors together that anybody may have; 0 when this one may not. */
@@ -420,16 +420,16 @@ static size_t hoard(pid_t *pids, size_t max, size_t wanted) {
 /* However many are open: only the time that a look takes has a limit. */
 static void test_many_descriptors(void **state _unused_) {
         HolderNode node = { .name = "no-such-node" };
-        const HolderNodes nodes = { .nodes = &node, .n = 1 };
+        const HolderNodes wanted = { .nodes = &node, .n = 1 };
         pid_t pids[64];
         size_t n = hoard(pids, ELEMENTSOF(pids), 510000);
         int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), with_time, without;
         const HolderNode *held;
         Holder h;
 
-        with_time = holder_search(proc, &nodes, NULL, true, PATIENCE, &h, &held);
+        with_time = holder_search(proc, &wanted, NULL, true, PATIENCE, &h, &held);
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        without = holder_search(proc, &nodes, NULL, true, 0, &h, &held);
+        without = holder_search(proc, &wanted, NULL, true, 0, &h, &held);
         (void) close(proc);
         for (size_t i = 0; i < n; i++) {
                 (void) kill(pids[i], SIGKILL);
