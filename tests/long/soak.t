@@ -59,7 +59,12 @@ sub ledger_is_sound {
         return @wrong;
 }
 
-sub standing { my ($a) = @_; return join ' ', @$a{qw(name generation state)}, sort map { $_->{address} } @{ $a->{devices} } }
+# On disk an allocation that is ready and has a reason is what the bus calls failed.
+sub standing {
+        my ($a) = @_;
+        my $state = $a->{state} eq 'ready' && defined $a->{reason} ? 'failed' : $a->{state};
+        return join ' ', @$a{qw(name generation)}, $state, sort map { $_->{address} } @{ $a->{devices} };
+}
 
 sub directory { my ($name) = @_; return map { s{.*/}{}r } glob "$ENV{STATE_DIRECTORY}/$name/{,.}*[a-z]" }
 
