@@ -15,7 +15,7 @@ use Time::HiRes qw(clock_gettime sleep time CLOCK_MONOTONIC);
 use Bus;
 
 our @EXPORT = qw(
-        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp spew snapshot ledger_file pid daemon_children daemon restart log_since wait_until
+        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid daemon_children daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state within_a_second clear_quarantine driver_of other_hand_binds start_again killed_in
         names
@@ -42,6 +42,14 @@ sub slurp {
         open my $f, '<:raw', $path or die "$path: $!";
         local $/ = undef;
         return <$f> // '';
+}
+
+# undef when there is no such file. The daemon removes files at any time, so do not test for one before you read it.
+sub slurp_existing {
+        my ($path) = @_;
+        my $text = eval { slurp($path) };
+        die $@ if !defined $text && !$!{ENOENT};
+        return $text;
 }
 
 sub spew {
@@ -105,15 +113,15 @@ sub snapshot {
         my @queue = ('.');
         while (defined(my $name = shift @queue)) {
                 my $path = "$ENV{STATE_DIRECTORY}/$name";
-                my @stat = Time::HiRes::lstat($path);
+                my @stat = Time::HiRes::lstat($path) or next;
                 my @meta = $options{times} ? (@stat[1, 2, 7], map { sprintf '%.9f', $_ } @stat[9, 10]) : ();
                 next if $name =~ m{^\./(generation|history|history\.1)$} && !$options{times};
                 if (-d $path) {
-                        opendir my $d, $path or die "$path: $!";
+                        opendir my $d, $path or $!{ENOENT} ? next : die "$path: $!";
                         push @queue, map { "$name/$_" } grep { !/^\.\.?$/ } readdir $d;
                         $found{$name} = join ' ', 'directory', @meta;
                 } else {
-                        $found{$name} = join ' ', @meta, slurp($path);
+                        $found{$name} = join ' ', @meta, slurp_existing($path) // next;
                 }
         }
         return \%found;

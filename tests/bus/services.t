@@ -54,7 +54,7 @@ sub begin {
 
 sub calls { return split /\n/, slurp("$dir/log") }
 sub is_up { my ($unit) = @_; return slurp("$dir/$unit.state") eq "active\n" }
-sub noted { return -e "$ENV{STATE_DIRECTORY}/stopped-services" ? slurp("$ENV{STATE_DIRECTORY}/stopped-services") : '' }
+sub noted { return slurp_existing("$ENV{STATE_DIRECTORY}/stopped-services") // '' }
 
 my %minor = ($gpu => 3, $other => 5);
 fault(map { "set proc/driver/nvidia/gpus/$_/information Model: \\t\\t NVIDIA H100\\nDevice Minor: \\t $minor{$_}" } sort keys %minor);
