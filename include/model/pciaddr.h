@@ -55,3 +55,29 @@ bool pci_address_same_slot(PciAddress a, PciAddress b);
 static inline bool pci_address_is_assignable(PciAddress a) {
         return a.domain <= PCI_DOMAIN_ASSIGNABLE_MAX;
 }
+
+/*
+ * Position of the element with that address in an array sorted by address, or the position to insert it at. Each
+ * element starts with a PciAddress and has size bytes.
+ */
+static inline size_t pci_address_find(const void *array, size_t n, size_t size, PciAddress address, bool *ret_found) {
+        size_t low = 0, high = n;
+
+        *ret_found = false;
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                const PciAddress *at = (const void *) ((const char *) array + middle * size);
+                int c = pci_address_compare(*at, address);
+
+                if (c == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (c < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+#define PCI_ADDRESS_FIND(array, n, address, found) pci_address_find((array), (n), sizeof(*(array)), (address), (found))

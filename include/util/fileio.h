@@ -24,6 +24,12 @@ int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
  */
 int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdata);
 
+/* Reads up to the end of file of any descriptor, which may block: a pipe, for example. As read_file_fd() otherwise. */
+int read_all_fd(int fd, size_t max, char **ret, size_t *ret_size);
+
+/* Writes all of data; a signal or a partial write does not end it. 0 or negative errno. */
+int write_all_fd(int fd, const char *data, size_t size);
+
 /*
  * Replaces the content of name atomically and durably: writes ".NAME.tmp" in the same directory, calls fsync(), renames
  * it, and calls fsync() on the directory. On failure name is unchanged and the temporary is removed. One exception: if

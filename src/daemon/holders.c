@@ -98,3 +98,9 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
         return refuse(ret, VERDICT_BUSY, &queries[holder.device].address, holder.remedy, "%s is in use by %s.",
                       holder.subject, holder.text);
 }
+
+Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret) {
+        if (manager_refresh_groups(m, a) < 0)
+                return refuse_no_memory(ret);
+        return manager_check_use(m, a, check, ret);
+}

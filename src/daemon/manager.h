@@ -285,6 +285,8 @@ typedef enum UseCheck {
 } UseCheck;
 /* VERDICT_NONE when no device is in use. Reads /proc/PID/fd of all processes once. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
+/* Reads the devices and the other members of their IOMMU groups again, then does as manager_check_use(). */
+Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /*
  * The index of an allocation with a device that a process has open on its VFIO driver; n when there is none. Reads
  * /proc/PID/fd of all processes once.
@@ -430,6 +432,14 @@ bool manager_is_new(const Manager *m, PciAddress address);
 bool manager_is_arriving(const Manager *m, const Allocation *a);
 /* Starts a round for the devices that arrived. Returns false when there are none. */
 bool manager_begin_round(Manager *m);
+/* The device is in a Bind=start pool, is available and is not bound to a VFIO driver. */
+bool manager_wants_binding(const Manager *m, const PciDevice *dev);
+/* Appends the devices for which manager_wants_binding() is true, in ascending order. */
+int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
+/* After a change of drivers or policy: queues the devices that want binding and are not in unbound, the list from
+ * before it.
+ */
+void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 
 /* busy.c */
 /*
@@ -451,14 +461,6 @@ void manager_check_vfs(Manager *m, const Inventory *old);
  * the event loop when the daemon is stopping and no job runs.
  */
 void manager_reconcile(Manager *m);
-/* The device is in a Bind=start pool, is available and is not bound to a VFIO driver. */
-bool manager_wants_binding(const Manager *m, const PciDevice *dev);
-/* Appends the devices for which manager_wants_binding() is true, in ascending order. */
-int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* After a change of drivers or policy: queues the devices that want binding and are not in unbound, the list from
- * before it.
- */
-void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 
 /* watch-uevents.c */
 /* Starts to collect uevents. Call it before the first scan, so that no change is missed. A failure is only logged. */

@@ -293,9 +293,7 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
 static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
         const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
 
-        if (manager_refresh_groups(m, a) < 0)
-                return refuse_no_memory(ret);
-        return manager_check_use(m, a, mj->resumed ? USE_RESUME : USE_ALLOCATE, ret);
+        return manager_check_use_again(m, a, mj->resumed ? USE_RESUME : USE_ALLOCATE, ret);
 }
 
 static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {

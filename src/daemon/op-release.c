@@ -109,9 +109,7 @@ static void release_begun(Manager *m, const ManagerJob *mj) {
 static Verdict release_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
         const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
 
-        if (manager_refresh_groups(m, a) < 0)
-                return refuse_no_memory(ret);
-        return manager_check_use(m, a, USE_RELEASE, ret);
+        return manager_check_use_again(m, a, USE_RELEASE, ret);
 }
 
 static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {

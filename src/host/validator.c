@@ -147,16 +147,10 @@ static int find_program(char ret[static PATH_MAX]) {
 /* The document as a memfd. A pipe would block the daemon until the process reads. */
 static int make_input(const char *document, size_t size) {
         _cleanup_close_ int fd = memfd_create("document", MFD_CLOEXEC);
+        int r = fd < 0 ? -errno : write_all_fd(fd, document, size);
 
-        if (fd < 0)
-                return -errno;
-        for (size_t written = 0; written < size;) {
-                ssize_t n = write(fd, document + written, size - written);
-
-                if (n < 0)
-                        return -errno;
-                written += (size_t) n;
-        }
+        if (r < 0)
+                return r;
         return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
 }
 

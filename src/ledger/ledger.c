@@ -68,29 +68,6 @@ static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         return low;
 }
 
-/* Position of the first element whose address is not lower. Each element starts with a PciAddress. */
-static size_t find_address(const void *array, size_t n, size_t size, PciAddress address, bool *ret_found) {
-        size_t low = 0, high = n;
-
-        *ret_found = false;
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-                const PciAddress *at = (const void *) ((const char *) array + middle * size);
-                int c = pci_address_compare(*at, address);
-
-                if (c == 0) {
-                        *ret_found = true;
-                        return middle;
-                }
-                if (c < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
-}
-
-#define FIND_ADDRESS(array, n, address, found) find_address((array), (n), sizeof(*(array)), (address), (found))
 /* Inserts or removes one element at position. The caller has reserved the room. */
 #define OPEN_GAP(array, n, position)                                                                                   \
         memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
@@ -106,14 +83,14 @@ Allocation *ledger_find(const Ledger *l, const char *name) {
 
 const Allocation *ledger_holder(const Ledger *l, PciAddress address) {
         bool found;
-        size_t i = FIND_ADDRESS(l->claims, l->n_claims, address, &found);
+        size_t i = PCI_ADDRESS_FIND(l->claims, l->n_claims, address, &found);
 
         return found ? l->claims[i].allocation : NULL;
 }
 
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf) {
         bool found;
-        size_t i = FIND_ADDRESS(l->pf_uses, l->n_pf_uses, pf, &found);
+        size_t i = PCI_ADDRESS_FIND(l->pf_uses, l->n_pf_uses, pf, &found);
 
         return found ? l->pf_uses[i].vfs : 0;
 }
@@ -152,7 +129,7 @@ static int reserve_room(Ledger *l, const Allocation *a) {
 
 static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice *d) {
         bool found;
-        size_t i = FIND_ADDRESS(l->claims, l->n_claims, d->address, &found);
+        size_t i = PCI_ADDRESS_FIND(l->claims, l->n_claims, d->address, &found);
 
         if (d->lost)
                 return;
@@ -160,7 +137,7 @@ static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice 
         l->claims[i] = (Claim){ .address = d->address, .allocation = a };
         if (!d->is_vf)
                 return;
-        i = FIND_ADDRESS(l->pf_uses, l->n_pf_uses, d->physfn, &found);
+        i = PCI_ADDRESS_FIND(l->pf_uses, l->n_pf_uses, d->physfn, &found);
         if (!found) {
                 OPEN_GAP(l->pf_uses, l->n_pf_uses, i);
                 l->pf_uses[i] = (PfUse){ .pf = d->physfn };
@@ -170,7 +147,7 @@ static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice 
 
 static void leave_device(Ledger *l, const AllocationDevice *d) {
         bool found;
-        size_t i = FIND_ADDRESS(l->claims, l->n_claims, d->address, &found);
+        size_t i = PCI_ADDRESS_FIND(l->claims, l->n_claims, d->address, &found);
 
         if (d->lost)
                 return;
@@ -178,7 +155,7 @@ static void leave_device(Ledger *l, const AllocationDevice *d) {
                 CLOSE_GAP(l->claims, l->n_claims, i);
         if (!d->is_vf)
                 return;
-        i = FIND_ADDRESS(l->pf_uses, l->n_pf_uses, d->physfn, &found);
+        i = PCI_ADDRESS_FIND(l->pf_uses, l->n_pf_uses, d->physfn, &found);
         if (found && --l->pf_uses[i].vfs == 0)
                 CLOSE_GAP(l->pf_uses, l->n_pf_uses, i);
 }

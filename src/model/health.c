@@ -12,35 +12,18 @@ void health_list_done(HealthList *l) {
         *l = (HealthList){ 0 };
 }
 
-/* Position of the first entry whose address is not lower. */
-static size_t find(const HealthList *l, PciAddress address) {
-        size_t low = 0, high = l->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (pci_address_compare(l->devices[middle].address, address) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
-}
-
-static bool is_at(const HealthList *l, size_t i, PciAddress address) {
-        return i < l->n && pci_address_equal(l->devices[i].address, address);
-}
-
 Health *health_list_find(const HealthList *l, const PciDevice *dev) {
-        size_t i = l ? find(l, dev->address) : 0;
+        bool found = false;
+        size_t i = l ? PCI_ADDRESS_FIND(l->devices, l->n, dev->address, &found) : 0;
 
-        return l && is_at(l, i, dev->address) && l->devices[i].instance == dev->instance ? &l->devices[i] : NULL;
+        return found && l->devices[i].instance == dev->instance ? &l->devices[i] : NULL;
 }
 
 Health *health_list_add(HealthList *l, const PciDevice *dev) {
-        size_t i = find(l, dev->address);
+        bool found;
+        size_t i = PCI_ADDRESS_FIND(l->devices, l->n, dev->address, &found);
 
-        if (!is_at(l, i, dev->address)) {
+        if (!found) {
                 if (ARRAY_RESERVE(l->devices, l->n) < 0)
                         return NULL;
                 memmove(&l->devices[i + 1], &l->devices[i], (l->n++ - i) * sizeof(*l->devices));

@@ -11,32 +11,16 @@ void vf_report_list_done(VfReportList *l) {
         *l = (VfReportList){ 0 };
 }
 
-/* Position of the VF's report, or the position to insert it at. */
-static size_t find(const VfReportList *l, PciAddress vf, bool *found) {
-        size_t low = 0, high = l->n;
-
-        while (low < high) {
-                size_t middle = low + (high - low) / 2;
-
-                if (pci_address_compare(l->reports[middle].vf, vf) < 0)
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        *found = low < l->n && pci_address_equal(l->reports[low].vf, vf);
-        return low;
-}
-
 const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf) {
         bool found;
-        size_t at = find(l, vf, &found);
+        size_t at = PCI_ADDRESS_FIND(l->reports, l->n, vf, &found);
 
         return found ? &l->reports[at].attributes : NULL;
 }
 
 int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes) {
         bool found;
-        size_t at = find(l, vf, &found);
+        size_t at = PCI_ADDRESS_FIND(l->reports, l->n, vf, &found);
         VfReport *r;
 
         if (!attributes && !found)

@@ -18,7 +18,7 @@ static void cleanup_dir(DIR **d) {
 #define TEMPORARY_SUFFIX ".tmp"
 
 /* Reads until end of file, because files in /proc report a size of 0. */
-static int read_all(int fd, size_t max, char **ret, size_t *ret_size) {
+int read_all_fd(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *buf = NULL;
         size_t capacity = MIN(max, (size_t) 4096), used = 0;
 
@@ -71,7 +71,7 @@ static int check_regular(int fd) {
 int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size) {
         int r = check_regular(fd);
 
-        return r < 0 ? r : read_all(fd, max, ret, ret_size);
+        return r < 0 ? r : read_all_fd(fd, max, ret, ret_size);
 }
 
 static void cleanup_file(FILE **f) {
@@ -103,7 +103,7 @@ int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdat
         return feof(f) ? 0 : -errno;
 }
 
-static int write_all(int fd, const char *data, size_t size) {
+int write_all_fd(int fd, const char *data, size_t size) {
         while (size > 0) {
                 ssize_t n = write(fd, data, size);
 
@@ -137,7 +137,7 @@ static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode
         if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
                 return -errno;
 
-        r = write_all(fd, data, size);
+        r = write_all_fd(fd, data, size);
         if (r < 0)
                 return r;
         return fsync(fd) < 0 ? -errno : 0;

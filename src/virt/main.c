@@ -2,35 +2,16 @@
 /* passthroughd-libvirt: validates the domain document on stdin with libvirt. guest/validation.h describes input, output
  * and exit status. */
 
-#include <errno.h>
 #include <libxml/parser.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 
 #include "culprit.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 #define INPUT_MAX ((size_t) 16 * 1024 * 1024)
-
-/* Reads all of stdin and appends a NUL, which *ret_size does not count. NULL on failure. The caller frees. */
-static char *read_input(size_t *ret_size) {
-        _cleanup_free_ char *data = NULL;
-        size_t n = 0;
-        ssize_t k;
-
-        do {
-                if (n > INPUT_MAX || ARRAY_RESERVE(data, n + 65536) < 0)
-                        return NULL;
-                k = read(STDIN_FILENO, data + n, 65535);
-                n += k > 0 ? (size_t) k : 0;
-        } while (k > 0 || (k < 0 && errno == EINTR));
-        if (k < 0)
-                return NULL;
-        data[n] = '\0';
-        *ret_size = n;
-        return TAKE_PTR(data);
-}
 
 /* Stores the template line of each element in _private. lines: one number for each element, in document order. */
 static void set_lines(xmlNode *element, char **lines) {
@@ -71,8 +52,7 @@ static Validation run(void) {
         size_t size;
         Validation v;
 
-        input = read_input(&size);
-        if (!input)
+        if (read_all_fd(STDIN_FILENO, INPUT_MAX, &input, &size) < 0)
                 return print_reason(VALIDATION_UNKNOWN, "The document cannot be read");
         l = libvirt_open(&reason);
         if (!l)
