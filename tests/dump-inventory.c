@@ -49,8 +49,8 @@ static void print_device(const Inventory *inv, const PciDevice *dev) {
         if (dev->parent >= 0)
                 printf("  parent %s\n", PCI_ADDRESS_STR(inv->devices[dev->parent].address));
         printf("  numa %d group %d acs %s", dev->numa_node, dev->iommu_group, pci_acs_to_string(dev->acs));
-        if (dev->acs_can != 0)
-                printf(" %02x/%02x", dev->acs_does, dev->acs_can);
+        if (dev->acs_capabilities != 0)
+                printf(" %02x/%02x", dev->acs_enabled, dev->acs_capabilities);
         if (dev->ats != PCI_ATS_UNKNOWN && !dev->is_bridge)
                 printf(" ats %s", pci_ats_to_string(dev->ats));
         putchar('\n');

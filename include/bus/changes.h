@@ -32,12 +32,12 @@ typedef struct DeviceSnapshotList {
         size_t n;
 } DeviceSnapshotList;
 
-DeviceSnapshot device_snapshot(const HostView *c, const PciDevice *dev);
+DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev);
 /* Returns a bit (1 << DeviceProperty) for each property that differs. Both snapshots must have the same identity. */
 unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now);
 
 /* Takes a snapshot of every device. NULL when out of memory. */
-DeviceSnapshotList *device_snapshot_list_new(const HostView *c);
+DeviceSnapshotList *device_snapshot_list_new(const HostView *view);
 DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l);
 DEFINE_CLEANUP(DeviceSnapshotList *, device_snapshot_list_free)
 /* NULL when the list has no snapshot of the device. */

@@ -151,8 +151,8 @@ typedef struct Config {
          * [Exclude], or an unreadable file. While this is set, no device is offered and no VFs are created. The rest of
          * the configuration applies.
          */
-        char *held_back;
-        char *unreadable; /* NULL, or a sentence about the first file that could not be read; held_back is set too */
+        char *block_reason;
+        char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */
         ConfigProblem *problems;
         size_t n_problems;
 } Config;

@@ -28,7 +28,7 @@ extern const char *const config_directories[CONFIG_DIRECTORIES];
  * *ret has the defaults, no pools, and n_files 0. Returns 0, -ENOMEM, or the error of opening root.
  */
 int config_files_load(const char *root, const char *file, Config **ret);
-/* Logs each problem as a warning, and Config.held_back as an error. */
+/* Logs each problem as a warning, and Config.block_reason as an error. */
 void config_log_problems(const Config *c);
 
 /*

@@ -18,7 +18,7 @@
  * (mounted)". The PF of a critical VF and the bridges and VMD controllers above a critical device are critical too.
  * Sets PciDevice.console of the device that has the framebuffer of the console. Clears all earlier marks first.
  *
- * Sets Inventory.critical_unknown when an existing file cannot be read or when a stack of devices is too large to
+ * Sets Inventory.critical_error when an existing file cannot be read or when a stack of devices is too large to
  * follow. config: for KeepInterfaces=, or NULL. Returns 0 or -ENOMEM.
  */
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);

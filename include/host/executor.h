@@ -11,14 +11,14 @@
 #include "util/sysfs.h"
 
 typedef enum ReportKind {
-        REPORT_STEP,        /* step is about to run */
-        REPORT_FAILED,      /* step failed with error; the run will be undone */
-        REPORT_UNDO_FAILED, /* the undo of step failed with error: the device is not in its former state */
-        REPORT_CONDEMNED, /* step, which concerns one device only, failed with error: the device gets no further steps,
-                             the run continues */
-        REPORT_LOOKING,   /* the attributes of the VF of step are about to be read, which may block for ever */
-        REPORT_FOUND,     /* the attributes of the VF of step, before the first write */
-        REPORT_ACTIVE,    /* the service of step is active and will be stopped; sent before the first write */
+        REPORT_STEP,          /* step is about to run */
+        REPORT_FAILED,        /* step failed with error; the run will be undone */
+        REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not in its former state */
+        REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
+                             steps, the run continues */
+        REPORT_READING,       /* the attributes of the VF of step are about to be read, which may block for ever */
+        REPORT_FOUND,         /* the attributes of the VF of step, before the first write */
+        REPORT_ACTIVE,        /* the service of step is active and will be stopped; sent before the first write */
         REPORT_ALL_FOUND, /* end of the reports before the first write; the run continues when the reporter returns 0 */
         REPORT_STARTED,   /* the service of step was started; error is 0 or why it failed to start */
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step: error */
@@ -29,8 +29,8 @@ typedef struct Report {
         uint32_t kind;
         uint32_t step;      /* index into the list */
         int32_t error;      /* negative errno */
-        int32_t status;     /* REPORT_CONDEMNED of STEP_CLEAN: exit status of the command, 0 when there is none */
-        VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, REPORT_CONDEMNED of a step that sets attributes */
+        int32_t status;     /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none */
+        VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         char holder[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX +
                     32]; /* REPORT_FAILED of STEP_CHECK_IDLE: the user of the device and the remedy; else "" */
         char representor[IF_NAMESIZE]; /* REPORT_FAILED of a step that sets attributes: the representor of the VF; ""

@@ -16,5 +16,5 @@
 
 /* Reads the minor number of each GPU in turn and calls tell() with it, or with NVIDIA_MINOR_UNKNOWN. Must run in a
  * child process because it can block. Always returns 0. */
-int nvidia_ask(const Sysfs *fs, const PciAddress *gpus, size_t n,
-               void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata);
+int nvidia_query(const Sysfs *fs, const PciAddress *gpus, size_t n,
+                 void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata);

@@ -37,4 +37,4 @@ int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
  * Looks for the file of the region without touching its memory. 1: the region is complete, or a member of its group
  * altered it, which region_make() cannot repair. 0: it is missing or incomplete. -EEXIST: another file has its name.
  */
-int region_look(const Sysfs *fs, const Region *r);
+int region_verify(const Sysfs *fs, const Region *r);

@@ -22,11 +22,11 @@ int scan_inventory(const Sysfs *fs, Inventory **ret);
  * that lock. Therefore driver_override of busy devices and their VFs is not read but copied from old, the previous
  * inventory (NULL for the first scan).
  */
-int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
+int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
                           Inventory **ret);
 
 /*
- * As scan_inventory_around(), when only the given devices were added, removed or changed since old was read. Reads
+ * As scan_inventory_except(), when only the given devices were added, removed or changed since old was read. Reads
  * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
  * memory are copied from old. locked: driver_override is copied from old for all devices, because a hot-plug or a
  * driver may hold the device locks. PciDevice.critical is not set.

@@ -30,20 +30,20 @@ typedef struct HealthReading {
 } HealthReading;
 
 /* Why a device is due for a health check. A later reason overrides an earlier one. */
-typedef enum HealthDue {
+typedef enum HealthTrigger {
         HEALTH_NOT_DUE,
         HEALTH_DUE_EVENT,
         HEALTH_DUE_RESCAN,
-} HealthDue;
+} HealthTrigger;
 
 typedef struct Health {
         PciAddress address;
         uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
-        HealthDue due, asked;
+        HealthTrigger due, asked;
         bool known; /* last is valid */
         HealthReading last;
         uint64_t fatal_before; /* fatal errors counted before the baseline: they do not make the device unhealthy */
-        bool link_told;        /* an admin was told that the link is below its maximum */
+        bool link_reported;    /* an admin was told that the link is below its maximum */
 } Health;
 
 typedef struct HealthList {
@@ -62,7 +62,7 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
  * which the caller frees. Returns 0 when it is healthy, and -ENODATA when the reading is inconclusive; then h is
  * unchanged. New fatal errors make the device unhealthy until a rescan finds that the count has not grown.
  */
-int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret);
+int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret);
 
 bool health_link_is_below(const HealthLink *l);
 /* Parses the total of an aer_dev_* attribute. 0 or -EINVAL. */

@@ -101,8 +101,8 @@ typedef struct PciDevice {
                 link_width; /* maximum of the link (model/pcilink.h); for bridges, GPUs and NICs other than VFs */
         uint64_t bar_size[PCI_BARS_MAX]; /* bytes, 0 unused */
         PciAcs acs;
-        uint16_t acs_can,
-                acs_does; /* PCI_ACS_BIT()s of the capability and control registers; 0 when acs is unknown or clean */
+        uint16_t acs_capabilities, acs_enabled; /* PCI_ACS_BIT()s of the capability and control registers; 0 when acs is
+                                                   unknown or clean */
         PciAts ats;
         char *critical; /* why the host needs the device, a chain of dependencies; NULL when it does not.
                            host/critical.h */
@@ -170,10 +170,10 @@ typedef struct Inventory {
         bool drivers_known;
         VfioVariant *variants;
         size_t n_variants;
-        bool iommu;             /* at least one IOMMU group exists */
-        char *critical_unknown; /* why the devices that the host needs could not be determined; no device is allocated
+        bool iommu;           /* at least one IOMMU group exists */
+        char *critical_error; /* why the devices that the host needs could not be determined; no device is allocated
                                    then. NULL when they are known */
-        char **notes;           /* sentences about skipped or odd facts of the node as a whole */
+        char **notes;         /* sentences about skipped or odd facts of the node as a whole */
         size_t n_notes;
 } Inventory;
 

@@ -22,4 +22,4 @@ typedef enum DeviceState {
 const char *device_state_to_string(DeviceState s);
 
 /* ret (or NULL): why the device is not available. */
-DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret);
+DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret);

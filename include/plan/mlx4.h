@@ -35,7 +35,7 @@ int mlx4_decide(Policy *p, Mlx4 *ret);
 void mlx4_done(Mlx4 *m);
 
 /* True when pf has another number of VFs than its pool configures. */
-bool mlx4_is_due(const Policy *p, const PciDevice *pf);
+bool mlx4_needs_options(const Policy *p, const PciDevice *pf);
 
 /*
  * Always VERDICT_NOT_SUPPORTED: the PF does not have count VFs, and the daemon cannot change that while mlx4_core is

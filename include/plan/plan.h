@@ -67,7 +67,7 @@ typedef struct HostView {
  * Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise *ret_refusal says what was short and by how
  * much.
  */
-Verdict plan_make(const HostView *c, const Request *r, Plan **ret, Refusal *ret_refusal);
+Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 
@@ -92,11 +92,11 @@ typedef struct Repeat {
  * Returns VERDICT_NONE and sets *ret even when the request does not fit once. Any other verdict means that the request
  * itself is wrong; *ret_refusal says why.
  */
-Verdict plan_repeat(const HostView *c, const Request *r, Repeat *ret, Refusal *ret_refusal);
+Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal *ret_refusal);
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
 /*
  * An allocation of dev with its companions and held group members, without name, CPUs and memory. Bind=start binds it.
  */
-int plan_single(const HostView *c, const PciDevice *dev, Allocation **ret);
+int plan_single(const HostView *view, const PciDevice *dev, Allocation **ret);

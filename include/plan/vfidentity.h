@@ -28,7 +28,7 @@ DEFINE_CLEANUP(VfIdentities *, vf_identities_free)
  * the VLAN. VERDICT_NOT_SUPPORTED: attributes for a device that is no VF. VERDICT_INVALID_REQUEST: the attributes
  * contradict each other. VERDICT_ALLOCATED: another allocation has the MAC or GUID.
  */
-Verdict vf_identity_merge(Allocation *a, const HostView *c, const Request *r, Refusal *ret);
+Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r, Refusal *ret);
 
 /*
  * To be called after vf_identity_merge(), once a has its id and before a is in the ledger. Generates the MAC, node GUID
@@ -37,7 +37,7 @@ Verdict vf_identity_merge(Allocation *a, const HostView *c, const Request *r, Re
  * VirtualFunctions=external gets none. VERDICT_ALLOCATED: the request asks for the vf_identity_stable() of another VF
  * of the node. VERDICT_LIMIT: out of memory.
  */
-Verdict vf_identity_assign(Allocation *a, const HostView *c, const VfIdentities *l, Refusal *ret);
+Verdict vf_identity_assign(Allocation *a, const HostView *view, const VfIdentities *l, Refusal *ret);
 
 /*
  * The identity of the VF of pf with this index while it is in no allocation: constant for node, PF and index. Empty

@@ -22,13 +22,13 @@ typedef enum StepKind {
         STEP_RESET,         /* reset through sysfs, if the kernel has a reset method for the device */
         STEP_CHECK,         /* check that config space answers */
         STEP_ATTRIBUTES,    /* set attributes of VF vf of the PF device, as text: from (NULL: as found) to to */
-        STEP_OFFERED,       /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
-        STEP_IDENTITY,      /* as STEP_ATTRIBUTES; a failure is only reported */
-        STEP_RESTORE,       /* as STEP_ATTRIBUTES; a failure quarantines the VF */
-        STEP_CLEAN,         /* run the cleaner to once for all devices of pool from in this list */
-        STEP_STOP_SERVICE,  /* stop the systemd unit to if it is active; device is one that it may use */
-        STEP_START_SERVICE, /* start the unit to again if this list or an earlier one stopped it */
-        STEP_CHECK_IDLE,    /* check that no process uses the device, which is bound to the host driver from */
+        STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
+        STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
+        STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
+        STEP_CLEAN,                /* run the cleaner to once for all devices of pool from in this list */
+        STEP_STOP_SERVICE,         /* stop the systemd unit to if it is active; device is one that it may use */
+        STEP_START_SERVICE,        /* start the unit to again if this list or an earlier one stopped it */
+        STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to the host driver from */
         STEP_MAKE_REGION,   /* create the shared memory region on its node, readable and writable for the group to */
         STEP_REMOVE_REGION, /* wipe and remove the shared memory region */
         _STEP_KIND_MAX,
@@ -47,12 +47,12 @@ typedef struct Step {
          */
         unsigned vf;
         PciAddress target;
-        bool left_out; /* the job found at its start that this step is not needed */
+        bool skipped;  /* the job found at its start that this step is not needed */
         Region region; /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
 } Step;
 
 static inline bool step_gives_attributes(const Step *s) {
-        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_OFFERED || s->kind == STEP_IDENTITY ||
+        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_SUPPORTED_ATTRIBUTES || s->kind == STEP_TRY_ATTRIBUTES ||
                s->kind == STEP_RESTORE;
 }
 
@@ -64,10 +64,10 @@ static inline PciAddress step_failed_device(const Step *s) {
 typedef struct StepList {
         Step *steps;
         size_t n;
-        bool gone_is_done; /* steps for a device that has left the node count as done */
-        bool tells_found;  /* before the first write, the executor reports the attributes of the VFs and the services to
-                              be stopped, and waits until the report is on disk */
-        unsigned timeout_sec; /* of the job; the limits for stopping and starting services are part of it */
+        bool skips_missing_devices; /* steps for a device that has left the node count as done */
+        bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs and the
+                               services to   be stopped, and waits until the report is on disk */
+        unsigned timeout_sec;       /* of the job; the limits for stopping and starting services are part of it */
 } StepList;
 
 StepList *step_list_new(void);
@@ -85,8 +85,9 @@ void step_list_replace(StepList **l, StepList *by);
 /* Adds a step that sets attributes; none when *to is empty. 0 or -ENOMEM. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
 
-/* Removes attributes that are not in found, those that the PF offers, from a STEP_OFFERED. 0 or -ENOMEM. */
-int step_keep_offered(Step *s, const VfAttributes *found);
+/* Removes attributes that are not in found, those that the PF offers, from a STEP_SUPPORTED_ATTRIBUTES. 0 or -ENOMEM.
+ */
+int step_keep_supported(Step *s, const VfAttributes *found);
 
 /* The step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);

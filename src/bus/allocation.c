@@ -9,10 +9,10 @@ int allocation_path(const char *name, char **ret) {
         return sd_bus_path_encode(BUS_ALLOCATION_PREFIX, name, ret);
 }
 
-static const Allocation *find(const HostView *c, const char *path) {
+static const Allocation *find(const HostView *view, const char *path) {
         _cleanup_free_ char *name = NULL;
 
-        return sd_bus_path_decode(path, BUS_ALLOCATION_PREFIX, &name) > 0 ? ledger_find(c->ledger, name) : NULL;
+        return sd_bus_path_decode(path, BUS_ALLOCATION_PREFIX, &name) > 0 ? ledger_find(view->ledger, name) : NULL;
 }
 
 static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,

@@ -28,11 +28,11 @@ static uint64_t identity_digest(const PciDevice *dev) {
         return digest;
 }
 
-DeviceSnapshot device_snapshot(const HostView *c, const PciDevice *dev) {
+DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev) {
         _cleanup_refusal_ Refusal why = { 0 };
-        DeviceState state = device_state(c, dev, &why);
-        const Pool *pool = policy_pool(c->policy, dev);
-        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+        DeviceState state = device_state(view, dev, &why);
+        const Pool *pool = policy_pool(view->policy, dev);
+        const Allocation *holder = ledger_holder(view->ledger, dev->address);
 
         return (DeviceSnapshot){
                 .address = dev->address,
@@ -57,16 +57,16 @@ unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceS
         return properties;
 }
 
-DeviceSnapshotList *device_snapshot_list_new(const HostView *c) {
+DeviceSnapshotList *device_snapshot_list_new(const HostView *view) {
         _cleanup_(cleanup_device_snapshot_list_free) DeviceSnapshotList *l = calloc(1, sizeof(*l));
 
         if (!l)
                 return NULL;
-        l->snapshots = calloc(c->inventory->n_devices + 1, sizeof(*l->snapshots));
+        l->snapshots = calloc(view->inventory->n_devices + 1, sizeof(*l->snapshots));
         if (!l->snapshots)
                 return NULL;
-        for (; l->n < c->inventory->n_devices; l->n++)
-                l->snapshots[l->n] = device_snapshot(c, &c->inventory->devices[l->n]);
+        for (; l->n < view->inventory->n_devices; l->n++)
+                l->snapshots[l->n] = device_snapshot(view, &view->inventory->devices[l->n]);
         return TAKE_PTR(l);
 }
 

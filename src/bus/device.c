@@ -19,13 +19,13 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
                               QUOTABLE(text));
 }
 
-const PciDevice *bus_find_device(sd_bus_message *call, const HostView *c, const char *text, int *ret_reply) {
+const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *dev;
         PciAddress address;
 
         if (bus_read_address(text, &address, &refusal) == VERDICT_NONE) {
-                dev = inventory_find(c->inventory, address);
+                dev = inventory_find(view->inventory, address);
                 if (dev)
                         return dev;
                 (void) refuse(&refusal, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
@@ -51,15 +51,15 @@ static int device_find(sd_bus *bus, const char *path, const char *interface, voi
         return 1;
 }
 
-static const char *state_property(const HostView *c, const PciDevice *dev, const char *property, Refusal *why) {
-        DeviceState state = device_state(c, dev, why);
+static const char *state_property(const HostView *view, const PciDevice *dev, const char *property, Refusal *why) {
+        DeviceState state = device_state(view, dev, why);
 
         return streq(property, "State") ? device_state_to_string(state) : why->message ?: "";
 }
 
-static const char *string_property(const HostView *c, const PciDevice *dev, const char *property) {
-        const Pool *pool = policy_pool(c->policy, dev);
-        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+static const char *string_property(const HostView *view, const PciDevice *dev, const char *property) {
+        const Pool *pool = policy_pool(view->policy, dev);
+        const Allocation *holder = ledger_holder(view->ledger, dev->address);
 
         if (streq(property, "Name"))
                 return dev->name ?: "";

@@ -72,8 +72,8 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-static void put_facts(JsonText *t, const HostView *c, const PciDevice *dev) {
-        const Health *health = health_list_find(c->health, dev);
+static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
+        const Health *health = health_list_find(view->health, dev);
 
         json_text_key(t, "numa_node");
         json_text_known(t, dev->numa_node);
@@ -90,7 +90,7 @@ static void put_facts(JsonText *t, const HostView *c, const PciDevice *dev) {
         json_text_key(t, "total_vfs");
         json_text_number(t, dev->total_vfs);
         json_text_key(t, "eswitch_mode");
-        json_text_string(t, eswitch_mode_to_string(eswitch_mode_of(c->eswitches, dev)));
+        json_text_string(t, eswitch_mode_to_string(eswitch_mode_of(view->eswitches, dev)));
         json_text_key(t, "reset_methods");
         json_text_words(t, dev->reset_methods);
         json_text_key(t, "power_state");
@@ -104,7 +104,7 @@ static void put_facts(JsonText *t, const HostView *c, const PciDevice *dev) {
         json_text_key(t, "acs");
         json_text_string(t, pci_acs_to_string(dev->acs));
         json_text_key(t, "isolated");
-        if (inventory_path_is_isolated(c->inventory, dev, NULL))
+        if (inventory_path_is_isolated(view->inventory, dev, NULL))
                 json_text_literal(t, "true");
         else
                 json_text_literal(t, "false");
@@ -112,14 +112,14 @@ static void put_facts(JsonText *t, const HostView *c, const PciDevice *dev) {
         json_text_string(t, dev->fault);
 }
 
-static void put_device(JsonText *t, const HostView *c, const PciDevice *dev) {
+static void put_device(JsonText *t, const HostView *view, const PciDevice *dev) {
         _cleanup_refusal_ Refusal why = { 0 };
-        DeviceState state = device_state(c, dev, &why);
-        const Pool *pool = policy_pool(c->policy, dev);
+        DeviceState state = device_state(view, dev, &why);
+        const Pool *pool = policy_pool(view->policy, dev);
 
         put_ids(t, dev);
-        put_state(t, pool ? pool->name : NULL, state, &why, ledger_holder(c->ledger, dev->address));
-        put_facts(t, c, dev);
+        put_state(t, pool ? pool->name : NULL, state, &why, ledger_holder(view->ledger, dev->address));
+        put_facts(t, view, dev);
         json_text_literal(t, "}");
 }
 
@@ -128,13 +128,13 @@ static json_object *parse(const JsonText *t) {
         return t->failed ? NULL : json_tokener_parse(t->out->buf);
 }
 
-json_object *json_device(const HostView *c, const PciDevice *dev) {
+json_object *json_device(const HostView *view, const PciDevice *dev) {
         JsonText t = { .out = printbuf_new() };
         json_object *o;
 
         if (!t.out)
                 return NULL;
-        put_device(&t, c, dev);
+        put_device(&t, view, dev);
         o = parse(&t);
         printbuf_free(t.out);
         return o;
@@ -142,7 +142,7 @@ json_object *json_device(const HostView *c, const PciDevice *dev) {
 
 /* An allocated device that is missing from the host, with the same keys as json_device(). A value that the allocation
  * does not record is null. */
-static json_object *json_missing(const HostView *c, const Claim *claim) {
+static json_object *json_missing(const HostView *view, const Claim *claim) {
         static const char *const unknown[] = {
                 "class", "virtual_functions", "total_vfs", "reset_methods", "bars", "acs", "isolated",
         };
@@ -171,7 +171,7 @@ static json_object *json_missing(const HostView *c, const Claim *claim) {
         }
         put_ids(&t, &gone);
         put_state(&t, d ? d->pool : NULL, DEVICE_STATE_MISSING, &why, a);
-        put_facts(&t, c, &gone);
+        put_facts(&t, view, &gone);
         json_text_literal(&t, "}");
         o = parse(&t);
         printbuf_free(t.out);
@@ -188,17 +188,17 @@ static void separate(JsonText *t) {
 }
 
 int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags) {
-        const HostView *c = json_object_get_userdata(devices);
+        const HostView *view = json_object_get_userdata(devices);
         JsonText t = { .out = out };
 
         json_text_literal(&t, "[");
-        for (size_t i = 0; i < c->inventory->n_devices; i++) {
+        for (size_t i = 0; i < view->inventory->n_devices; i++) {
                 separate(&t);
-                put_device(&t, c, &c->inventory->devices[i]);
+                put_device(&t, view, &view->inventory->devices[i]);
         }
-        for (size_t i = 0; i < c->ledger->n_claims; i++)
-                if (!inventory_find(c->inventory, c->ledger->claims[i].address)) {
-                        json_object *o = json_missing(c, &c->ledger->claims[i]);
+        for (size_t i = 0; i < view->ledger->n_claims; i++)
+                if (!inventory_find(view->inventory, view->ledger->claims[i].address)) {
+                        json_object *o = json_missing(view, &view->ledger->claims[i]);
 
                         separate(&t);
                         t.failed |= !o;

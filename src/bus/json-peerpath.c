@@ -22,8 +22,8 @@ static json_object *json_port(const PciDevice *port) {
         if (port->acs != PCI_ACS_UNKNOWN)
                 redirects = json_object_new_boolean(peer_port_redirects(port));
         json_object_object_add(o, "address", json_address(port->address));
-        json_object_object_add(o, "acs_capability", json_acs_bits(port, port->acs_can));
-        json_object_object_add(o, "acs_control", json_acs_bits(port, port->acs_does));
+        json_object_object_add(o, "acs_capability", json_acs_bits(port, port->acs_capabilities));
+        json_object_object_add(o, "acs_control", json_acs_bits(port, port->acs_enabled));
         json_object_object_add(o, "redirects", redirects);
         return o;
 }

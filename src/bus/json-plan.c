@@ -187,13 +187,13 @@ static json_object *json_runner_up(const Plan *p) {
         return o;
 }
 
-static json_object *json_steps(const HostView *c, const Plan *p) {
+static json_object *json_steps(const HostView *view, const Plan *p) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         json_object *array = json_object_new_array();
 
-        if (steps_prepare(p->allocation, c->inventory, &steps) < 0 ||
-            steps_around_services(p->allocation, c->config, &steps) < 0 ||
-            steps_make_regions(p->allocation, c->config, &steps) < 0)
+        if (steps_prepare(p->allocation, view->inventory, &steps) < 0 ||
+            steps_around_services(p->allocation, view->config, &steps) < 0 ||
+            steps_make_regions(p->allocation, view->config, &steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);
@@ -232,8 +232,9 @@ static json_object *json_limits(const Plan *p) {
         return array;
 }
 
-json_object *json_plan(const HostView *c, const Plan *p) {
-        json_object *o = json_allocation_or_plan(c->inventory, p->allocation, true), *pairs = json_object_new_array();
+json_object *json_plan(const HostView *view, const Plan *p) {
+        json_object *o = json_allocation_or_plan(view->inventory, p->allocation, true),
+                    *pairs = json_object_new_array();
 
         for (size_t i = 0; i < p->n_pairs; i++) {
                 json_object *pair = json_object_new_object();
@@ -242,14 +243,14 @@ json_object *json_plan(const HostView *c, const Plan *p) {
                 json_object_object_add(pair, "nic", json_address(p->pairs[i].nic));
                 json_object_object_add(pair, "distance", json_string_or_null(distance_to_string(p->pairs[i].distance)));
                 json_object_object_add(pair, "path",
-                                       json_peer_path(c->inventory, inventory_find(c->inventory, p->pairs[i].nic),
-                                                      inventory_find(c->inventory, p->pairs[i].gpu)));
+                                       json_peer_path(view->inventory, inventory_find(view->inventory, p->pairs[i].nic),
+                                                      inventory_find(view->inventory, p->pairs[i].gpu)));
                 (void) json_object_array_add(pairs, pair);
         }
         json_object_object_add(o, "score", json_score(&p->score, p->n_pairs > 0));
         json_object_object_add(o, "pairs", pairs);
         json_object_object_add(o, "limits", json_limits(p));
         json_object_object_add(o, "runner_up", p->has_runner_up ? json_runner_up(p) : NULL);
-        json_object_object_add(o, "steps", json_steps(c, p));
+        json_object_object_add(o, "steps", json_steps(view, p));
         return o;
 }

@@ -84,15 +84,15 @@ static json_object *json_root(const PciDevice *top) {
         return n > 0 ? json_object_new_string_len(top->path, (int) n) : NULL;
 }
 
-static json_object *json_place(const HostView *c, const Tree *t, const PciDevice *dev, const PciDevice *top) {
-        int above = t->above[inventory_device_index(c->inventory, dev)];
-        const Pool *pool = policy_pool(c->policy, dev);
-        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+static json_object *json_place(const HostView *view, const Tree *t, const PciDevice *dev, const PciDevice *top) {
+        int above = t->above[inventory_device_index(view->inventory, dev)];
+        const Pool *pool = policy_pool(view->policy, dev);
+        const Allocation *holder = ledger_holder(view->ledger, dev->address);
         json_object *o = json_object_new_object();
 
         json_object_object_add(o, "address", json_address(dev->address));
         json_object_object_add(o, "root", json_root(top));
-        json_object_object_add(o, "above", above >= 0 ? json_address(c->inventory->devices[above].address) : NULL);
+        json_object_object_add(o, "above", above >= 0 ? json_address(view->inventory->devices[above].address) : NULL);
         json_object_object_add(o, "kind", json_object_new_string(device_kind(dev)));
         json_object_object_add(o, "type", json_string_or_null(pci_type_to_string(dev->type)));
         json_object_object_add(o, "vendor", json_hex(dev->vendor, 4));
@@ -101,11 +101,11 @@ static json_object *json_place(const HostView *c, const Tree *t, const PciDevice
         json_object_object_add(o, "name", json_string_or_null(dev->name));
         json_object_object_add(o, "numa_node", json_known_or_null(dev->numa_node));
         json_object_object_add(o, "driver", json_string_or_null(dev->driver));
-        json_object_object_add(o, "acs_capability", json_acs_bits(dev, dev->acs_can));
-        json_object_object_add(o, "acs_control", json_acs_bits(dev, dev->acs_does));
+        json_object_object_add(o, "acs_capability", json_acs_bits(dev, dev->acs_capabilities));
+        json_object_object_add(o, "acs_control", json_acs_bits(dev, dev->acs_enabled));
         json_object_object_add(o, "ats", json_ats(dev));
         json_object_object_add(o, "pool", json_string_or_null(pool ? pool->name : NULL));
-        json_object_object_add(o, "state", json_string_or_null(device_state_to_string(device_state(c, dev, NULL))));
+        json_object_object_add(o, "state", json_string_or_null(device_state_to_string(device_state(view, dev, NULL))));
         json_object_object_add(o, "allocation", json_string_or_null(holder ? holder->name : NULL));
         return o;
 }
@@ -130,20 +130,20 @@ static json_object *json_missing(const Claim *claim) {
         return o;
 }
 
-static json_object *json_devices(const HostView *c, const Tree *t) {
+static json_object *json_devices(const HostView *view, const Tree *t) {
         json_object *array = json_object_new_array();
         const PciDevice *top = NULL;
 
         for (int i = t->top; i >= 0; i = tree_next(t, i)) {
-                const PciDevice *dev = &c->inventory->devices[i];
+                const PciDevice *dev = &view->inventory->devices[i];
 
                 if (t->above[i] < 0)
                         top = dev;
-                (void) json_object_array_add(array, json_place(c, t, dev, top));
+                (void) json_object_array_add(array, json_place(view, t, dev, top));
         }
-        for (size_t i = 0; i < c->ledger->n_claims; i++)
-                if (!inventory_find(c->inventory, c->ledger->claims[i].address))
-                        (void) json_object_array_add(array, json_missing(&c->ledger->claims[i]));
+        for (size_t i = 0; i < view->ledger->n_claims; i++)
+                if (!inventory_find(view->inventory, view->ledger->claims[i].address))
+                        (void) json_object_array_add(array, json_missing(&view->ledger->claims[i]));
         return array;
 }
 
@@ -157,31 +157,31 @@ static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet 
         return (int) cpuset_count(&seen);
 }
 
-static json_object *json_cores(const HostView *c, const NumaNode *node, const CpuSet *set) {
+static json_object *json_cores(const HostView *view, const NumaNode *node, const CpuSet *set) {
         json_object *o = json_object_new_object();
         CpuSet inside = node->cpus, outside = node->cpus;
 
         cpuset_subtract(&outside, set);
         cpuset_subtract(&inside, &outside);
         json_object_object_add(o, "cpus", json_cpus(&inside));
-        json_object_object_add(o, "cores", json_object_new_int(count_cores(c->inventory, node, &inside)));
+        json_object_object_add(o, "cores", json_object_new_int(count_cores(view->inventory, node, &inside)));
         return o;
 }
 
-static void add_cpus(json_object *o, const HostView *c, const NumaNode *node) {
+static void add_cpus(json_object *o, const HostView *view, const NumaNode *node) {
         CpuSet free_cpus;
 
-        ledger_cpus_free(c->ledger, c->inventory, c->config, node, &free_cpus);
-        json_object_object_add(o, "total", json_cores(c, node, &node->cpus));
-        json_object_object_add(o, "free", json_cores(c, node, &free_cpus));
-        json_object_object_add(o, "allocated", json_cores(c, node, &c->ledger->cpus));
-        json_object_object_add(o, "housekeeping", json_cores(c, node, &c->config->housekeeping));
+        ledger_cpus_free(view->ledger, view->inventory, view->config, node, &free_cpus);
+        json_object_object_add(o, "total", json_cores(view, node, &node->cpus));
+        json_object_object_add(o, "free", json_cores(view, node, &free_cpus));
+        json_object_object_add(o, "allocated", json_cores(view, node, &view->ledger->cpus));
+        json_object_object_add(o, "housekeeping", json_cores(view, node, &view->config->housekeeping));
 }
 
 /* page_size 0: base pages, counted in bytes; else hugepages, counted in pages. */
-static json_object *json_memory(const HostView *c, const NumaNode *node, uint64_t page_size, uint64_t total) {
+static json_object *json_memory(const HostView *view, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
-        uint64_t available = ledger_memory_free(c->ledger, c->inventory, c->config, node, page_size);
+        uint64_t available = ledger_memory_free(view->ledger, view->inventory, view->config, node, page_size);
         json_object *o = json_object_new_object();
 
         if (page_size > 0)
@@ -189,28 +189,28 @@ static json_object *json_memory(const HostView *c, const NumaNode *node, uint64_
         json_object_object_add(o, "total", json_object_new_uint64(total));
         json_object_object_add(o, "free", json_object_new_uint64(available / unit));
         json_object_object_add(o, "allocated",
-                               json_object_new_uint64(ledger_memory(c->ledger, node->id, page_size) / unit));
+                               json_object_new_uint64(ledger_memory(view->ledger, node->id, page_size) / unit));
         return o;
 }
 
-static json_object *json_node(const HostView *c, const NumaNode *node) {
+static json_object *json_node(const HostView *view, const NumaNode *node) {
         json_object *o = json_object_new_object(), *cpus = json_object_new_object(), *pages = json_object_new_array(),
                     *distances = json_object_new_object();
 
-        add_cpus(cpus, c, node);
+        add_cpus(cpus, view, node);
         for (size_t i = 0; i < node->n_pages; i++)
-                (void) json_object_array_add(pages, json_memory(c, node, node->pages[i].size, node->pages[i].total));
-        for (size_t i = 0; i < c->inventory->n_nodes; i++) {
+                (void) json_object_array_add(pages, json_memory(view, node, node->pages[i].size, node->pages[i].total));
+        for (size_t i = 0; i < view->inventory->n_nodes; i++) {
                 char key[16];
 
-                (void) snprintf(key, sizeof(key), "%d", c->inventory->nodes[i].id);
+                (void) snprintf(key, sizeof(key), "%d", view->inventory->nodes[i].id);
                 json_object_object_add(distances, key, json_object_new_int64(node->distance[i]));
         }
         json_object_object_add(o, "id", json_object_new_int(node->id));
         json_object_object_add(o, "package", json_known_or_null(node->package));
         json_object_object_add(o, "cpus", cpus);
         json_object_object_add(o, "memory_total", json_object_new_uint64(node->memory));
-        json_object_object_add(o, "memory", json_memory(c, node, 0, numa_node_base_memory(node)));
+        json_object_object_add(o, "memory", json_memory(view, node, 0, numa_node_base_memory(node)));
         json_object_object_add(o, "pages", pages);
         json_object_object_add(o, "distances", distances);
         return o;
@@ -259,28 +259,29 @@ static json_object *json_distances(const Locality *l, const uint32_t *members, s
         return rows;
 }
 
-static json_object *json_near_pair(const HostView *c, const PciDevice *gpu, const PciDevice *peer, Distance d) {
+static json_object *json_near_pair(const HostView *view, const PciDevice *gpu, const PciDevice *peer, Distance d) {
         json_object *o = json_object_new_object();
         bool nic = pci_device_is_nic(peer);
 
         json_object_object_add(o, "gpu", json_address(gpu->address));
         json_object_object_add(o, "peer", json_address(peer->address));
         json_object_object_add(o, "distance", json_string_or_null(distance_to_string(d)));
-        json_object_object_add(o, "path", json_peer_path(c->inventory, nic ? peer : gpu, nic ? gpu : peer));
+        json_object_object_add(o, "path", json_peer_path(view->inventory, nic ? peer : gpu, nic ? gpu : peer));
         return o;
 }
 
 /* Pairs of a GPU and another GPU or NIC below the same root port, each with its peer-to-peer path. Only these pairs
  * have a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
-static json_object *json_near_pairs(const HostView *c, const uint32_t *members, size_t n) {
+static json_object *json_near_pairs(const HostView *view, const uint32_t *members, size_t n) {
         json_object *pairs = json_object_new_array();
         size_t found = 0;
 
         for (size_t i = 0; i < n; i++)
                 for (size_t j = i + 1; j < n; j++) {
-                        const PciDevice *a = &c->inventory->devices[members[i]],
-                                        *b = &c->inventory->devices[members[j]];
-                        Distance d = place_distance(&c->locality->places[members[i]], &c->locality->places[members[j]]);
+                        const PciDevice *a = &view->inventory->devices[members[i]],
+                                        *b = &view->inventory->devices[members[j]];
+                        Distance d = place_distance(&view->locality->places[members[i]],
+                                                    &view->locality->places[members[j]]);
 
                         /* members lists GPUs first, so if a is no GPU, neither is b. */
                         if (d > DISTANCE_PXB || !pci_device_is_gpu(a))
@@ -289,40 +290,40 @@ static json_object *json_near_pairs(const HostView *c, const uint32_t *members, 
                                 (void) json_object_put(pairs);
                                 return NULL;
                         }
-                        (void) json_object_array_add(pairs, json_near_pair(c, a, b, d));
+                        (void) json_object_array_add(pairs, json_near_pair(view, a, b, d));
                 }
         return pairs;
 }
 
-static json_object *json_matrix(const HostView *c) {
+static json_object *json_matrix(const HostView *view) {
         json_object *o, *devices;
         uint32_t members[TOPOLOGY_MATRIX_MAX];
-        size_t n = matrix_members(c->inventory, members);
+        size_t n = matrix_members(view->inventory, members);
 
         if (n > TOPOLOGY_MATRIX_MAX)
                 return NULL;
         o = json_object_new_object();
         devices = json_object_new_array();
         for (size_t i = 0; i < n; i++)
-                (void) json_object_array_add(devices, json_address(c->inventory->devices[members[i]].address));
+                (void) json_object_array_add(devices, json_address(view->inventory->devices[members[i]].address));
         json_object_object_add(o, "devices", devices);
-        json_object_object_add(o, "distances", json_distances(c->locality, members, n));
-        json_object_object_add(o, "pairs", json_near_pairs(c, members, n));
+        json_object_object_add(o, "distances", json_distances(view->locality, members, n));
+        json_object_object_add(o, "pairs", json_near_pairs(view, members, n));
         return o;
 }
 
-json_object *json_topology(const HostView *c) {
+json_object *json_topology(const HostView *view) {
         _cleanup_(tree_done) Tree tree = { 0 };
         json_object *o, *nodes;
 
-        if (tree_init(&tree, c->inventory) < 0)
+        if (tree_init(&tree, view->inventory) < 0)
                 return NULL;
         o = json_object_new_object();
         nodes = json_object_new_array();
-        for (size_t i = 0; i < c->inventory->n_nodes; i++)
-                (void) json_object_array_add(nodes, json_node(c, &c->inventory->nodes[i]));
+        for (size_t i = 0; i < view->inventory->n_nodes; i++)
+                (void) json_object_array_add(nodes, json_node(view, &view->inventory->nodes[i]));
         json_object_object_add(o, "nodes", nodes);
-        json_object_object_add(o, "devices", json_devices(c, &tree));
-        json_object_object_add(o, "matrix", json_matrix(c));
+        json_object_object_add(o, "devices", json_devices(view, &tree));
+        json_object_object_add(o, "matrix", json_matrix(view));
         return o;
 }

@@ -32,9 +32,9 @@ static const char *group_role_text(GroupRole role) {
 
 /* The role of another member of dev's IOMMU group in an allocation of dev: in the existing one, or else in a future
  * one. NULL if dev is in no pool. */
-static const char *member_role(const HostView *c, const PciDevice *dev, const PciDevice *member) {
-        const Allocation *holder = ledger_holder(c->ledger, dev->address),
-                         *other = ledger_holder(c->ledger, member->address);
+static const char *member_role(const HostView *view, const PciDevice *dev, const PciDevice *member) {
+        const Allocation *holder = ledger_holder(view->ledger, dev->address),
+                         *other = ledger_holder(view->ledger, member->address);
 
         if (other && other != holder)
                 return group_role_text(GROUP_ROLE_BLOCK);
@@ -43,16 +43,16 @@ static const char *member_role(const HostView *c, const PciDevice *dev, const Pc
         if (holder && !other)
                 return group_role_text(pci_device_driver_is_harmless(member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK);
         /* Only a device in a pool can be allocated. */
-        return policy_pool(c->policy, dev) ? group_role_text(policy_group_role(c->policy, dev, member)) : NULL;
+        return policy_pool(view->policy, dev) ? group_role_text(policy_group_role(view->policy, dev, member)) : NULL;
 }
 
-json_object *json_explain(const HostView *c, const PciDevice *dev) {
-        json_object *o = json_device(c, dev), *group = json_object_new_array();
-        const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
+json_object *json_explain(const HostView *view, const PciDevice *dev) {
+        json_object *o = json_device(view, dev), *group = json_object_new_array();
+        const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
         const PciDevice *port = NULL;
 
         for (size_t i = 0; g && i < g->n_members; i++) {
-                const PciDevice *m = &c->inventory->devices[g->members[i]];
+                const PciDevice *m = &view->inventory->devices[g->members[i]];
                 json_object *member;
 
                 if (m == dev)
@@ -60,57 +60,58 @@ json_object *json_explain(const HostView *c, const PciDevice *dev) {
                 member = json_object_new_object();
                 json_object_object_add(member, "address", json_address(m->address));
                 json_object_object_add(member, "driver", json_string_or_null(m->driver));
-                json_object_object_add(member, "role", json_string_or_null(member_role(c, dev, m)));
+                json_object_object_add(member, "role", json_string_or_null(member_role(view, dev, m)));
                 (void) json_object_array_add(group, member);
         }
         json_object_object_add(o, "group", group);
-        (void) inventory_path_is_isolated(c->inventory, dev, &port);
+        (void) inventory_path_is_isolated(view->inventory, dev, &port);
         json_object_object_add(o, "open_port", port ? json_address(port->address) : NULL);
-        json_object_object_add(o, "read_only", json_string_or_null(c->ledger->read_only));
+        json_object_object_add(o, "read_only", json_string_or_null(view->ledger->read_only));
         return o;
 }
 
-static json_object *json_node(const HostView *c, const NumaNode *node) {
+static json_object *json_node(const HostView *view, const NumaNode *node) {
         json_object *o = json_object_new_object(), *pages = json_object_new_array(),
                     *distances = json_object_new_array();
+        uint64_t memory_free = ledger_memory_free(view->ledger, view->inventory, view->config, node, 0);
         CpuSet free_cpus;
 
-        ledger_cpus_free(c->ledger, c->inventory, c->config, node, &free_cpus);
+        ledger_cpus_free(view->ledger, view->inventory, view->config, node, &free_cpus);
         json_object_object_add(o, "id", json_object_new_int(node->id));
         json_object_object_add(o, "cpus", json_cpus(&node->cpus));
         json_object_object_add(o, "cpus_free", json_cpus(&free_cpus));
         json_object_object_add(o, "memory", json_object_new_uint64(node->memory));
-        json_object_object_add(o, "memory_free",
-                               json_object_new_uint64(ledger_memory_free(c->ledger, c->inventory, c->config, node, 0)));
+        json_object_object_add(o, "memory_free", json_object_new_uint64(memory_free));
         for (size_t i = 0; i < node->n_pages; i++) {
                 json_object *p = json_object_new_object();
                 uint64_t size = node->pages[i].size;
-                uint64_t bytes = ledger_memory_free(c->ledger, c->inventory, c->config, node, size);
+                uint64_t bytes = ledger_memory_free(view->ledger, view->inventory, view->config, node, size);
 
                 json_object_object_add(p, "size", json_object_new_uint64(size));
                 json_object_object_add(p, "total", json_object_new_uint64(node->pages[i].total));
                 json_object_object_add(p, "free", json_object_new_uint64(bytes / size));
                 (void) json_object_array_add(pages, p);
         }
-        for (size_t i = 0; i < c->inventory->n_nodes; i++)
+        for (size_t i = 0; i < view->inventory->n_nodes; i++)
                 (void) json_object_array_add(distances, json_object_new_int64(node->distance[i]));
         json_object_object_add(o, "pages", pages);
         json_object_object_add(o, "distances", distances);
         return o;
 }
 
-static json_object *json_pools(const HostView *c) {
+static json_object *json_pools(const HostView *view) {
         json_object *array = json_object_new_array();
 
-        for (size_t p = 0; p < c->config->n_pools; p++) {
-                const Pool *pool = &c->config->pools[p];
+        for (size_t p = 0; p < view->config->n_pools; p++) {
+                const Pool *pool = &view->config->pools[p];
                 json_object *o = json_object_new_object();
                 int total = 0, available = 0;
 
-                for (size_t i = 0; i < c->inventory->n_devices; i++)
-                        if (policy_pool(c->policy, &c->inventory->devices[i]) == pool) {
+                for (size_t i = 0; i < view->inventory->n_devices; i++)
+                        if (policy_pool(view->policy, &view->inventory->devices[i]) == pool) {
                                 total++;
-                                available += device_state(c, &c->inventory->devices[i], NULL) == DEVICE_STATE_AVAILABLE;
+                                available += device_state(view, &view->inventory->devices[i], NULL) ==
+                                             DEVICE_STATE_AVAILABLE;
                         }
                 json_object_object_add(o, "name", json_object_new_string(pool->name));
                 json_object_object_add(o, "total", json_object_new_int(total));
@@ -138,42 +139,43 @@ static json_object *json_quarantine(const Ledger *l) {
 }
 
 /* Builds the object of json_describe(). Takes ownership of the array devices. */
-static json_object *describe_with(const HostView *c, const char *version, json_object *devices) {
+static json_object *describe_with(const HostView *view, const char *version, json_object *devices) {
         json_object *o = json_object_new_object(), *nodes = json_object_new_array();
         json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),
                     *problems = json_object_new_array();
 
-        for (size_t i = 0; i < c->inventory->n_nodes; i++)
-                (void) json_object_array_add(nodes, json_node(c, &c->inventory->nodes[i]));
-        for (size_t i = 0; i < c->ledger->n_allocations; i++)
-                (void) json_object_array_add(allocations, json_allocation(c->inventory, c->ledger->allocations[i]));
-        for (size_t i = 0; i < c->inventory->n_notes; i++)
-                (void) json_object_array_add(notes, json_object_new_string(c->inventory->notes[i]));
-        for (size_t i = 0; i < c->config->n_problems; i++) {
+        for (size_t i = 0; i < view->inventory->n_nodes; i++)
+                (void) json_object_array_add(nodes, json_node(view, &view->inventory->nodes[i]));
+        for (size_t i = 0; i < view->ledger->n_allocations; i++)
+                (void) json_object_array_add(allocations,
+                                             json_allocation(view->inventory, view->ledger->allocations[i]));
+        for (size_t i = 0; i < view->inventory->n_notes; i++)
+                (void) json_object_array_add(notes, json_object_new_string(view->inventory->notes[i]));
+        for (size_t i = 0; i < view->config->n_problems; i++) {
                 _cleanup_free_ char *text = NULL;
 
-                if (config_problem_format(&c->config->problems[i], &text) >= 0)
+                if (config_problem_format(&view->config->problems[i], &text) >= 0)
                         (void) json_object_array_add(problems, json_object_new_string(text));
         }
-        for (size_t i = 0; i < c->policy->n_problems; i++)
-                (void) json_object_array_add(problems, json_object_new_string(c->policy->problems[i]));
+        for (size_t i = 0; i < view->policy->n_problems; i++)
+                (void) json_object_array_add(problems, json_object_new_string(view->policy->problems[i]));
         json_object_object_add(o, "version", json_string_or_null(version));
-        json_object_object_add(o, "read_only", json_string_or_null(ledger_problem(c->ledger)));
+        json_object_object_add(o, "read_only", json_string_or_null(ledger_problem(view->ledger)));
         json_object_object_add(o, "devices", devices);
-        json_object_object_add(o, "pools", json_pools(c));
+        json_object_object_add(o, "pools", json_pools(view));
         json_object_object_add(o, "nodes", nodes);
         json_object_object_add(o, "allocations", allocations);
-        json_object_object_add(o, "quarantine", json_quarantine(c->ledger));
+        json_object_object_add(o, "quarantine", json_quarantine(view->ledger));
         json_object_object_add(o, "notes", notes);
         json_object_object_add(o, "config_problems", problems);
         return o;
 }
 
-json_object *json_describe(const HostView *c, const char *version) {
+json_object *json_describe(const HostView *view, const char *version) {
         json_object *devices = json_object_new_array();
 
         if (!devices)
                 return NULL;
-        json_object_set_serializer(devices, json_print_devices, (void *) c, NULL);
-        return describe_with(c, version, devices);
+        json_object_set_serializer(devices, json_print_devices, (void *) view, NULL);
+        return describe_with(view, version, devices);
 }

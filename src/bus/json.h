@@ -8,10 +8,10 @@
 #include "plan/device-state.h"
 
 /* All constructors return NULL when out of memory. The caller owns the object (json_object_put()). */
-json_object *json_device(const HostView *c, const PciDevice *dev);
-json_object *json_explain(const HostView *c, const PciDevice *dev);
+json_object *json_device(const HostView *view, const PciDevice *dev);
+json_object *json_explain(const HostView *view, const PciDevice *dev);
 json_object *json_allocation(const Inventory *inv, const Allocation *a);
-json_object *json_plan(const HostView *c, const Plan *p);
+json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
 /*
@@ -19,10 +19,10 @@ json_object *json_refusal(const Refusal *r);
  * no elements; json-c prints the devices from c when it serializes the object. So everything that c points to must
  * outlive the object.
  */
-json_object *json_describe(const HostView *c, const char *version);
+json_object *json_describe(const HostView *view, const char *version);
 /* The topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs. The
  * matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
  * pairs. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U
-json_object *json_topology(const HostView *c);
+json_object *json_topology(const HostView *view);

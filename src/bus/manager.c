@@ -18,9 +18,9 @@ static int reply_json(sd_bus_message *call, json_object *o) {
         return r;
 }
 
-const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *c, const char *name, int *ret_reply) {
+const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *view, const char *name, int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
-        const Allocation *a = ledger_find(c->ledger, name);
+        const Allocation *a = ledger_find(view->ledger, name);
 
         if (a)
                 return a;
@@ -30,16 +30,16 @@ const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *c, c
         return NULL;
 }
 
-static int append_device(sd_bus_message *reply, const HostView *c, const PciDevice *dev) {
-        const Pool *pool = policy_pool(c->policy, dev);
-        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+static int append_device(sd_bus_message *reply, const HostView *view, const PciDevice *dev) {
+        const Pool *pool = policy_pool(view->policy, dev);
+        const Allocation *holder = ledger_holder(view->ledger, dev->address);
         _cleanup_free_ char *path = NULL;
         int r = device_path(dev->address, &path);
 
         if (r < 0)
                 return r;
         return sd_bus_message_append(reply, "(sssiisso)", PCI_ADDRESS_STR(dev->address), pool ? pool->name : "",
-                                     device_state_to_string(device_state(c, dev, NULL)), dev->numa_node,
+                                     device_state_to_string(device_state(view, dev, NULL)), dev->numa_node,
                                      dev->iommu_group, dev->driver ?: "", holder ? holder->name : "", path);
 }
 
@@ -123,11 +123,11 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
         return dev ? reply_json(call, json_explain(&c, dev)) : r;
 }
 
-static int reply_repeat(sd_bus_message *call, const HostView *c, const Request *request) {
+static int reply_repeat(sd_bus_message *call, const HostView *view, const Request *request) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_repeat_ Repeat repeat = { 0 };
 
-        if (plan_repeat(c, request, &repeat, &refusal) != VERDICT_NONE)
+        if (plan_repeat(view, request, &repeat, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return reply_json(call, json_repeat(&repeat));
 }

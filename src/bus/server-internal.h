@@ -62,10 +62,10 @@ int log_control_add(Server *s);
 /* device.c: look up the device that a method's argument names */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
 /* On NULL the caller was sent a refusal, and *ret_reply is the result of sending it. */
-const PciDevice *bus_find_device(sd_bus_message *call, const HostView *c, const char *text, int *ret_reply);
+const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
 /* manager.c: as above */
-const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *c, const char *name, int *ret_reply);
+const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *view, const char *name, int *ret_reply);
 
 /* document.c */
 int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -29,7 +29,8 @@ typedef struct ConfigParser {
 } ConfigParser;
 
 /*
- * Offers no device, because the unreadable line may have excluded some. what begins the sentence in Config.held_back.
+ * Offers no device, because the unreadable line may have excluded some. what begins the sentence in
+ * Config.block_reason.
  */
 int parser_hold_back(ConfigParser *p, const char *what);
 int parser_hold_back_header(ConfigParser *p);

@@ -22,9 +22,9 @@
 int parser_hold_back(ConfigParser *p, const char *what) {
         Config *c = p->config;
 
-        if (c->held_back)
+        if (c->block_reason)
                 return 0;
-        return string_replace(&c->held_back, "%s (%s:%u), so no device is offered until it is fixed.", what, p->file,
+        return string_replace(&c->block_reason, "%s (%s:%u), so no device is offered until it is fixed.", what, p->file,
                               p->line);
 }
 

@@ -89,7 +89,7 @@ Config *config_free(Config *c) {
         for (size_t i = 0; i < c->n_keep_interfaces; i++)
                 free(c->keep_interfaces[i]);
         free(c->keep_interfaces);
-        free(c->held_back);
+        free(c->block_reason);
         free(c->unreadable);
         free(c->vfio_driver);
         free(c->shared_memory_group);
@@ -138,8 +138,8 @@ int config_read_failed(Config *c, const char *file, const char *why) {
 
         if (r == 0 && !c->unreadable)
                 r = string_replace(&c->unreadable, "%s cannot be read: %s.", file, why);
-        if (r == 0 && !c->held_back)
-                r = string_replace(&c->held_back, "%s No device is offered until it can be read.", c->unreadable);
+        if (r == 0 && !c->block_reason)
+                r = string_replace(&c->block_reason, "%s No device is offered until it can be read.", c->unreadable);
         return r;
 }
 

@@ -200,15 +200,15 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
-        if (p->inventory->critical_unknown)
+        if (p->inventory->critical_error)
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address,
                               "Make that readable for the daemon, then rescan.",
-                              "It is unknown which devices the host needs: %s", p->inventory->critical_unknown);
-        if (p->config->held_back)
+                              "It is unknown which devices the host needs: %s", p->inventory->critical_error);
+        if (p->config->block_reason)
                 return refuse(ret, VERDICT_EXCLUDED, &dev->address,
                               p->config->unreadable ? "Make it readable for the daemon, then reload the configuration."
                                                     : "Fix that line, then reload the configuration.",
-                              "%s", p->config->held_back);
+                              "%s", p->config->block_reason);
         if (dev->iommu_group < 0)
                 return p->inventory->iommu
                                ? refuse(ret, VERDICT_NO_IOMMU, &dev->address,

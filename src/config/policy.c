@@ -73,7 +73,7 @@ bool policy_is_display(const Policy *p, const PciDevice *dev) {
  * devices.
  */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
-        return p->config->held_back || policy_is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
+        return p->config->block_reason || policy_is_display(p, dev) || dev->critical || pci_device_is_platform(dev) ||
                !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
 }
 

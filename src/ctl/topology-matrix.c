@@ -58,7 +58,7 @@ static void drop_members_without_pool(Members *m) {
                 n += !!m->all[i].pool;
         if (n == 0)
                 return;
-        m->left_out = m->n - n;
+        m->skipped = m->n - n;
         n = 0;
         for (size_t i = 0; i < m->n; i++)
                 if (m->all[i].pool)
@@ -205,9 +205,9 @@ static void draw_legend(const Members *m, json_object *matrix, Grid *g) {
         for (size_t i = 0; i < DISTANCE_WORDS; i++)
                 grid_text(g, TINT_NONE, "", "%-4s  %s", distance_words[i].word, distance_words[i].meaning);
         draw_notes(m, matrix, g);
-        if (m->left_out > 0) {
+        if (m->skipped > 0) {
                 grid_text(g, TINT_NONE, "", "%s", "");
-                grid_text(g, TINT_NONE, "", "%zu more are in no pool; --all shows them.", m->left_out);
+                grid_text(g, TINT_NONE, "", "%zu more are in no pool; --all shows them.", m->skipped);
         }
 }
 

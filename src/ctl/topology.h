@@ -86,7 +86,7 @@ typedef struct Member {
 
 typedef struct Members {
         Member *all;
-        size_t n, left_out; /* left_out: devices in no pool */
+        size_t n, skipped; /* skipped: devices in no pool */
         size_t label_width;
 } Members;
 

@@ -82,7 +82,7 @@ bool manager_is_bound(const Manager *m, const Allocation *a) {
         return true;
 }
 
-void manager_forget(Manager *m, Allocation *a) {
+void manager_delete_allocation(Manager *m, Allocation *a) {
         int r = store_remove(m->store, a->name);
 
         if (r < 0) {
@@ -95,7 +95,7 @@ void manager_forget(Manager *m, Allocation *a) {
                 return;
         }
         /* If the promise to a was broken, other allocations may share the shortage, which the release may end. */
-        m->promises_in_doubt = m->promises_in_doubt || a->reason;
+        m->promises_unchecked = m->promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
         server_allocation_removed(m->server, a->name);

@@ -165,7 +165,7 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
                         append_event(m, event, a->devices[i].address, a, message);
 }
 
-void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
+void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
         _cleanup_free_ char *text = refusal_text(why);
 
         /* An earlier daemon has recorded this reason. */

@@ -62,7 +62,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
 
         if (r < 0)
                 return r;
-        m->promises_in_doubt = true;
+        m->promises_unchecked = true;
         manager_read_serials(m, old);
         twice = &m->host.policy->conflict;
         if (!old)
@@ -88,7 +88,7 @@ int manager_scan(Manager *m) {
 
         log_debug("Reading the whole node.");
         if (r >= 0)
-                r = scan_inventory_around(m->fs, m->host.inventory, busy, n_busy, &inv);
+                r = scan_inventory_except(m->fs, m->host.inventory, busy, n_busy, &inv);
         if (r >= 0)
                 r = take_inventory(m, TAKE_PTR(inv));
         return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;
@@ -133,7 +133,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             had_override == dev->has_override)
                 return 0;
         policy_recheck(m->host.policy, dev);
-        m->promises_in_doubt = true;
+        m->promises_unchecked = true;
         return 1;
 }
 
@@ -152,7 +152,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
 
 /* A digest of the devices that the host needs. */
 static uint64_t critical_digest(const Inventory *inv) {
-        uint64_t digest = digest_string(DIGEST_START, inv->critical_unknown);
+        uint64_t digest = digest_string(DIGEST_START, inv->critical_error);
 
         for (size_t i = 0; i < inv->n_devices; i++) {
                 digest = digest_string(digest, inv->devices[i].critical);
@@ -184,7 +184,7 @@ int manager_refresh_nodes(Manager *m) {
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
         if (r == 0 && capacity_digest(m->host.inventory) != before)
-                m->promises_in_doubt = true;
+                m->promises_unchecked = true;
         return r;
 }
 

@@ -95,7 +95,7 @@ void job_set_lock(Job *job, int fd) {
 }
 
 void job_leave_out(Job *job, size_t step) {
-        job->steps->steps[step].left_out = true;
+        job->steps->steps[step].skipped = true;
 }
 
 uint32_t job_id(const Job *job) {
@@ -198,7 +198,7 @@ static void on_report(Job *job, const Report *report) {
         step = &job->steps->steps[report->step];
         /* After the timeout the job keeps its current step, and its child gets no byte to continue. */
         if (job->has_result && report->kind != REPORT_FAILED && report->kind != REPORT_UNDO_FAILED &&
-            report->kind != REPORT_CONDEMNED)
+            report->kind != REPORT_DEVICE_FAILED)
                 return;
         switch (report->kind) {
         case REPORT_STEP:
@@ -212,18 +212,18 @@ static void on_report(Job *job, const Report *report) {
                 free(job->message);
                 job->message = failure(job, step, report);
                 break;
-        case REPORT_CONDEMNED:
+        case REPORT_DEVICE_FAILED:
                 on_device_failed(job, step, report);
                 break;
-        case REPORT_LOOKING:
+        case REPORT_READING:
                 job->current = report->step;
                 (void) string_replace(&job->step, "read the attributes of the VFs of %s",
                                       PCI_ADDRESS_STR(step->device));
                 break;
         case REPORT_FOUND:
                 /* The child does the same in its own copy; this copy is for the callback. */
-                if (step->kind == STEP_OFFERED)
-                        (void) step_keep_offered(step, &report->found);
+                if (step->kind == STEP_SUPPORTED_ATTRIBUTES)
+                        (void) step_keep_supported(step, &report->found);
                 job->callbacks->on_found(job, step, &report->found, job->userdata);
                 break;
         case REPORT_ACTIVE:

@@ -31,8 +31,8 @@ typedef struct JobCallbacks {
         void (*on_step)(Job *job, void *userdata);
         /*
          * Before the first write: the present attributes of the VF of each step that sets attributes
-         * (StepList.tells_found). on_all_found follows the last of them; a negative errno, when they could not be
-         * saved, ends the job.
+         * (StepList.reports_found_state). on_all_found follows the last of them; a negative errno, when they could not
+         * be saved, ends the job.
          */
         void (*on_found)(Job *job, const Step *step, const VfAttributes *found, void *userdata);
         int (*on_all_found)(Job *job, void *userdata);

@@ -139,7 +139,7 @@ static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned 
 static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(userdata);
 
-        manager_look_for_guests(userdata);
+        manager_find_guests(userdata);
         manager_probe_eswitches_again(userdata);
         manager_make_attributes_due(userdata);
         manager_probe_gpus_again(userdata);

@@ -117,7 +117,7 @@ typedef struct Manager {
         bool guests_read;           /* the guests were read: an allocation may be due for release with its domain */
         bool services_due;          /* a job has ended: start the services that it left stopped */
         bool released;              /* a job's child or an orphan has exited, so its devices can be read */
-        bool promises_in_doubt;     /* promise.c: facts changed since the last check */
+        bool promises_unchecked;    /* promise.c: facts changed since the last check */
         bool stopping;              /* after SIGTERM: no new jobs, running jobs finish */
 } Manager;
 
@@ -240,7 +240,7 @@ bool manager_is_bound(const Manager *m, const Allocation *a);
 /* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
-void manager_forget(Manager *m, Allocation *a);
+void manager_delete_allocation(Manager *m, Allocation *a);
 Verdict manager_refuse_storage(Refusal *ret, int error);
 
 /* op-allocate.c */
@@ -414,7 +414,7 @@ void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation 
 /* Records the failure of a job for the devices of its allocation, or for ManagerJob.devices. */
 void manager_record_failure(Manager *m, const ManagerJob *mj);
 /* Records that a cannot be resumed. stands: a stays ready. Call it before the state changes. */
-void manager_record_disorder(Manager *m, const Allocation *a, const Refusal *why, bool stands);
+void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
 /* Records that the node cannot keep its promise to a, or (why NULL) can again. Call it before the reason changes. */
 void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why);
 /* Returns the newest max entries of the device as a JSON array; the caller frees *ret. */
@@ -469,7 +469,7 @@ void manager_close_uevents(Manager *m);
 /* Handles uevents from the event loop, including those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
 /* Handles the uevents that were kept while a job worked on their devices; that job has ended. */
-void manager_look_at_kept_uevents(Manager *m);
+void manager_handle_kept_uevents(Manager *m);
 
 /* watch-eswitches.c */
 /* Reads the modes of new eswitches in a child; does nothing before the announcement. Without an answer the mode stays
@@ -492,7 +492,7 @@ void manager_probe_gpus_again(Manager *m);
 
 /* watch-health.c */
 /* Checks the health of all devices that are not in use and have no host driver. */
-void manager_check_health(Manager *m, HealthDue why);
+void manager_check_health(Manager *m, HealthTrigger why);
 /* Checks only these devices, as far as they are not in use and have no host driver. */
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
 /* Clears the unhealthy mark of devices that were removed or replaced. */
@@ -503,4 +503,4 @@ void manager_health_close(Manager *m);
 /* Reads which guests run (Allocation.domain), now and on each change of libvirt's status files. */
 void manager_follow_guests(Manager *m);
 /* Reads the guests again: libvirt reports no change for a guest that died while libvirt was down. */
-void manager_look_for_guests(Manager *m);
+void manager_find_guests(Manager *m);

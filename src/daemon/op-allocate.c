@@ -96,7 +96,7 @@ static bool may_run(const Allocation *a) {
  * Finds guests that libvirt does not know, for example in a container, by their open devices: QEMU allocates the memory
  * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes, so this is
  * done only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest is
- * not found in that time counts as idle. manager_look_for_guests() resets the result.
+ * not found in that time counts as idle. manager_find_guests() resets the result.
  */
 static bool find_unknown_guests(Manager *m, const Request *request) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
@@ -131,7 +131,7 @@ static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **re
         /* Guests after memory: otherwise the memory of a guest that ends in between would count as free, although its
          * allocation still needs it. */
         if (request->cpus > 0)
-                manager_look_for_guests(m);
+                manager_find_guests(m);
         v = plan_on_fresh_devices(m, request, ret, ret_refusal);
         if (v == VERDICT_NONE || request->cpus == 0 || !find_unknown_guests(m, request))
                 return v;
@@ -271,7 +271,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v != VERDICT_NONE) {
                 server_allocation_new(m->server, name);
                 manager_record_allocation(m, HISTORY_RESERVED, reserved, NULL);
-                manager_forget(m, reserved);
+                manager_delete_allocation(m, reserved);
                 return v;
         }
         return VERDICT_NONE;
@@ -318,7 +318,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
         case JOB_FAILED:
                 /* The steps of the interrupted job are not undone, so only a release restores the devices. */
                 if (!mj->resumed) {
-                        manager_forget(m, a);
+                        manager_delete_allocation(m, a);
                         break;
                 }
                 /* fall through */

@@ -95,7 +95,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         Allocation *a;
         Verdict v;
 
-        manager_look_for_guests(m);
+        manager_find_guests(m);
         a = ledger_find(m->host.ledger, name);
         v = manager_check_tenancy(m, a, name, generation, ret);
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
@@ -127,7 +127,7 @@ static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult re
                         return JOB_FAILED_DIRTY;
                 }
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);
-                manager_forget(m, a);
+                manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:
                 /* No caller waits for a resumed job, so the reason for its failure must be kept. */

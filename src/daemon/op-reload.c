@@ -41,7 +41,7 @@ static void log_dropped(const Manager *m) {
                 const PciDevice *dev = inventory_find(m->host.inventory, claim->address);
                 const char *name = claim->allocation->name;
 
-                if (dev && promise_is_dropped(m->host.policy, claim->allocation, dev))
+                if (dev && device_left_pools(m->host.policy, claim->allocation, dev))
                         log_full(LOG_WARNING, 0,
                                  (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
                                  "%s is not on offer any more; '%s' keeps it until the allocation is released.",
@@ -54,7 +54,7 @@ static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *
         if (policy->conflict.verdict != VERDICT_NONE)
                 return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",
                               policy->conflict.message);
-        return promise_check(policy, ledger, ret);
+        return promise_check_config(policy, ledger, ret);
 }
 
 int manager_check_config(const Manager *m) {
@@ -69,7 +69,7 @@ int manager_check_config(const Manager *m) {
 }
 
 AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
-        return promise_has_dropped(m->host.policy, a) ? AFTER_RELEASE_RESTORE : m->host.config->after_release;
+        return allocation_left_pools(m->host.policy, a) ? AFTER_RELEASE_RESTORE : m->host.config->after_release;
 }
 
 /* The new policy wants VFs on the device, or wants it bound at startup, and the old one did not. */

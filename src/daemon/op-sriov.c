@@ -152,7 +152,7 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
 static int read_pf(Manager *m, PciAddress address) {
         int r = manager_read_vfs(m, &address, 1);
 
-        manager_look_for_guests(m);
+        manager_find_guests(m);
         return r;
 }
 

@@ -25,14 +25,14 @@ void manager_check_promise(Manager *m, Allocation *a) {
 }
 
 void manager_check_promises(Manager *m) {
-        if (!m->announced || !m->promises_in_doubt)
+        if (!m->announced || !m->promises_unchecked)
                 return;
-        m->promises_in_doubt = false;
+        m->promises_unchecked = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
                 if (manager_is_arriving(m, a))
-                        m->promises_in_doubt = true;
+                        m->promises_unchecked = true;
                 else
                         manager_check_promise(m, a);
         }

@@ -189,7 +189,7 @@ static void announce(Manager *m) {
         }
         m->announced = true;
         /* A guest may have ended during startup. */
-        manager_look_for_guests(m);
+        manager_find_guests(m);
         manager_report_unknown_regions(m);
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
                           PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
@@ -269,7 +269,7 @@ static void handle_released(Manager *m) {
         if (!m->released)
                 return;
         m->released = false;
-        manager_look_at_kept_uevents(m);
+        manager_handle_kept_uevents(m);
         manager_attributes_job_gone(m);
         manager_probe_gpus(m);
 }

@@ -14,7 +14,7 @@
 /* Refuses a region whose file was removed: a new file would not be the memory that the members have mapped. */
 static Verdict check_existing(const Manager *m, const SharedRegion *shared, Refusal *ret) {
         for (size_t i = 0; i < shared->n_members; i++)
-                if (shared->members[i]->state == ALLOCATION_READY && region_look(m->fs, &shared->region) == 0)
+                if (shared->members[i]->state == ALLOCATION_READY && region_verify(m->fs, &shared->region) == 0)
                         return refuse(ret, VERDICT_WRONG_STATE, NULL,
                                       "Release the allocation first; or take another name.",
                                       "The file of the shared memory '%s' of '%s' was removed.", shared->region.name,
@@ -45,7 +45,7 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
                 const Region *r = &request->regions[i];
                 const SharedRegion *shared = ledger_find_region(m->host.ledger, r->name);
                 char file[REGION_FILE_MAX];
-                int k = shared ? 0 : region_look(m->fs, r);
+                int k = shared ? 0 : region_verify(m->fs, r);
 
                 if (shared && check_existing(m, shared, ret) != VERDICT_NONE)
                         return ret->verdict;
@@ -64,14 +64,14 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
 
 bool manager_has_regions(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++)
-                if (region_look(m->fs, &a->regions[i]) != 1)
+                if (region_verify(m->fs, &a->regions[i]) != 1)
                         return false;
         return true;
 }
 
 void manager_look_at_regions(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
-                int r = region_look(m->fs, &a->regions[i]);
+                int r = region_verify(m->fs, &a->regions[i]);
 
                 if (r >= 0 || r == -EEXIST)
                         ledger_set_region_removed(m->host.ledger, a->regions[i].name, r != 1);
@@ -84,7 +84,7 @@ static int on_shm(sd_event_source *source, const struct inotify_event *event, vo
         /* An event without a name is an overflow, or about the directory itself. */
         if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
                 return 0;
-        m->promises_in_doubt = true;
+        m->promises_unchecked = true;
         manager_check_promises(m);
         return 0;
 }

@@ -19,10 +19,10 @@ static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *
 
                 if (streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
                         continue;
-                if (dev->critical || m->host.inventory->critical_unknown || (pci_device_is_display(dev) && !a->forced))
+                if (dev->critical || m->host.inventory->critical_error || (pci_device_is_display(dev) && !a->forced))
                         return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, "Release the allocation.",
                                       "The host needs %s: %s", PCI_ADDRESS_STR(dev->address),
-                                      dev->critical                         ?: m->host.inventory->critical_unknown
+                                      dev->critical                         ?: m->host.inventory->critical_error
                                               ?: dev->console ?: "it is the boot VGA.");
         }
         return VERDICT_NONE;
@@ -43,7 +43,7 @@ static bool has_to_wait(Manager *m, Allocation *a) {
 
         if (manager_check_blocked(m, a, true, &refusal) == VERDICT_NONE)
                 return false;
-        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+        log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed yet: %s", a->name, refusal.message);
         manager_set_state(m, a, a->state, refusal.message);
         return true;
@@ -89,10 +89,10 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 manager_record_allocation(m, HISTORY_RESUMED, a, NULL);
                 return true;
         }
-        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
         stands = state == ALLOCATION_READY && can_pass(v);
-        manager_record_disorder(m, a, &refusal, stands);
+        manager_record_deviation(m, a, &refusal, stands);
         if (stands)
                 manager_check_promise(m, a);
         else

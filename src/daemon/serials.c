@@ -101,7 +101,7 @@ static void adopt_moved(Manager *m, Allocation *a, const Rematch *list, size_t n
 
         if (ledger_adopt(m->host.ledger, a, &refusal) == VERDICT_NONE)
                 return;
-        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_OUT_OF_ORDER, .allocation = a->name }),
+        log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot keep its devices: %s", a->name, refusal.message);
         for (size_t i = 0; i < n; i++)
                 a->devices[list[i].index].lost = true;

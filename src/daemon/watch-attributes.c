@@ -86,7 +86,7 @@ static void on_answer(PciAddress vf, const void *answer, void *userdata) {
         /* An answer from before the last notification, or the last write of a job, is stale; the VF is read again. */
         if (m->attributes_due || vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
                 return;
-        m->promises_in_doubt = true;
+        m->promises_unchecked = true;
         manager_publish_devices(m, &vf, 1);
 }
 

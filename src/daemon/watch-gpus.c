@@ -34,7 +34,7 @@ static bool is_wanted(void *userdata, const PciDevice *dev) {
 static const ProbeKind minors = {
         .process = "passthroughd-nv",
         .unknown = NVIDIA_MINOR_UNKNOWN,
-        .ask = nvidia_ask,
+        .ask = nvidia_query,
         .wanted = is_wanted,
         .late = on_late,
         .done = on_done,

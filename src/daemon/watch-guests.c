@@ -85,7 +85,7 @@ static void look_for_foreign(Manager *m, const GuestList *guests) {
         }
 }
 
-void manager_look_for_guests(Manager *m) {
+void manager_find_guests(Manager *m) {
         _cleanup_(cleanup_guest_list_free) GuestList *guests = NULL;
         int r = guests_read(m->fs, &guests);
 
@@ -144,11 +144,11 @@ static int on_change(sd_event_source *source, const struct inotify_event *event,
                 return 0;
         if (!m->guests_found || gone)
                 watch(m);
-        manager_look_for_guests(m);
+        manager_find_guests(m);
         return 0;
 }
 
 void manager_follow_guests(Manager *m) {
         watch(m);
-        manager_look_for_guests(m);
+        manager_find_guests(m);
 }

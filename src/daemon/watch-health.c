@@ -97,14 +97,14 @@ static void log_link(Health *h) {
         const HealthLink *l = &h->last.link;
         bool below = health_link_is_below(l);
 
-        if (below && !h->link_told)
+        if (below && !h->link_reported)
                 log_full(LOG_WARNING, 0,
                          (&(LogFields){ .id = MESSAGE_LINK_BELOW, .device = PCI_ADDRESS_STR(h->address) }),
                          "The link of %s has %u lane%s at %s, but supports %u at %s, ignoring.",
                          PCI_ADDRESS_STR(h->address), l->width, PLURAL(l->width), PCI_LINK_SPEED_STR(l->speed),
                          l->max_width, PCI_LINK_SPEED_STR(l->max_speed));
         if (l->width > 0)
-                h->link_told = below;
+                h->link_reported = below;
 }
 
 static void on_answer(PciAddress device, const void *answer, void *userdata) {
@@ -117,7 +117,7 @@ static void on_answer(PciAddress device, const void *answer, void *userdata) {
 
         memcpy(&reading, answer, sizeof(reading));
         /* The card was replaced, or the device came into use, while the child read it. */
-        if (!h || !may_be_checked(m, dev) || health_judge(h, &reading, h->asked, &why) < 0)
+        if (!h || !may_be_checked(m, dev) || health_evaluate(h, &reading, h->asked, &why) < 0)
                 return;
         set_unhealthy(m, device, why);
         log_link(h);
@@ -222,14 +222,14 @@ static void begin(Manager *m) {
                 log_warning_errno(r, "Failed to check the health of devices, ignoring: %m");
 }
 
-static void make_due(Manager *m, const PciDevice *dev, HealthDue why) {
+static void make_due(Manager *m, const PciDevice *dev, HealthTrigger why) {
         Health *h = may_be_checked(m, dev) ? health_list_add(&m->host.health, dev) : NULL;
 
         if (h)
                 h->due = MAX(h->due, why);
 }
 
-void manager_check_health(Manager *m, HealthDue why) {
+void manager_check_health(Manager *m, HealthTrigger why) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++)
                 make_due(m, &m->host.inventory->devices[i], why);
         begin(m);

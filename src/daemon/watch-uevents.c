@@ -236,7 +236,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void manager_look_at_kept_uevents(Manager *m) {
+void manager_handle_kept_uevents(Manager *m) {
         if (m->uevents && m->uevents->n_events > 0)
                 arm_timer(m);
 }

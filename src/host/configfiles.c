@@ -242,8 +242,8 @@ void config_log_problems(const Config *c) {
                 if (config_problem_format(&c->problems[i], &text) >= 0)
                         log_full(LOG_WARNING, 0, &fields, "%s", text);
         }
-        if (c->held_back)
-                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_HELD_BACK }), "%s", c->held_back);
+        if (c->block_reason)
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_NONE_OFFERED }), "%s", c->block_reason);
 }
 
 int config_files_load(const char *root, const char *file, Config **ret) {

@@ -4,7 +4,7 @@
 /*
  * Interface between the files that find the devices the host uses. All functions return 0 or -ENOMEM unless noted.
  * Devices come and go, so a missing file or an invalid value is skipped. A file that exists but cannot be read sets
- * Inventory.critical_unknown.
+ * Inventory.critical_error.
  */
 
 #include "host/critical.h"
@@ -35,7 +35,7 @@ bool critical_last_function(const char *path, PciAddress *ret);
 /* Calls take() for each line of the file. optional: a missing file is not an error. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
 /* Handles an error of reading path. Errors that mean that the file does not exist are ignored. Any other error sets
- * Inventory.critical_unknown, which keeps the first reason. */
+ * Inventory.critical_error, which keeps the first reason. */
 int critical_unreadable(const Critical *c, const char *path, int error);
 /* Lists the names in a directory below the root; none on an error, which goes to critical_unreadable(). */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);

@@ -28,7 +28,7 @@ int critical_lines(const Critical *c, const char *path, bool optional, int (*tak
         if (r >= 0 || r == -ENOMEM || (r == -ENOENT && optional))
                 return r == -ENOENT ? 0 : r;
         /* A missing file that is not optional is an error too. */
-        return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).", path, strerror(-r));
+        return string_replace(&c->inv->critical_error, "%s cannot be read (%s).", path, strerror(-r));
 }
 
 /* The file does not exist, its device was removed, or the name is too long to exist. */
@@ -39,9 +39,9 @@ static bool is_absent(int error) {
 int critical_unreadable(const Critical *c, const char *path, int error) {
         if (error == -ENOMEM)
                 return error;
-        if (is_absent(error) || c->inv->critical_unknown)
+        if (is_absent(error) || c->inv->critical_error)
                 return 0;
-        return string_replace(&c->inv->critical_unknown, "%s cannot be read (%s).",
+        return string_replace(&c->inv->critical_error, "%s cannot be read (%s).",
                               text_is_clean(path) ? path : QUOTABLE(path), strerror(-error));
 }
 

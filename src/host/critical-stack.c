@@ -154,17 +154,16 @@ static int walk_loop(Walk *w, const char *path, const char *chain, unsigned dept
 }
 
 /*
- * Sets Inventory.critical_unknown to a sentence that names the use at the end of chain ("... <- dm-0 <- / (mounted)").
+ * Sets Inventory.critical_error to a sentence that names the use at the end of chain ("... <- dm-0 <- / (mounted)").
  */
 static int note_large_stack(const Walk *w, const char *chain) {
         const char *use = chain;
 
         for (const char *at = chain; (at = strstr(at, " <- "));)
                 use = at += strlen(" <- ");
-        if (w->c->inv->critical_unknown)
+        if (w->c->inv->critical_error)
                 return 0;
-        return string_replace(&w->c->inv->critical_unknown, "The stack of devices below %s is too large to follow.",
-                              use);
+        return string_replace(&w->c->inv->critical_error, "The stack of devices below %s is too large to follow.", use);
 }
 
 /* path: the real directory of a device below sys/devices. chain: from this device up to the use. */

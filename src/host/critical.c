@@ -8,7 +8,7 @@ int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
         const Critical c = { .fs = fs, .config = config, .inv = inv };
         int r;
 
-        (void) string_copy(&inv->critical_unknown, NULL);
+        (void) string_copy(&inv->critical_error, NULL);
         for (size_t i = 0; i < inv->n_devices; i++) {
                 (void) string_copy(&inv->devices[i].critical, NULL);
                 (void) string_copy(&inv->devices[i].console, NULL);

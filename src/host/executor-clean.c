@@ -28,7 +28,7 @@ static unsigned count_commands(const StepList *steps) {
         return n;
 }
 
-int devices_clean(const StepList *steps, size_t first, const bool *left_out, int *ret_status) {
+int devices_clean(const StepList *steps, size_t first, const bool *skipped, int *ret_status) {
         _cleanup_free_ char *command = strdup(steps->steps[first].to), *description = NULL;
         _cleanup_free_ const char **words = calloc(CLEANER_WORDS_MAX + steps->n + 1, sizeof(*words));
         _cleanup_free_ char *addresses = calloc(steps->n, PCI_ADDRESS_STRING_MAX);
@@ -43,7 +43,7 @@ int devices_clean(const StepList *steps, size_t first, const bool *left_out, int
         for (size_t i = first; i < steps->n; i++) {
                 char *address = addresses + i * PCI_ADDRESS_STRING_MAX;
 
-                if (!clean_is_shared(steps, first, i) || left_out[i])
+                if (!clean_is_shared(steps, first, i) || skipped[i])
                         continue;
                 (void) snprintf(address, PCI_ADDRESS_STRING_MAX, "%s", PCI_ADDRESS_STR(steps->steps[i].device));
                 words[n++] = address;

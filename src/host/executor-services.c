@@ -77,7 +77,7 @@ static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *b
                                             .is_vf = s[j].vf > 0,
                                             .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
                 if (s[j].from && streq(s[j].from, NVIDIA_DRIVER))
-                        (void) nvidia_ask(fs, &s[j].device, 1, set_minor, &queries[n]);
+                        (void) nvidia_query(fs, &s[j].device, 1, set_minor, &queries[n]);
                 n++;
         }
         r = holders_find(fs, queries, n, &holder);

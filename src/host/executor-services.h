@@ -23,9 +23,9 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
 /* Whether one command cleans the devices of the steps i and j: step j is a STEP_CLEAN of the same pool as step i, which
  * must be a STEP_CLEAN. */
 bool clean_is_shared(const StepList *steps, size_t i, size_t j);
-/* Cleans the device of step first and those of later steps for the same pool, except where left_out is true for the
+/* Cleans the device of step first and those of later steps for the same pool, except where skipped is true for the
  * step. Returns the result of unit_run(). */
-int devices_clean(const StepList *steps, size_t first, const bool *left_out, int *ret_status);
+int devices_clean(const StepList *steps, size_t first, const bool *skipped, int *ret_status);
 /* For STEP_CHECK_IDLE: checks the device of step i together with those of the STEP_CHECK_IDLE steps that follow
  * directly. Returns 0 when no device is in use; else reports REPORT_FAILED and returns a negative errno. */
 int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata);

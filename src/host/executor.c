@@ -93,7 +93,7 @@ static int report_found(const Sysfs *fs, const StepList *steps, StepResult *done
 
                 if (!step_gives_attributes(&steps->steps[i]))
                         continue;
-                (void) report(&(Report){ .kind = REPORT_LOOKING, .step = (uint32_t) i }, userdata);
+                (void) report(&(Report){ .kind = REPORT_READING, .step = (uint32_t) i }, userdata);
                 r = step_read_attributes(fs, &steps->steps[i], &found.found);
                 if (r < 0) {
                         (void) report(&(Report){ .kind = REPORT_FAILED, .step = (uint32_t) i, .error = r }, userdata);
@@ -131,7 +131,7 @@ static int run_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult
         const Step *s = &steps->steps[i];
         int r = step_actions[s->kind].run(fs, s, &done->found);
 
-        if (r < 0 && steps->gone_is_done && is_gone(fs, s))
+        if (r < 0 && steps->skips_missing_devices && is_gone(fs, s))
                 return 0;
         done->device_failed = r < 0 && step_actions[s->kind].fails_device;
         done->changed = r > 0;
@@ -140,23 +140,23 @@ static int run_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult
 
 static bool device_has_failed(const StepList *steps, const StepResult *done, size_t at) {
         for (size_t i = 0; i < at; i++)
-                if (done[i].device_failed && steps->steps[i].kind != STEP_IDENTITY &&
+                if (done[i].device_failed && steps->steps[i].kind != STEP_TRY_ATTRIBUTES &&
                     pci_address_equal(step_failed_device(&steps->steps[i]), steps->steps[at].device))
                         return true;
         return false;
 }
 
 static int run_clean(const StepList *steps, size_t i, StepResult *done) {
-        _cleanup_free_ bool *left_out = calloc(steps->n, sizeof(*left_out));
+        _cleanup_free_ bool *skipped = calloc(steps->n, sizeof(*skipped));
         int status = 0, r;
 
-        if (!left_out)
+        if (!skipped)
                 return -ENOMEM;
         if (done[i].cleaned)
                 return done[i].result;
         for (size_t j = i; j < steps->n; j++)
-                left_out[j] = device_has_failed(steps, done, j);
-        r = devices_clean(steps, i, left_out, &status);
+                skipped[j] = device_has_failed(steps, done, j);
+        r = devices_clean(steps, i, skipped, &status);
         for (size_t j = i; j < steps->n; j++)
                 if (clean_is_shared(steps, i, j)) {
                         done[j].cleaned = true;
@@ -167,7 +167,7 @@ static int run_clean(const StepList *steps, size_t i, StepResult *done) {
 }
 
 static void report_device_failed(uint32_t i, int error, const StepResult *done, ReportFunction report, void *userdata) {
-        (void) report(&(Report){ .kind = REPORT_CONDEMNED,
+        (void) report(&(Report){ .kind = REPORT_DEVICE_FAILED,
                                  .step = i,
                                  .error = error,
                                  .found = done->found,
@@ -191,7 +191,7 @@ static void report_identity(const VfChange *c, VfMoment moment, void *userdata) 
 
         switch (moment) {
         case VF_LOOKING:
-                (void) p->report(&(Report){ .kind = REPORT_LOOKING, .step = i }, p->userdata);
+                (void) p->report(&(Report){ .kind = REPORT_READING, .step = i }, p->userdata);
                 break;
         case VF_WRITING:
                 (void) p->report(&(Report){ .kind = REPORT_STEP, .step = i }, p->userdata);
@@ -215,7 +215,8 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepRe
         int r = changes ? 0 : -ENOMEM;
         size_t n = 0;
 
-        while (r >= 0 && i + n < steps->n && s[n].kind == STEP_IDENTITY && pci_address_equal(s[n].device, s->device)) {
+        while (r >= 0 && i + n < steps->n && s[n].kind == STEP_TRY_ATTRIBUTES &&
+               pci_address_equal(s[n].device, s->device)) {
                 _cleanup_free_ char *problem = NULL;
 
                 changes[n] = (VfChange){ .vf = s[n].vf, .only_offered = true };
@@ -238,7 +239,7 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
                 return run_step(fs, steps, i, &done[i]);
         if (steps->steps[i].kind == STEP_CLEAN)
                 r = run_clean(steps, i, done);
-        else if (steps->steps[i].kind == STEP_IDENTITY)
+        else if (steps->steps[i].kind == STEP_TRY_ATTRIBUTES)
                 r = run_identity(fs, steps, i, done, report, userdata);
         else
                 return run_service(fs, steps, i, done, report, userdata);
@@ -274,12 +275,12 @@ int executor_run(const Sysfs *fs, const StepList *steps, ReportFunction report, 
         _cleanup_free_ StepResult *done = calloc(steps->n + 1, sizeof(*done));
         int r = done ? 0 : -ENOMEM;
 
-        if (r == 0 && steps->tells_found)
+        if (r == 0 && steps->reports_found_state)
                 r = report_found(fs, steps, done, report, userdata);
         if (r != 0)
                 return r;
         for (size_t i = 0; i < steps->n; i++) {
-                if (steps->steps[i].left_out || done[i].reported)
+                if (steps->steps[i].skipped || done[i].reported)
                         continue;
                 (void) report(&(Report){ .kind = REPORT_STEP, .step = (uint32_t) i }, userdata);
                 if (device_has_failed(steps, done, i))

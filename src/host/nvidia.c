@@ -21,8 +21,8 @@ static uint32_t read_minor(const Sysfs *fs, PciAddress gpu) {
                                                                                                : NVIDIA_MINOR_UNKNOWN;
 }
 
-int nvidia_ask(const Sysfs *fs, const PciAddress *gpus, size_t n,
-               void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata) {
+int nvidia_query(const Sysfs *fs, const PciAddress *gpus, size_t n,
+                 void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata) {
         for (size_t i = 0; i < n; i++)
                 tell(i, read_minor(fs, gpus[i]), userdata);
         return 0;

@@ -126,8 +126,8 @@ static PciAcs acs_of_capability(struct pci_dev *dev, int size, PciConfFacts *fac
                 return PCI_ACS_OPEN;
         can = pci_read_word(dev, (int) cap->addr + PCI_ACS_CAP);
         does = pci_read_word(dev, (int) cap->addr + PCI_ACS_CTRL);
-        facts->acs_can = can & ACS_BITS;
-        facts->acs_does = does & can & ACS_BITS;
+        facts->acs_capabilities = can & ACS_BITS;
+        facts->acs_enabled = does & can & ACS_BITS;
         /* As in the kernel: a control that the port does not have is not required. */
         return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
 }

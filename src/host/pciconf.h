@@ -19,8 +19,8 @@ DEFINE_CLEANUP(PciConf *, pciconf_free)
 typedef struct PciConfFacts {
         bool is_bridge; /* header type 1 or 2 */
         PciAcs acs;     /* PCI_ACS_UNKNOWN when the capabilities cannot be read, for example without privilege */
-        uint16_t acs_can, acs_does; /* the ACS capability and control bits; 0 when they do not affect acs */
-        PciAts ats;                 /* PCI_ATS_UNKNOWN for a bridge or when the capabilities cannot be read */
+        uint16_t acs_capabilities, acs_enabled; /* the ACS capability and control bits; 0 when they do not affect acs */
+        PciAts ats; /* PCI_ATS_UNKNOWN for a bridge or when the capabilities cannot be read */
 } PciConfFacts;
 
 /* -EIO: the first 64 bytes of config space cannot be read. */

@@ -281,7 +281,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
         return k < 0 ? k : remove_file(&p, r);
 }
 
-int region_look(const Sysfs *fs, const Region *r) {
+int region_verify(const Sysfs *fs, const Region *r) {
         _cleanup_(place_done) Place p;
         _cleanup_close_ int fd = -1;
         struct stat s;

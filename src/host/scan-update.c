@@ -151,7 +151,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 
         /* Only a full scan can tell whether a note about the machine still applies. */
         if (old->n_notes > 0)
-                return scan_inventory_around(fs, old, busy, n_busy, ret);
+                return scan_inventory_except(fs, old, busy, n_busy, ret);
         fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
         inv = fd < 0 ? NULL : inventory_new();
         if (!inv)

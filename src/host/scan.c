@@ -84,8 +84,8 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         if (before->acs == PCI_ACS_CLEAN)
                 return false;
         dev->acs = before->acs;
-        dev->acs_can = before->acs_can;
-        dev->acs_does = before->acs_does;
+        dev->acs_capabilities = before->acs_capabilities;
+        dev->acs_enabled = before->acs_enabled;
         return true;
 }
 
@@ -119,8 +119,8 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 return 0;
         dev->is_bridge = dev->is_bridge || facts.is_bridge;
         dev->acs = facts.acs;
-        dev->acs_can = facts.acs_can;
-        dev->acs_does = facts.acs_does;
+        dev->acs_capabilities = facts.acs_capabilities;
+        dev->acs_enabled = facts.acs_enabled;
         return 0;
 }
 
@@ -297,10 +297,10 @@ int scan_start_libpci(Scan *s, PciConf **ret) {
 }
 
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
-        return scan_inventory_around(fs, NULL, NULL, 0, ret);
+        return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
 
-int scan_inventory_around(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
+int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
                           Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;

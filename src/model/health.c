@@ -44,7 +44,7 @@ static const char *cause(const HealthReading *r) {
 }
 
 /* Returns the number of fatal errors above the baseline, which it may raise. */
-static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthDue why) {
+static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthTrigger why) {
         uint64_t seen = h->known && h->last.errors.known ? h->last.errors.fatal : e->fatal;
 
         /* A lower count means that the counters were reset. */
@@ -53,7 +53,7 @@ static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthDue why) {
         return e->fatal - h->fatal_before;
 }
 
-int health_judge(Health *h, const HealthReading *r, HealthDue why, char **ret) {
+int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret) {
         const char *dead = cause(r);
         Health now = *h;
         uint64_t fatal = 0;

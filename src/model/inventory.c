@@ -86,7 +86,7 @@ Inventory *inventory_free(Inventory *inv) {
         for (size_t i = 0; i < inv->n_drivers; i++)
                 free(inv->drivers[i]);
         free(inv->drivers);
-        free(inv->critical_unknown);
+        free(inv->critical_error);
         free(inv->devices);
         free(inv->groups);
         free(inv->nodes);

@@ -29,12 +29,12 @@ static bool is_one_card(const Inventory *inv, const PciDevice *a, const PciDevic
 
 /* The same bits as in the kernel's p2pdma. */
 bool peer_port_redirects(const PciDevice *port) {
-        return port->acs_does &
+        return port->acs_enabled &
                (PCI_ACS_BIT(PCI_ACS_BIT_RR) | PCI_ACS_BIT(PCI_ACS_BIT_CR) | PCI_ACS_BIT(PCI_ACS_BIT_EC));
 }
 
 static bool passes_translated(const PciDevice *port) {
-        return port->acs_does & PCI_ACS_BIT(PCI_ACS_BIT_DT);
+        return port->acs_enabled & PCI_ACS_BIT(PCI_ACS_BIT_DT);
 }
 
 static bool is_above(const Inventory *inv, int bridge, const PciDevice *dev) {
@@ -120,7 +120,7 @@ typedef enum PortsWanted {
 } PortsWanted;
 
 static bool is_wanted(const PciDevice *port, PortsWanted wanted) {
-        bool able = port->acs_can & PCI_ACS_BIT(PCI_ACS_BIT_DT);
+        bool able = port->acs_capabilities & PCI_ACS_BIT(PCI_ACS_BIT_DT);
 
         if (!peer_port_redirects(port) || wanted == PORTS_REDIRECTING)
                 return peer_port_redirects(port);

@@ -20,10 +20,10 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
 /* True when the number of VFs of the PF was changed outside the daemon and a pool offers its VFs. */
-static bool is_contested(const HostView *c, const PciDevice *dev, Refusal *ret) {
-        const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(c->ledger, dev->address) : NULL;
+static bool is_contested(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(view->ledger, dev->address) : NULL;
 
-        if (!contested || !policy_vf_pool(c->policy, dev))
+        if (!contested || !policy_vf_pool(view->policy, dev))
                 return false;
         (void) refuse(
                 ret, VERDICT_VFS_PRESENT, &dev->address,
@@ -33,11 +33,11 @@ static bool is_contested(const HostView *c, const PciDevice *dev, Refusal *ret) 
 }
 
 /* The state of an allocated device. */
-static DeviceState held_state(const HostView *c, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
+static DeviceState held_state(const HostView *view, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
 
-        switch (promise_check_device(c, holder, d, ret ? &why : NULL)) {
+        switch (promise_check_device(view, holder, d, ret ? &why : NULL)) {
         case VERDICT_NONE:
         case VERDICT_MISSING:
         case VERDICT_STUCK:
@@ -52,17 +52,17 @@ static DeviceState held_state(const HostView *c, const Allocation *holder, const
 }
 
 /* True when the health check found the device unhealthy. Its allocation keeps the device. */
-static bool is_unhealthy(const HostView *c, const PciDevice *dev, Refusal *ret) {
-        const Finding *unhealthy = ledger_find_unhealthy(c->ledger, dev->address);
+static bool is_unhealthy(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        const Finding *unhealthy = ledger_find_unhealthy(view->ledger, dev->address);
 
         if (unhealthy)
                 (void) refuse(ret, VERDICT_UNHEALTHY, &dev->address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
         return unhealthy;
 }
 
-DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) {
-        const BlockedDevice *blocked = ledger_find_blocked(c->ledger, dev->address);
-        const Allocation *holder = ledger_holder(c->ledger, dev->address);
+DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret) {
+        const BlockedDevice *blocked = ledger_find_blocked(view->ledger, dev->address);
+        const Allocation *holder = ledger_holder(view->ledger, dev->address);
         DeviceState promised;
         Verdict held;
 
@@ -71,15 +71,16 @@ DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) 
                 (void) refuse(ret, blocked->verdict, &dev->address, NULL, "%s", blocked->message);
                 return DEVICE_STATE_STUCK;
         }
-        held = ledger_check_device(c->ledger, c->inventory, dev, NULL, ret);
-        if (holder && ret && promise_is_dropped(c->policy, holder, dev))
+        held = ledger_check_device(view->ledger, view->inventory, dev, NULL, ret);
+        if (holder && ret && device_left_pools(view->policy, holder, dev))
                 (void) refuse(ret, held, &dev->address, NULL,
                               "%s is held by '%s' and %s. It returns to the host when '%s' is released.",
                               PCI_ADDRESS_STR(dev->address), holder->name,
-                              policy_pool(c->policy, dev) ? "is excluded now" : "is in no pool any more", holder->name);
-        if (holder && (promised = held_state(c, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
+                              policy_pool(view->policy, dev) ? "is excluded now" : "is in no pool any more",
+                              holder->name);
+        if (holder && (promised = held_state(view, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
                 return promised;
-        if (holder && is_unhealthy(c, dev, ret))
+        if (holder && is_unhealthy(view, dev, ret))
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
                 return DEVICE_STATE_ALLOCATED;
@@ -89,14 +90,14 @@ DeviceState device_state(const HostView *c, const PciDevice *dev, Refusal *ret) 
                 return DEVICE_STATE_QUARANTINED;
         if (held == VERDICT_UNHEALTHY)
                 return DEVICE_STATE_UNHEALTHY;
-        if (held == VERDICT_CONTESTED || is_contested(c, dev, ret))
+        if (held == VERDICT_CONTESTED || is_contested(view, dev, ret))
                 return DEVICE_STATE_CONTESTED;
-        if (policy_verdict(c->policy, dev) != VERDICT_NONE) {
-                if (mlx4_is_due(c->policy, dev))
-                        (void) mlx4_refuse(c->mlx4, c->policy, c->ledger, dev,
-                                           policy_vf_pool(c->policy, dev)->virtual_functions, ret);
+        if (policy_verdict(view->policy, dev) != VERDICT_NONE) {
+                if (mlx4_needs_options(view->policy, dev))
+                        (void) mlx4_refuse(view->mlx4, view->policy, view->ledger, dev,
+                                           policy_vf_pool(view->policy, dev)->virtual_functions, ret);
                 else
-                        (void) policy_check(c->policy, dev, ret);
+                        (void) policy_check(view->policy, dev, ret);
                 return DEVICE_STATE_HOST;
         }
         /* A job still prepares the device: it is neither allocated nor available. */

@@ -213,7 +213,7 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
 }
 
 int mlx4_decide(Policy *p, Mlx4 *ret) {
-        Mlx4 m = { .unknown = p->config->held_back || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
+        Mlx4 m = { .unknown = p->config->block_reason || p->conflict.verdict != VERDICT_NONE || may_come_back(p) };
         const Pool *pool = NULL;
         int r = m.unknown ? 0 : find_critical(p, &m);
 
@@ -240,7 +240,7 @@ void mlx4_done(Mlx4 *m) {
         *m = (Mlx4){ 0 };
 }
 
-bool mlx4_is_due(const Policy *p, const PciDevice *pf) {
+bool mlx4_needs_options(const Policy *p, const PciDevice *pf) {
         const Pool *pool = pci_device_is_mlx4_pf(pf) ? policy_vf_pool(p, pf) : NULL;
 
         return pool && pf->n_virtfns != pool->virtual_functions;

@@ -49,24 +49,24 @@ static int pair_compare(const void *a, const void *b) {
         return c != 0 ? c : pci_address_compare(x->nic, y->nic);
 }
 
-size_t search_pairs(const HostView *c, const uint32_t *devices, size_t n, PlanPair *pairs) {
+size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs) {
         uint32_t gpus[REQUEST_DEVICES_MAX], nics[REQUEST_DEVICES_MAX];
         SearchPair matched[REQUEST_DEVICES_MAX];
         size_t n_gpus = 0, n_nics = 0, n_pairs;
 
         for (size_t i = 0; i < n; i++) {
-                const PciDevice *dev = &c->inventory->devices[devices[i]];
+                const PciDevice *dev = &view->inventory->devices[devices[i]];
 
                 if (pci_device_is_gpu(dev))
                         gpus[n_gpus++] = devices[i];
                 else if (pci_device_is_nic(dev))
                         nics[n_nics++] = devices[i];
         }
-        n_pairs = search_match(c->locality, gpus, n_gpus, nics, n_nics, matched);
+        n_pairs = search_match(view->locality, gpus, n_gpus, nics, n_nics, matched);
         for (size_t i = 0; i < n_pairs; i++)
                 pairs[i] = (PlanPair){
-                        .gpu = c->inventory->devices[matched[i].devices[0]].address,
-                        .nic = c->inventory->devices[matched[i].devices[1]].address,
+                        .gpu = view->inventory->devices[matched[i].devices[0]].address,
+                        .nic = view->inventory->devices[matched[i].devices[1]].address,
                         .distance = matched[i].distance,
                 };
         qsort(pairs, n_pairs, sizeof(*pairs), pair_compare);

@@ -10,54 +10,55 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-static AllocationDevice *add_device(Allocation *a, const HostView *c, const PciDevice *dev, DeviceRole role) {
-        const Pool *pool = policy_pool(c->policy, dev);
+static AllocationDevice *add_device(Allocation *a, const HostView *view, const PciDevice *dev, DeviceRole role) {
+        const Pool *pool = policy_pool(view->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
 
         if (!d || allocation_device_identify(d, dev) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
             string_copy(&d->prior_override, dev->driver_override) < 0)
                 return NULL;
-        if (c->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(c->inventory, dev)) < 0)
+        if (view->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(view->inventory, dev)) < 0)
                 return NULL;
         if (role != DEVICE_ROLE_COMPANION && pool && string_copy(&d->pool, pool->name) < 0)
                 return NULL;
         return d;
 }
 
-static bool is_pick(const HostView *c, const NodeChoice *choice, const PciDevice *dev) {
+static bool is_pick(const HostView *view, const NodeChoice *choice, const PciDevice *dev) {
         for (size_t i = 0; i < choice->picks.n; i++)
-                if (&c->inventory->devices[choice->picks.devices[i]] == dev)
+                if (&view->inventory->devices[choice->picks.devices[i]] == dev)
                         return true;
         return false;
 }
 
 /* Adds the group members of dev that have this role and are not in the allocation yet. */
-static int add_members(Allocation *a, const HostView *c, const NodeChoice *choice, const PciDevice *dev, GroupRole role,
-                       const char *slot) {
-        const IommuGroup *g = inventory_find_group(c->inventory, dev->iommu_group);
+static int add_members(Allocation *a, const HostView *view, const NodeChoice *choice, const PciDevice *dev,
+                       GroupRole role, const char *slot) {
+        const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
 
         for (size_t i = 0; g && i < g->n_members; i++) {
-                const PciDevice *m = &c->inventory->devices[g->members[i]];
+                const PciDevice *m = &view->inventory->devices[g->members[i]];
                 AllocationDevice *d;
 
-                if (m == dev || policy_group_role(c->policy, dev, m) != role || is_pick(c, choice, m) ||
+                if (m == dev || policy_group_role(view->policy, dev, m) != role || is_pick(view, choice, m) ||
                     allocation_find_device(a, m->address))
                         continue;
-                d = add_device(a, c, m, role == GROUP_ROLE_COMPANION ? DEVICE_ROLE_COMPANION : DEVICE_ROLE_HELD);
+                d = add_device(a, view, m, role == GROUP_ROLE_COMPANION ? DEVICE_ROLE_COMPANION : DEVICE_ROLE_HELD);
                 if (!d || (slot && string_replace(&d->slot, "%s-%u", slot, m->address.function) < 0))
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int add_slot(Allocation *a, const HostView *c, const NodeChoice *choice, const PciDevice *dev, unsigned index) {
-        AllocationDevice *d = add_device(a, c, dev, DEVICE_ROLE_ASSIGNED);
+static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choice, const PciDevice *dev,
+                    unsigned index) {
+        AllocationDevice *d = add_device(a, view, dev, DEVICE_ROLE_ASSIGNED);
         char slot[SLOT_NAME_MAX];
 
-        (void) slot_name(policy_pool(c->policy, dev)->name, index, slot);
+        (void) slot_name(policy_pool(view->policy, dev)->name, index, slot);
         if (!d || string_copy(&d->slot, slot) < 0)
                 return -ENOMEM;
-        return add_members(a, c, choice, dev, GROUP_ROLE_COMPANION, slot);
+        return add_members(a, view, choice, dev, GROUP_ROLE_COMPANION, slot);
 }
 
 /*
@@ -66,21 +67,21 @@ static int add_slot(Allocation *a, const HostView *c, const NodeChoice *choice, 
  */
 static int add_pool(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool, const PlanPair *pairs,
                     size_t n_pairs) {
-        const HostView *c = p->context;
+        const HostView *view = p->context;
         unsigned index = 0;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < n_pairs; i++) {
-                const PciDevice *nic = inventory_find(c->inventory, pairs[i].nic);
+                const PciDevice *nic = inventory_find(view->inventory, pairs[i].nic);
 
-                if (policy_pool(c->policy, nic) == pool && !allocation_find_device(a, nic->address))
-                        r = add_slot(a, c, choice, nic, index++);
+                if (policy_pool(view->policy, nic) == pool && !allocation_find_device(a, nic->address))
+                        r = add_slot(a, view, choice, nic, index++);
         }
         for (size_t i = 0; r == 0 && i < choice->picks.n; i++) {
-                const PciDevice *dev = &c->inventory->devices[choice->picks.devices[i]];
+                const PciDevice *dev = &view->inventory->devices[choice->picks.devices[i]];
 
-                if (policy_pool(c->policy, dev) == pool && !allocation_find_device(a, dev->address))
-                        r = add_slot(a, c, choice, dev, index++);
+                if (policy_pool(view->policy, dev) == pool && !allocation_find_device(a, dev->address))
+                        r = add_slot(a, view, choice, dev, index++);
         }
         return r;
 }
@@ -145,15 +146,16 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
         return VERDICT_NONE;
 }
 
-int plan_single(const HostView *c, const PciDevice *dev, Allocation **ret) {
+int plan_single(const HostView *view, const PciDevice *dev, Allocation **ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
-        NodeChoice only = { .picks = { .n = 1, .devices = { (uint32_t) inventory_device_index(c->inventory, dev) } } };
-        int r = a ? string_copy(&a->vfio_driver, c->config->vfio_driver) : -ENOMEM;
+        NodeChoice only = { .picks = { .n = 1,
+                                       .devices = { (uint32_t) inventory_device_index(view->inventory, dev) } } };
+        int r = a ? string_copy(&a->vfio_driver, view->config->vfio_driver) : -ENOMEM;
 
         if (r == 0)
-                r = add_slot(a, c, &only, dev, 0);
+                r = add_slot(a, view, &only, dev, 0);
         if (r == 0)
-                r = add_members(a, c, &only, dev, GROUP_ROLE_HOLD, NULL);
+                r = add_members(a, view, &only, dev, GROUP_ROLE_HOLD, NULL);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(a);

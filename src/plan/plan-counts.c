@@ -10,19 +10,19 @@
 #define REASONS_MAX 3U
 
 /* Appends why the first few unavailable devices of the pool are not free: "0000:82:00.0 is held by 'vm1'." */
-static void append_reasons(const HostView *c, const Pool *pool, Refusal *ret) {
+static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret) {
         unsigned named = 0;
 
-        for (size_t i = 0; i < c->inventory->n_devices && named < REASONS_MAX; i++) {
-                const PciDevice *dev = &c->inventory->devices[i];
+        for (size_t i = 0; i < view->inventory->n_devices && named < REASONS_MAX; i++) {
+                const PciDevice *dev = &view->inventory->devices[i];
                 _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_free_ char *longer = NULL;
                 bool names_itself;
 
-                if (policy_pool(c->policy, dev) != pool)
+                if (policy_pool(view->policy, dev) != pool)
                         continue;
-                if (ledger_check_device(c->ledger, c->inventory, dev, NULL, &why) == VERDICT_NONE &&
-                    policy_check(c->policy, dev, &why) == VERDICT_NONE)
+                if (ledger_check_device(view->ledger, view->inventory, dev, NULL, &why) == VERDICT_NONE &&
+                    policy_check(view->policy, dev, &why) == VERDICT_NONE)
                         continue;
                 names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address),
                                                       strlen(PCI_ADDRESS_STR(dev->address))) == 0;
@@ -38,19 +38,19 @@ static void append_reasons(const HostView *c, const Pool *pool, Refusal *ret) {
 
 /* Counts the devices of a pool: all, and those that only an allocation keeps from being free. */
 static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
-        const HostView *c = p->context;
+        const HostView *view = p->context;
 
         *ret_all = *ret_held = 0;
-        for (size_t i = 0; i < c->inventory->n_devices; i++) {
-                const PciDevice *dev = &c->inventory->devices[i];
+        for (size_t i = 0; i < view->inventory->n_devices; i++) {
+                const PciDevice *dev = &view->inventory->devices[i];
                 Verdict v;
 
-                if (policy_pool(c->policy, dev) != pool)
+                if (policy_pool(view->policy, dev) != pool)
                         continue;
                 (*ret_all)++;
-                if (p->is_free[i] || policy_verdict(c->policy, dev) != VERDICT_NONE)
+                if (p->is_free[i] || policy_verdict(view->policy, dev) != VERDICT_NONE)
                         continue;
-                v = ledger_check_device(c->ledger, c->inventory, dev, NULL, NULL);
+                v = ledger_check_device(view->ledger, view->inventory, dev, NULL, NULL);
                 *ret_held += v == VERDICT_ALLOCATED || v == VERDICT_PF_ALLOCATED;
         }
 }
@@ -64,12 +64,12 @@ static bool wants_vfs(const Pool *pool) {
 }
 
 /* The number of devices that the pool's Match= lines match but that an earlier pool has. *ret: the first such pool. */
-static unsigned count_shadowed(const HostView *c, const Pool *pool, const Pool **ret) {
+static unsigned count_shadowed(const HostView *view, const Pool *pool, const Pool **ret) {
         unsigned n = 0;
 
-        for (size_t i = 0; i < c->inventory->n_devices; i++) {
-                const PciDevice *dev = &c->inventory->devices[i];
-                const Pool *has = policy_pool(c->policy, dev);
+        for (size_t i = 0; i < view->inventory->n_devices; i++) {
+                const PciDevice *dev = &view->inventory->devices[i];
+                const Pool *has = policy_pool(view->policy, dev);
 
                 if (!has || !match_any(pool->matches, pool->n_matches, dev))
                         continue;
@@ -79,9 +79,9 @@ static unsigned count_shadowed(const HostView *c, const Pool *pool, const Pool *
         return n;
 }
 
-static Verdict refuse_empty_pool(const HostView *c, const Pool *pool, unsigned wanted, Refusal *ret) {
+static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigned wanted, Refusal *ret) {
         const Pool *earlier = NULL;
-        unsigned shadowed = count_shadowed(c, pool, &earlier);
+        unsigned shadowed = count_shadowed(view, pool, &earlier);
         const char *remedy = pool->external    ? "Create its VFs outside the daemon (VirtualFunctions=external)."
                              : wants_vfs(pool) ? "VirtualFunctions= of the pool creates VFs when the daemon starts."
                                                : "Correct the Match= lines of the pool, or ask for another pool.";

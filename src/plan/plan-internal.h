@@ -16,7 +16,7 @@
 #define PLAN_DEVICE_WORK 64U
 
 /* As plan_make(), but deducts the cost from *work. */
-Verdict plan_make_within(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
+Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
 
 /* The state of the host that does not depend on a set of NUMA nodes. */
 typedef struct Planner {
@@ -45,7 +45,7 @@ typedef struct NodeChoice {
 } NodeChoice;
 
 /* 0, -ENOMEM. work is borrowed. */
-int planner_init(Planner *p, const HostView *c, const Request *r, uint64_t *work);
+int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
  * Replaces the request. r must have the same pools and want no more of each. Free devices are not looked up again. p
@@ -96,7 +96,7 @@ char *planner_list_memory(const Planner *p);
 Verdict planner_check_counts(const Planner *p, Refusal *ret);
 
 /* plan-regions.c: shared memory. */
-Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret);
+Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret);
 /*
  * True when the nodes have room for new shared memory beside the guest's memory, shares[i] bytes on node i, and
  * existing shared memory is on nodes that the NUMA policy allows.

@@ -7,11 +7,12 @@
 #include "util/strings.h"
 
 static size_t find_devices(const Planner *p, const NodeChoice *choice, size_t pool, uint32_t *ret) {
-        const HostView *c = p->context;
+        const HostView *view = p->context;
         size_t n = 0;
 
         for (size_t i = 0; i < choice->picks.n; i++)
-                if (policy_pool(c->policy, &c->inventory->devices[choice->picks.devices[i]]) == p->pools[pool].pool)
+                if (policy_pool(view->policy, &view->inventory->devices[choice->picks.devices[i]]) ==
+                    p->pools[pool].pool)
                         ret[n++] = choice->picks.devices[i];
         return n;
 }

@@ -62,10 +62,10 @@ static char *list_idle(const Planner *p, int node) {
  * explains why the node has too little.
  */
 static void explain_node(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
-        const HostView *c = p->context;
-        const NumaNode *node = &c->inventory->nodes[index];
+        const HostView *view = p->context;
+        const NumaNode *node = &view->inventory->nodes[index];
         const PagePool *pages = p->page_size > 0 ? numa_node_pages(node, p->page_size) : NULL;
-        uint64_t idle = ledger_memory_idle(c->ledger, node->id, p->page_size);
+        uint64_t idle = ledger_memory_idle(view->ledger, node->id, p->page_size);
         uint64_t free_now = pages ? pages->free * pages->size : node->available;
         _cleanup_free_ char *names = idle > 0 ? list_idle(p, node->id) : NULL;
 

@@ -4,14 +4,14 @@
 #include "plan-internal.h"
 #include "util/strings.h"
 
-Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret) {
+Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < r->n_regions; i++) {
                 if (r->has_owner)
-                        v = ledger_check_region_owner(c->ledger, &r->regions[i], r->owner, ret);
+                        v = ledger_check_region_owner(view->ledger, &r->regions[i], r->owner, ret);
                 if (v == VERDICT_NONE)
-                        v = ledger_check_region_kind(c->ledger, &r->regions[i], ret);
+                        v = ledger_check_region_kind(view->ledger, &r->regions[i], ret);
         }
         return v;
 }
@@ -22,10 +22,11 @@ Verdict planner_check_regions(const HostView *c, const Request *r, Refusal *ret)
  */
 static uint64_t room(const Planner *p, const NodeChoice *choice, size_t at, const uint64_t *shares, size_t region,
                      const size_t *places) {
-        const HostView *c = p->context;
+        const HostView *view = p->context;
         const Region *regions = p->request->regions;
-        const NumaNode *node = &c->inventory->nodes[choice->nodes[at]];
-        uint64_t have = ledger_memory_free(c->ledger, c->inventory, c->config, node, regions[region].page_size);
+        const NumaNode *node = &view->inventory->nodes[choice->nodes[at]];
+        uint64_t have =
+                ledger_memory_free(view->ledger, view->inventory, view->config, node, regions[region].page_size);
         uint64_t taken = regions[region].page_size == p->request->page_size ? shares[at] : 0;
 
         for (size_t i = 0; i < region; i++)

@@ -56,10 +56,10 @@ static uint32_t find_owner(const Ledger *scratch, const Request *r) {
 }
 
 /* Plans the request once more. Refusals name the plan "#3", which is no valid allocation name. */
-static Verdict fit_once(const HostView *c, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
+static Verdict fit_once(const HostView *view, Ledger *scratch, const Request *r, uint64_t *work, Repeat *repeat,
                         Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        uint64_t look = (c->inventory->n_devices + c->inventory->n_cpus) * PLAN_DEVICE_WORK;
+        uint64_t look = (view->inventory->n_devices + view->inventory->n_cpus) * PLAN_DEVICE_WORK;
         Allocation *a;
         Verdict v;
 
@@ -67,14 +67,14 @@ static Verdict fit_once(const HostView *c, Ledger *scratch, const Request *r, ui
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL,
                               "The limit of planned requests is reached; more may fit.");
         *work -= look;
-        v = plan_make_within(c, r, work, &plan, ret);
+        v = plan_make_within(view, r, work, &plan, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = plan->allocation;
         a->owner = find_owner(scratch, r);
         if (string_replace(&a->name, "#%zu", repeat->n + 1) < 0 || ARRAY_RESERVE(repeat->fits, repeat->n) < 0)
                 return refuse_no_memory(ret);
-        v = ledger_claim(scratch, c->inventory, c->config, a, ret);
+        v = ledger_claim(scratch, view->inventory, view->config, a, ret);
         if (v != VERDICT_NONE)
                 return v;
         repeat->fits[repeat->n++] =
@@ -88,10 +88,10 @@ static bool is_about_room(Verdict v) {
                v == VERDICT_INSUFFICIENT_MEMORY || v == VERDICT_NUMA || v == VERDICT_PROXIMITY;
 }
 
-Verdict plan_repeat(const HostView *c, const Request *r, Repeat *ret, Refusal *ret_refusal) {
-        Ledger *scratch = scratch_new(c->ledger);
+Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal *ret_refusal) {
+        Ledger *scratch = scratch_new(view->ledger);
         uint64_t work = PLAN_WORK_MAX;
-        HostView context = *c;
+        HostView context = *view;
         Verdict v = VERDICT_NONE;
 
         *ret = (Repeat){ 0 };
@@ -99,7 +99,7 @@ Verdict plan_repeat(const HostView *c, const Request *r, Repeat *ret, Refusal *r
         while (scratch && v == VERDICT_NONE)
                 v = fit_once(&context, scratch, r, &work, ret, &ret->refusal);
         scratch_free(scratch);
-        ledger_reclaim(c->ledger);
+        ledger_reclaim(view->ledger);
         if (!scratch)
                 return refuse_no_memory(ret_refusal);
         for (size_t i = 0; i < ret->n; i++)

@@ -51,18 +51,18 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
 }
 
 /* Only domains have CPUs. A request for devices alone is possible on any architecture. */
-static Verdict check_architecture(const HostView *c, const Request *r, Refusal *ret) {
-        if (r->cpus == 0 || inventory_has_domains(c->inventory))
+static Verdict check_architecture(const HostView *view, const Request *r, Refusal *ret) {
+        if (r->cpus == 0 || inventory_has_domains(view->inventory))
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Ask for devices only, without CPUs and memory.",
                       "This node is %s, but domain documents exist only for " ARCHITECTURE_X86_64
                       " and " ARCHITECTURE_AARCH64 ".",
-                      QUOTABLE(inventory_architecture(c->inventory)));
+                      QUOTABLE(inventory_architecture(view->inventory)));
 }
 
-static Verdict check_pools(const HostView *c, const Request *r, Refusal *ret) {
+static Verdict check_pools(const HostView *view, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++)
-                if (!config_find_pool(c->config, r->pools[i].pool))
+                if (!config_find_pool(view->config, r->pools[i].pool))
                         return refuse(ret, VERDICT_NO_SUCH_POOL, NULL,
                                       "'passthroughctl list' shows the pools of this node.", "There is no pool '%s'.",
                                       r->pools[i].pool);
@@ -70,37 +70,37 @@ static Verdict check_pools(const HostView *c, const Request *r, Refusal *ret) {
 }
 
 /* Plans with a policy that ignores the boot VGA device and the card of the console. */
-static Verdict make_forced(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
+static Verdict make_forced(const HostView *view, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_policy_free) Policy *forced = NULL;
-        HostView context = *c;
+        HostView context = *view;
 
-        if (policy_new_forced(c->config, c->inventory, &forced) < 0)
+        if (policy_new_forced(view->config, view->inventory, &forced) < 0)
                 return planner_give_up(-ENOMEM, ret_refusal);
         context.policy = forced;
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-Verdict plan_make_within(const HostView *c, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
+Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         Planner p;
         Verdict v;
         int failed;
 
-        if (r->force && !c->policy->forced)
-                return make_forced(c, r, work, ret, ret_refusal);
+        if (r->force && !view->policy->forced)
+                return make_forced(view, r, work, ret, ret_refusal);
         v = request_check(r, ret_refusal);
         if (v == VERDICT_NONE)
-                v = check_architecture(c, r, ret_refusal);
+                v = check_architecture(view, r, ret_refusal);
         if (v == VERDICT_NONE)
-                v = check_pools(c, r, ret_refusal);
+                v = check_pools(view, r, ret_refusal);
         if (v == VERDICT_NONE)
-                v = planner_check_regions(c, r, ret_refusal);
+                v = planner_check_regions(view, r, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;
         plan = calloc(1, sizeof(*plan));
         if (!plan)
                 return refuse_no_memory(ret_refusal);
-        failed = planner_init(&p, c, r, work);
+        failed = planner_init(&p, view, r, work);
         v = failed < 0 ? planner_give_up(failed, ret_refusal) : make(&p, plan, ret_refusal);
         planner_done(&p);
         if (v == VERDICT_NONE)
@@ -108,8 +108,8 @@ Verdict plan_make_within(const HostView *c, const Request *r, uint64_t *work, Pl
         return v;
 }
 
-Verdict plan_make(const HostView *c, const Request *r, Plan **ret, Refusal *ret_refusal) {
+Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal) {
         uint64_t work = PLAN_WORK_MAX;
 
-        return plan_make_within(c, r, &work, ret, ret_refusal);
+        return plan_make_within(view, r, &work, ret, ret_refusal);
 }

@@ -6,9 +6,9 @@
 #include "model/cores.h"
 #include "plan-internal.h"
 
-static bool is_free(const HostView *c, const PciDevice *dev) {
-        return policy_verdict(c->policy, dev) == VERDICT_NONE &&
-               ledger_check_device(c->ledger, c->inventory, dev, NULL, NULL) == VERDICT_NONE;
+static bool is_free(const HostView *view, const PciDevice *dev) {
+        return policy_verdict(view->policy, dev) == VERDICT_NONE &&
+               ledger_check_device(view->ledger, view->inventory, dev, NULL, NULL) == VERDICT_NONE;
 }
 
 static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t node) {
@@ -57,36 +57,36 @@ static void find_candidates(Planner *p) {
 }
 
 static void find_memory(Planner *p, uint64_t page_size) {
-        const HostView *c = p->context;
+        const HostView *view = p->context;
 
-        for (size_t i = 0; i < c->inventory->n_nodes; i++)
-                p->free_memory[i] =
-                        ledger_memory_free(c->ledger, c->inventory, c->config, &c->inventory->nodes[i], page_size);
+        for (size_t i = 0; i < view->inventory->n_nodes; i++)
+                p->free_memory[i] = ledger_memory_free(view->ledger, view->inventory, view->config,
+                                                       &view->inventory->nodes[i], page_size);
         p->page_size = page_size;
 }
 
-int planner_init(Planner *p, const HostView *c, const Request *r, uint64_t *work) {
-        const Inventory *inv = c->inventory;
+int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work) {
+        const Inventory *inv = view->inventory;
 
-        *p = (Planner){ .context = c, .request = r, .work = work, .threads = cores_threads(inv) };
+        *p = (Planner){ .context = view, .request = r, .work = work, .threads = cores_threads(inv) };
         p->is_free = calloc(inv->n_devices + 1, sizeof(*p->is_free));
         p->free_cpus = calloc(inv->n_nodes + 1, sizeof(*p->free_cpus));
         if (!p->is_free || !p->free_cpus)
                 return -ENOMEM;
         for (size_t i = 0; i < r->n_pools; i++)
-                p->pools[i] = (SearchPool){ .pool = config_find_pool(c->config, r->pools[i].pool),
+                p->pools[i] = (SearchPool){ .pool = config_find_pool(view->config, r->pools[i].pool),
                                             .wanted = r->pools[i].count };
         for (size_t i = 0; i < r->n_limits; i++)
                 for (unsigned side = 0; side < 2; side++)
                         (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
         for (size_t i = 0; i < inv->n_nodes; i++) {
-                ledger_cpus_free(c->ledger, inv, c->config, &inv->nodes[i], &p->free_cpus[i]);
+                ledger_cpus_free(view->ledger, inv, view->config, &inv->nodes[i], &p->free_cpus[i]);
                 p->n_free_cpus[i] = cores_count(inv, &p->free_cpus[i]);
         }
         find_memory(p, r->page_size);
         find_candidates(p);
         find_gpu_nics(p);
-        return search_new(c, p->pools, r->n_pools, p->is_free, &p->search);
+        return search_new(view, p->pools, r->n_pools, p->is_free, &p->search);
 }
 
 void planner_ask(Planner *p, const Request *r) {

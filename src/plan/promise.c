@@ -43,7 +43,7 @@ static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
                 PCI_ADDRESS_STR(pf->address), claim->allocation->name, pool->name, pool->place.file, pool->place.line);
 }
 
-Verdict promise_check(const Policy *p, const Ledger *l, Refusal *ret) {
+Verdict promise_check_config(const Policy *p, const Ledger *l, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < l->n_claims; i++)
@@ -51,20 +51,20 @@ Verdict promise_check(const Policy *p, const Ledger *l, Refusal *ret) {
         return v;
 }
 
-bool promise_is_dropped(const Policy *p, const Allocation *holder, const PciDevice *dev) {
+bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevice *dev) {
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
 
         if (!d || !d->pool || !allocation_device_is(d, dev))
                 return false;
         /* While all devices are held back, the verdict does not show an exclusion. */
-        return !policy_pool(p, dev) || (!p->config->held_back && policy_verdict(p, dev) == VERDICT_EXCLUDED);
+        return !policy_pool(p, dev) || (!p->config->block_reason && policy_verdict(p, dev) == VERDICT_EXCLUDED);
 }
 
-bool promise_has_dropped(const Policy *p, const Allocation *a) {
+bool allocation_left_pools(const Policy *p, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(p->inventory, a->devices[i].address);
 
-                if (dev && promise_is_dropped(p, a, dev))
+                if (dev && device_left_pools(p, a, dev))
                         return true;
         }
         return false;
@@ -114,8 +114,8 @@ static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, con
 }
 
 /* VFIO gives a group to one user at a time, and only while no member is bound to a host driver (domain.md A3 to A9). */
-static Verdict check_group(const HostView *c, const Allocation *a, const PciDevice *dev, Refusal *ret) {
-        const IommuGroup *group = inventory_find_group(c->inventory, dev->iommu_group);
+static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
+        const IommuGroup *group = inventory_find_group(view->inventory, dev->iommu_group);
 
         if (!group)
                 return refuse(ret, VERDICT_NO_IOMMU, &dev->address,
@@ -123,12 +123,12 @@ static Verdict check_group(const HostView *c, const Allocation *a, const PciDevi
                               "%s no longer has an IOMMU group: its DMA cannot be confined to a guest.",
                               PCI_ADDRESS_STR(dev->address));
         for (size_t i = 0; i < group->n_members; i++) {
-                const PciDevice *member = &c->inventory->devices[group->members[i]];
+                const PciDevice *member = &view->inventory->devices[group->members[i]];
                 const Allocation *holder;
 
                 if (allocation_find_device(a, member->address))
                         continue;
-                holder = ledger_holder(c->ledger, member->address);
+                holder = ledger_holder(view->ledger, member->address);
                 if (holder && !streq(holder->name, a->name))
                         return refuse_shared_group(a, dev, member, holder, ret);
                 if (!pci_device_driver_is_harmless(member))
@@ -137,24 +137,24 @@ static Verdict check_group(const HostView *c, const Allocation *a, const PciDevi
         return VERDICT_NONE;
 }
 
-static Verdict check_present(const HostView *c, const Allocation *a, const AllocationDevice *d,
+static Verdict check_present(const HostView *view, const Allocation *a, const AllocationDevice *d,
                              const PciDevice **ret_dev, Refusal *ret) {
-        const PciDevice *dev = d->lost ? NULL : inventory_find(c->inventory, d->address);
+        const PciDevice *dev = d->lost ? NULL : inventory_find(view->inventory, d->address);
 
         if (!dev)
                 return refuse_missing(d, ret);
         if (!allocation_device_is(d, dev))
                 return refuse_stranger(a, d, ret);
         *ret_dev = dev;
-        return check_group(c, a, dev, ret);
+        return check_group(view, a, dev, ret);
 }
 
 /*
  * Compares the attributes that the PF reports for the VF with the promised ones. The guest of a trusted VF may change
  * its MAC address.
  */
-static Verdict check_attributes(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        const VfAttributes *report = c->vfs && d->is_vf ? vf_report_find(c->vfs, d->address) : NULL;
+static Verdict check_attributes(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        const VfAttributes *report = view->vfs && d->is_vf ? vf_report_find(view->vfs, d->address) : NULL;
         VfAttributes promised = d->attributes, now;
         _cleanup_free_ char *wanted = NULL, *found = NULL, *remedy = NULL;
         unsigned differ;
@@ -194,20 +194,20 @@ static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, 
                       a->name);
 }
 
-Verdict promise_check_device(const HostView *c, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        const BlockedDevice *blocked = ledger_find_blocked(c->ledger, d->address);
+Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
+        const BlockedDevice *blocked = ledger_find_blocked(view->ledger, d->address);
         const char *driver = allocation_driver(a, d);
         const PciDevice *dev;
-        Verdict v = check_present(c, a, d, &dev, ret);
+        Verdict v = check_present(view, a, d, &dev, ret);
 
         if (v != VERDICT_NONE)
                 return v;
         if (blocked)
-                return blocked->verdict == VERDICT_STUCK ? ledger_check_blocked(c->ledger, d->address, ret)
+                return blocked->verdict == VERDICT_STUCK ? ledger_check_blocked(view->ledger, d->address, ret)
                                                          : VERDICT_NONE;
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
-                return check_attributes(c, a, d, ret);
-        if (!inventory_may_have_driver(c->inventory, driver))
+                return check_attributes(view, a, d, ret);
+        if (!inventory_may_have_driver(view->inventory, driver))
                 return refuse_no_driver(a, d, driver, ret);
         return refuse(ret, VERDICT_CONTESTED, &d->address,
                       dev->n_vfs > 0
@@ -220,24 +220,24 @@ Verdict promise_check_device(const HostView *c, const Allocation *a, const Alloc
                       dev->driver ?: "");
 }
 
-Verdict promise_check_hardware(const HostView *c, const Allocation *a, Refusal *ret) {
+Verdict promise_check_hardware(const HostView *view, const Allocation *a, Refusal *ret) {
         const PciDevice *dev;
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = check_present(c, a, &a->devices[i], &dev, ret);
+                v = check_present(view, a, &a->devices[i], &dev, ret);
         return v;
 }
 
-static Verdict check_cpus(const HostView *c, const Allocation *a, Refusal *ret) {
+static Verdict check_cpus(const HostView *view, const Allocation *a, Refusal *ret) {
         CpuSet offline = a->cpus;
         _cleanup_free_ char *text = NULL;
 
         /* No CPUs in the inventory: they could not be read. */
-        if (c->inventory->n_cpus == 0)
+        if (view->inventory->n_cpus == 0)
                 return VERDICT_NONE;
-        for (size_t i = 0; i < c->inventory->n_cpus; i++)
-                cpuset_remove(&offline, c->inventory->cpus[i].id);
+        for (size_t i = 0; i < view->inventory->n_cpus; i++)
+                cpuset_remove(&offline, view->inventory->cpus[i].id);
         if (cpuset_is_empty(&offline))
                 return VERDICT_NONE;
         text = cpuset_format(&offline);
@@ -263,10 +263,10 @@ static Verdict refuse_memory(const NumaNode *node, uint64_t page_size, uint64_t 
                       FORMAT_SIZE(have), FORMAT_SIZE(promised));
 }
 
-static Verdict check_cell(const HostView *c, const Allocation *a, const Cell *cell, Refusal *ret) {
-        const NumaNode *node = inventory_find_node(c->inventory, cell->node);
+static Verdict check_cell(const HostView *view, const Allocation *a, const Cell *cell, Refusal *ret) {
+        const NumaNode *node = inventory_find_node(view->inventory, cell->node);
         const PagePool *pages = node && a->page_size > 0 ? numa_node_pages(node, a->page_size) : NULL;
-        uint64_t have, promised = ledger_memory(c->ledger, cell->node, a->page_size);
+        uint64_t have, promised = ledger_memory(view->ledger, cell->node, a->page_size);
 
         if (!node)
                 return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL,
@@ -290,15 +290,15 @@ static Verdict check_region(const SharedRegion *s, const Allocation *a, Refusal 
                       region_file(&s->region, file), s->region.name, a->name);
 }
 
-Verdict promise_check_kept(const HostView *c, const Allocation *a, Refusal *ret) {
+Verdict promise_check_kept(const HostView *view, const Allocation *a, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = promise_check_device(c, a, &a->devices[i], ret);
+                v = promise_check_device(view, a, &a->devices[i], ret);
         if (v == VERDICT_NONE)
-                v = check_cpus(c, a, ret);
+                v = check_cpus(view, a, ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_cells; i++)
-                v = check_cell(c, a, &a->cells[i], ret);
+                v = check_cell(view, a, &a->cells[i], ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_regions; i++)
                 v = check_region(a->shared[i], a, ret);
         return v;

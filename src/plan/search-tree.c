@@ -79,10 +79,10 @@ static Level find_group_level(const VfFamily *k, uint32_t group) {
         return one_family ? LEVEL_GROUP : whole_families ? LEVEL_CLUSTER : LEVEL_ALL;
 }
 
-static int vf_family_init(VfFamily *k, const HostView *c, const bool *is_free) {
-        const Inventory *inv = c->inventory;
+static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free) {
+        const Inventory *inv = view->inventory;
 
-        *k = (VfFamily){ .context = c, .is_free = is_free };
+        *k = (VfFamily){ .context = view, .is_free = is_free };
         k->family = calloc(inv->n_devices + 1, sizeof(*k->family));
         k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
         k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
@@ -131,14 +131,16 @@ static const Place *find_home(const VfFamily *k, uint32_t device) {
 }
 
 static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
-        const HostView *c = k->context;
-        const PciDevice *dev = &c->inventory->devices[device];
+        const HostView *view = k->context;
+        const PciDevice *dev = &view->inventory->devices[device];
         uint32_t family = k->family[device], group = k->group[device];
 
-        *leaf = (Leaf){ .device = device, .node = (uint8_t) search_node(c->inventory, dev), .group_level = LEVEL_ALL };
+        *leaf = (Leaf){ .device = device,
+                        .node = (uint8_t) search_node(view->inventory, dev),
+                        .group_level = LEVEL_ALL };
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
-        leaf->load = leaf->is_vf ? ledger_pf_use(c->ledger, dev->physfn) : 0;
+        leaf->load = leaf->is_vf ? ledger_pf_use(view->ledger, dev->physfn) : 0;
         /* Even numbers: devices and families. Odd numbers: groups. */
         leaf->at[LEVEL_GROUP] = device * 2;
         leaf->at[LEVEL_FAMILY] = family;
@@ -224,18 +226,18 @@ static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n
         return true;
 }
 
-int leaves_make(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
                 size_t *ret_n) {
         _cleanup_free_ Leaf *leaves = NULL;
         VfFamily family;
         size_t n = 0;
         int r;
 
-        r = vf_family_init(&family, c, is_free);
-        leaves = calloc(c->inventory->n_devices + 1, sizeof(*leaves));
+        r = vf_family_init(&family, view, is_free);
+        leaves = calloc(view->inventory->n_devices + 1, sizeof(*leaves));
         if (!leaves)
                 r = -ENOMEM;
-        for (uint32_t i = 0; r == 0 && i < c->inventory->n_devices; i++)
+        for (uint32_t i = 0; r == 0 && i < view->inventory->n_devices; i++)
                 if (is_free[i])
                         n += make_leaf(&leaves[n], &family, pools, n_pools, i);
         vf_family_done(&family);

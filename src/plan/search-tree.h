@@ -34,5 +34,5 @@ typedef struct Leaf {
  * The leaves are sorted so that each place is a range. Of interchangeable VFs of one PF, only as many become leaves as
  * the request wants, those with the lowest addresses. 0 or -ENOMEM; the caller frees *ret.
  */
-int leaves_make(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
+int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
                 size_t *ret_n);

@@ -13,12 +13,12 @@ size_t search_node(const Inventory *inv, const PciDevice *dev) {
         return node >= 0 ? (size_t) node : dev->numa_node >= 0 ? SEARCH_NODE_ELSEWHERE : SEARCH_NODE_UNKNOWN;
 }
 
-int search_new(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
+int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
         Search *s = calloc(1, sizeof(*s));
         int r = s ? 0 : -ENOMEM;
 
         if (r == 0)
-                r = leaves_make(c, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
+                r = leaves_make(view, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
         if (r == 0)
                 r = stocks_make(s->leaves, s->n_leaves, &s->stocks, &s->n_stocks);
         if (r < 0) {

@@ -46,7 +46,7 @@ typedef struct SearchPool {
 typedef struct Search Search;
 
 /* is_free: by inventory index, borrowed only for the call. 0 or -ENOMEM. */
-int search_new(const HostView *c, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
+int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
 Search *search_free(Search *s);
 /* Changes the counts. The pools must be those of search_new(), each with the same count or a smaller one. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
@@ -97,4 +97,4 @@ size_t search_match(const Locality *l, const uint32_t *first, size_t n_first, co
  * The GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX. Returns the
  * number of pairs.
  */
-size_t search_pairs(const HostView *c, const uint32_t *devices, size_t n, PlanPair *pairs);
+size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs);

@@ -207,8 +207,8 @@ static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-static Verdict merge_device(AllocationDevice *d, const HostView *c, const Request *r, Refusal *ret) {
-        const Pool *pool = d->is_vf ? config_find_pool(c->config, d->pool) : NULL;
+static Verdict merge_device(AllocationDevice *d, const HostView *view, const Request *r, Refusal *ret) {
+        const Pool *pool = d->is_vf ? config_find_pool(view->config, d->pool) : NULL;
         const char *const names[] = { d->pool, d->slot };
         VfAttributes v = pool ? pool->attributes : (VfAttributes){ 0 };
 
@@ -272,30 +272,33 @@ static Verdict check_not_stable(const VfIdentities *l, const Allocation *a, cons
         return VERDICT_NONE;
 }
 
-Verdict vf_identity_merge(Allocation *a, const HostView *c, const Request *r, Refusal *ret) {
+Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED)
-                        v = merge_device(&a->devices[i], c, r, ret);
+                        v = merge_device(&a->devices[i], view, r, ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = check_not_held(c->ledger, &a->devices[i], ret);
+                v = check_not_held(view->ledger, &a->devices[i], ret);
         return v;
 }
 
 /* The identity attributes to generate for d. */
-static unsigned missing_identity(const HostView *c, const AllocationDevice *d) {
-        const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
+static unsigned missing_identity(const HostView *view, const AllocationDevice *d) {
+        const PciDevice *dev = inventory_find(view->inventory, d->address),
+                        *pf = inventory_find(view->inventory, d->physfn);
 
         if (d->role != DEVICE_ROLE_ASSIGNED || !d->is_vf || !dev || dev->vf_index < 0 ||
-            (pf && policy_external_pool(c->policy, pf)))
+            (pf && policy_external_pool(view->policy, pf)))
                 return 0;
         return identity_of_vf(dev->class, pf) & ~d->attributes.set;
 }
 
-static int make_seed(const Allocation *a, const AllocationDevice *d, const HostView *c, const char *node, char **ret) {
-        const Pool *pool = config_find_pool(c->config, d->pool);
-        const PciDevice *dev = inventory_find(c->inventory, d->address), *pf = inventory_find(c->inventory, d->physfn);
+static int make_seed(const Allocation *a, const AllocationDevice *d, const HostView *view, const char *node,
+                     char **ret) {
+        const Pool *pool = config_find_pool(view->config, d->pool);
+        const PciDevice *dev = inventory_find(view->inventory, d->address),
+                        *pf = inventory_find(view->inventory, d->physfn);
 
         if (!pool || pool->identity == VF_IDENTITY_FRESH)
                 return string_replace(ret, "fresh %s %s", a->id, d->slot);
@@ -307,46 +310,47 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const HostV
 /*
  * True when a VF has a MAC or GUID between first and last: one of a, of another allocation, or one with that default.
  */
-static bool is_taken(const Allocation *a, const HostView *c, const VfIdentities *l, bool guid, uint64_t first,
+static bool is_taken(const Allocation *a, const HostView *view, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (has_between(&a->devices[i].attributes, guid, first, last))
                         return true;
-        return held_between(c->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
+        return held_between(view->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
 }
 
 /* A GUID is free only if the numbers of its ports are free as well. */
-static bool is_free(const VfAttributes *made, const Allocation *a, const HostView *c, const VfIdentities *l) {
+static bool is_free(const VfAttributes *made, const Allocation *a, const HostView *view, const VfIdentities *l) {
         uint64_t mac = made->value[VF_MAC], guid = made->value[VF_NODE_GUID];
 
-        return !is_taken(a, c, l, false, mac, mac) && !is_taken(a, c, l, true, guid & ~GUID_PORTS, guid | GUID_PORTS);
+        return !is_taken(a, view, l, false, mac, mac) &&
+               !is_taken(a, view, l, true, guid & ~GUID_PORTS, guid | GUID_PORTS);
 }
 
-static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const HostView *c, const VfIdentities *l) {
+static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const HostView *view, const VfIdentities *l) {
         _cleanup_free_ char *seed = NULL;
         VfAttributes made;
         unsigned attempt = 0;
 
-        if (make_seed(a, d, c, l->node, &seed) < 0)
+        if (make_seed(a, d, view, l->node, &seed) < 0)
                 return -ENOMEM;
         do
                 vf_identity_make(seed, attempt++, &made);
-        while (!is_free(&made, a, c, l));
+        while (!is_free(&made, a, view, l));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
         d->generated = made.set;
         return 0;
 }
 
-Verdict vf_identity_assign(Allocation *a, const HostView *c, const VfIdentities *l, Refusal *ret) {
+Verdict vf_identity_assign(Allocation *a, const HostView *view, const VfIdentities *l, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
                 v = check_not_stable(l, a, &a->devices[i], ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
-                unsigned missing = missing_identity(c, &a->devices[i]);
+                unsigned missing = missing_identity(view, &a->devices[i]);
 
-                if (missing && assign(a, &a->devices[i], missing, c, l) < 0)
+                if (missing && assign(a, &a->devices[i], missing, view, l) < 0)
                         v = refuse_no_memory(ret);
         }
         return v;

@@ -69,7 +69,7 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
         if (r == 0 && pf->n_virtfns != count)
                 r = change_number(l, inv, pf, count);
         for (unsigned i = 0; r == 0 && attributes && i < count; i++)
-                r = step_list_add_attributes(l, STEP_IDENTITY, pf->address, i, &attributes[i]);
+                r = step_list_add_attributes(l, STEP_TRY_ATTRIBUTES, pf->address, i, &attributes[i]);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

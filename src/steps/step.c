@@ -51,8 +51,8 @@ void step_list_remove(StepList *l, size_t i) {
 }
 
 void step_list_replace(StepList **l, StepList *by) {
-        by->gone_is_done = (*l)->gone_is_done;
-        by->tells_found = by->tells_found || (*l)->tells_found;
+        by->skips_missing_devices = (*l)->skips_missing_devices;
+        by->reports_found_state = by->reports_found_state || (*l)->reports_found_state;
         step_list_free(*l);
         *l = by;
 }
@@ -97,7 +97,7 @@ int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned
         return r;
 }
 
-int step_keep_offered(Step *s, const VfAttributes *found) {
+int step_keep_supported(Step *s, const VfAttributes *found) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes to;
         char *text;
@@ -145,8 +145,8 @@ char *step_describe(const Step *s) {
         case STEP_CHECK:
                 return string_format("check that %s answers", address);
         case STEP_ATTRIBUTES:
-        case STEP_OFFERED:
-        case STEP_IDENTITY:
+        case STEP_SUPPORTED_ATTRIBUTES:
+        case STEP_TRY_ATTRIBUTES:
         case STEP_RESTORE:
                 return describe_attributes(s, address);
         case STEP_CLEAN:
@@ -208,7 +208,7 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
         /* Nothing is generated for a VF whose index is unknown. A step for requested attributes reports the problem. */
         if (vf->vf_index < 0)
                 generated.set = 0;
-        r = step_list_add_attributes(l, STEP_OFFERED, d->physfn, index_of(vf), &generated);
+        r = step_list_add_attributes(l, STEP_SUPPORTED_ATTRIBUTES, d->physfn, index_of(vf), &generated);
         return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, index_of(vf), &wanted);
 }
 
@@ -242,7 +242,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                                           allocation_driver(a, &a->devices[i]));
         if (r < 0)
                 return r;
-        l->tells_found = true;
+        l->reports_found_state = true;
         *ret = TAKE_PTR(l);
         return 0;
 }
@@ -343,7 +343,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
 
         if (!l)
                 return -ENOMEM;
-        l->gone_is_done = true;
+        l->skips_missing_devices = true;
         /* Only an allocation whose devices are all on VFIO can stay there. */
         keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
         for (size_t i = 0; r == 0 && i < a->n_devices; i++) {

@@ -32,14 +32,14 @@ static int read_word(Request *r, char *word) {
 }
 
 /* The last plan of a level; NULL when the request was refused. */
-static Plan *plan_level(const HostView *c, const Request *r, unsigned times) {
+static Plan *plan_level(const HostView *view, const Request *r, unsigned times) {
         Plan *last = NULL;
 
         for (unsigned i = 0; i < times; i++) {
                 _cleanup_refusal_ Refusal refusal = { 0 };
                 Plan *plan = NULL;
                 double start = now_us();
-                Verdict v = plan_make(c, r, &plan, &refusal);
+                Verdict v = plan_make(view, r, &plan, &refusal);
 
                 printf("%.1f\n", now_us() - start);
                 plan_free(last);

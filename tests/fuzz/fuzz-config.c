@@ -38,8 +38,8 @@ static void check_problems(const Config *c, size_t lines) {
                 assert_non_null(c->problems[i].file);
                 fuzz_check_sentence(c->problems[i].message);
         }
-        if (c->held_back)
-                fuzz_check_sentence(c->held_back);
+        if (c->block_reason)
+                fuzz_check_sentence(c->block_reason);
 }
 
 static void check_values(const Config *c) {
@@ -75,7 +75,7 @@ static void check_policy(const Config *c) {
                 Verdict v = policy_check(policy, dev, &refusal);
 
                 assert_int_equal(policy_verdict(policy, dev), v);
-                if (c->held_back || match_any(c->excludes, c->n_excludes, dev) || !policy_pool(policy, dev))
+                if (c->block_reason || match_any(c->excludes, c->n_excludes, dev) || !policy_pool(policy, dev))
                         assert_true(v != VERDICT_NONE);
                 if (v != VERDICT_NONE)
                         fuzz_check_refusal(v, &refusal);
@@ -100,8 +100,8 @@ static void check_later(const Config *before, const char *text, size_t size, con
         _cleanup_(cleanup_config_free) Config *c = parse_with(text, size, later);
         bool full = before->n_excludes == CONFIG_MATCHES_MAX;
 
-        assert_true(c->held_back || match_any(c->excludes, c->n_excludes, node_find(fuzz_node(), "0000:83:00.0")));
-        assert_true(full || !c->held_back == !before->held_back);
+        assert_true(c->block_reason || match_any(c->excludes, c->n_excludes, node_find(fuzz_node(), "0000:83:00.0")));
+        assert_true(full || !c->block_reason == !before->block_reason);
         assert_true(config_find_pool(c, LATER_POOL) || before->n_pools == CONFIG_POOLS_MAX);
         for (size_t i = 0; i < before->n_pools; i++) {
                 assert_string_equal(before->pools[i].name, c->pools[i].name);
@@ -116,7 +116,7 @@ static void check_held_back(const char *text, size_t size) {
                                               "\n[Excluded]\nMatch=address=*\n" };
         _cleanup_(cleanup_config_free) Config *c = parse_with(text, size, broken[size % ELEMENTSOF(broken)]);
 
-        assert_non_null(c->held_back);
+        assert_non_null(c->block_reason);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -102,7 +102,7 @@ static void test_match_is_emptied(void **state _unused_) {
         assert_int_equal(c->n_excludes, 1);
         assert_int_equal(c->excludes[0].vendor, 5);
         assert_place(&c->excludes[0].place, "b.conf", 6);
-        assert_null(c->held_back);
+        assert_null(c->block_reason);
 
         _cleanup_config_ Config *none = MERGE("[Pool a]\nMatch=vendor=1\n", "[Pool a]\nMatch=\n");
         assert_int_equal(none->pools[0].n_matches, 0);
@@ -122,7 +122,7 @@ static void test_exclude_is_not_emptied_by_chance(void **state _unused_) {
 
                 assert_int_equal(string_replace(&text, "[Exclude]\n%s\n", lines[i]), 0);
                 _cleanup_config_ Config *c = MERGE("[Exclude]\nMatch=vendor=3\n", text);
-                if (c->n_excludes != 1 || !c->held_back || !strstr(c->held_back, "(b.conf:2)"))
+                if (c->n_excludes != 1 || !c->block_reason || !strstr(c->block_reason, "(b.conf:2)"))
                         fail_msg("'%s' empties [Exclude]", lines[i]);
         }
 }
@@ -131,8 +131,8 @@ static void test_exclude_is_not_emptied_by_chance(void **state _unused_) {
 static void test_held_back_survives(void **state _unused_) {
         _cleanup_config_ Config *c = MERGE("[Exclude]\nMatch=oops\n", "[Exclude]\nMatch=\nMatch=vendor=5\n");
 
-        assert_non_null(c->held_back);
-        assert_non_null(strstr(c->held_back, "(a.conf:2)"));
+        assert_non_null(c->block_reason);
+        assert_non_null(strstr(c->block_reason, "(a.conf:2)"));
 }
 
 static void test_empty_is_the_default(void **state _unused_) {
@@ -201,8 +201,8 @@ static void test_unreadable(void **state _unused_) {
         assert_non_null(strstr(c->problems[1].message, "Input/output error"));
         record("b.conf", c->problems[1].message);
         assert_memory_equal(c->unreadable, "a.conf ", 7);
-        assert_non_null(strstr(c->held_back, "Permission denied"));
-        record("a.conf", c->held_back);
+        assert_non_null(strstr(c->block_reason, "Permission denied"));
+        record("a.conf", c->block_reason);
 }
 
 static void test_sentences(void **state _unused_) {

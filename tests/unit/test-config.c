@@ -273,7 +273,7 @@ static void test_limits(void **state _unused_) {
         assert_int_equal(big->problems[0].line, 0);
         /* What it was to exclude is not known. */
         record("too large", big->unreadable);
-        record("too large", big->held_back);
+        record("too large", big->block_reason);
 }
 
 /* A broken line of [Exclude], or what may be a misspelt [Exclude], takes everything off offer; other broken lines do
@@ -308,13 +308,13 @@ static void test_held_back(void **state _unused_) {
                 _cleanup_free_ char *place = NULL;
 
                 if (cases[i].line == 0) {
-                        assert_null(c->held_back);
+                        assert_null(c->block_reason);
                         continue;
                 }
                 assert_int_equal(string_replace(&place, "(test.conf:%u)", cases[i].line), 0);
-                if (!c->held_back || !strstr(c->held_back, place))
-                        fail_msg("'%s' gives '%s'", cases[i].text, c->held_back ?: "nothing");
-                record(cases[i].text, c->held_back);
+                if (!c->block_reason || !strstr(c->block_reason, place))
+                        fail_msg("'%s' gives '%s'", cases[i].text, c->block_reason ?: "nothing");
+                record(cases[i].text, c->block_reason);
                 assert_true(c->n_problems > 0);
         }
         _cleanup_config_ Config *c = parse(cases[0].text);
@@ -326,7 +326,7 @@ static void test_nul(void **state _unused_) {
         static const struct {
                 const char *text;
                 size_t size;
-                bool held_back;
+                bool block_reason;
         } cases[] = {
 #define TEXT(s) s, sizeof(s) - 1
                 { TEXT("[Daemon]\nVfioDriver=x\0y\nJobTimeoutSec=7\n"), false },
@@ -345,7 +345,7 @@ static void test_nul(void **state _unused_) {
                 record("NUL", c->problems[0].message);
                 assert_string_equal(c->vfio_driver, "vfio-pci");
                 assert_int_equal(c->job_timeout, 7);
-                assert_int_equal(!!c->held_back, cases[i].held_back);
+                assert_int_equal(!!c->block_reason, cases[i].block_reason);
                 assert_int_equal(c->n_excludes, 0);
         }
 }
@@ -363,7 +363,7 @@ static void test_virtual_functions_by_address(void **state _unused_) {
         assert_int_equal(c->pools[0].virtual_functions, 0);
         assert_int_equal(c->pools[0].n_matches, 2);
         assert_int_equal(c->pools[1].virtual_functions, 4);
-        assert_null(c->held_back);
+        assert_null(c->block_reason);
 }
 
 static void test_virtual_functions_of_others(void **state _unused_) {

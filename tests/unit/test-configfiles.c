@@ -55,8 +55,8 @@ static void assert_pools(const Config *c, const char *expected) {
 static void assert_unreadable(const Config *c, const char *file) {
         assert_non_null(c->unreadable);
         assert_memory_equal(c->unreadable, file, strlen(file));
-        assert_memory_equal(c->held_back, c->unreadable, strlen(c->unreadable));
-        record(file, c->held_back);
+        assert_memory_equal(c->block_reason, c->unreadable, strlen(c->unreadable));
+        record(file, c->block_reason);
         assert_int_equal(c->n_problems, 1);
         assert_int_equal(c->problems[0].line, 0);
 }
@@ -68,7 +68,7 @@ static void test_nothing(void **state) {
         assert_int_equal(c->n_pools, 0);
         assert_int_equal(c->n_problems, 0);
         assert_null(c->unreadable);
-        assert_null(c->held_back);
+        assert_null(c->block_reason);
         assert_int_equal(config_files_load("/nonexistent", NULL, &c), -ENOENT);
 }
 

@@ -149,10 +149,10 @@ static void test_broken_list_holds_everything_back(void **state) {
         _cleanup_(cleanup_config_free) Config *c = config("[Daemon]\nKeepInterfaces=eth0 bad/name\n"),
                                               *good = config("[Daemon]\nKeepInterfaces=eth[0-9] en*\n");
 
-        assert_non_null(strstr(c->held_back, "(test.conf:2)"));
+        assert_non_null(strstr(c->block_reason, "(test.conf:2)"));
         assert_int_equal(c->n_problems, 1);
         assert_non_null(strstr(c->problems[0].message, "KeepInterfaces="));
-        assert_null(good->held_back);
+        assert_null(good->block_reason);
         assert_int_equal(good->n_keep_interfaces, 2);
 }
 

@@ -112,7 +112,7 @@ static void test_source_of_a_user(void **state) {
                 mounts(f, lines[i]);
                 assert_null(critical(f, "0000:03:00.0"));
                 assert_null(critical(f, "0000:00:1f.2"));
-                assert_null(f->inv->critical_unknown);
+                assert_null(f->inv->critical_error);
         }
 }
 
@@ -136,7 +136,7 @@ static void test_very_many_mounts(void **state) {
         (void) fprintf(file, "22 1 8:16 / /srv rw - ext4 /dev/sdb rw"); /* without a newline */
         assert_int_equal(fclose(file), 0);
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- /srv (mounted)");
-        assert_null(f->inv->critical_unknown);
+        assert_null(f->inv->critical_error);
 }
 
 /* The backing device and the cache. */
@@ -165,7 +165,7 @@ static void test_lvm_on_multipath(void **state) {
         tree_link(f->root, "sys/dev/block/253:1", "../../devices/virtual/block/dm-1");
         mounts(f, "22 1 253:1 / / rw - ext4 /dev/mapper/vg0-root rw");
         assert_string_equal(critical(f, "0000:03:00.0"), "0000:03:00.0 <- sdb <- mpatha <- vg0-root <- / (mounted)");
-        assert_null(f->inv->critical_unknown);
+        assert_null(f->inv->critical_error);
 }
 
 static void test_name_that_no_terminal_should_see(void **state) {

@@ -127,8 +127,8 @@ static void test_stack_that_loops(void **state) {
                 }
         tree_file(f->root, "proc/1/mountinfo", "22 1 253:0 / / rw - xfs /dev/mapper/vg-data rw");
         assert_null(critical(f, "0000:00:1f.2"));
-        assert_non_null(strstr(f->inv->critical_unknown, "/ (mounted)"));
-        record("a stack too deep", f->inv->critical_unknown);
+        assert_non_null(strstr(f->inv->critical_error, "/ (mounted)"));
+        record("a stack too deep", f->inv->critical_error);
 }
 
 /* What is below the last level that is followed may be any disk. */
@@ -146,8 +146,8 @@ static void test_stack_that_is_too_deep(void **state) {
         tree_link(f->root, "sys/devices/virtual/block/dm-17/slaves/sda1", "../../../../../../" SDA "/sda1");
         tree_file(f->root, "proc/1/mountinfo", "22 1 253:0 / / rw - xfs /dev/mapper/vg-data rw");
         assert_null(critical(f, "0000:00:1f.2"));
-        assert_non_null(strstr(f->inv->critical_unknown, "/ (mounted)"));
-        record("a stack too deep", f->inv->critical_unknown);
+        assert_non_null(strstr(f->inv->critical_error, "/ (mounted)"));
+        record("a stack too deep", f->inv->critical_error);
 }
 
 /* What is there and cannot be read is not the same as what is not there. */
@@ -156,13 +156,13 @@ static void test_link_that_leads_nowhere(void **state) {
 
         tree_file(f->root, "proc/1/mountinfo", "22 1 8:3 / / rw - xfs /dev/sda3 rw");
         assert_null(critical(f, "0000:00:1f.2"));
-        assert_null(f->inv->critical_unknown);
+        assert_null(f->inv->critical_error);
         tree_link(f->root, "sys/dev/block/8:3", "8:3");
         assert_null(critical(f, "0000:00:1f.2"));
-        assert_non_null(strstr(f->inv->critical_unknown, "sys/dev/block/8:3 "));
+        assert_non_null(strstr(f->inv->critical_error, "sys/dev/block/8:3 "));
         tree_unlink(f->root, "sys/dev/block/8:3");
         assert_null(critical(f, "0000:00:1f.2"));
-        assert_null(f->inv->critical_unknown);
+        assert_null(f->inv->critical_error);
 }
 
 /* A link to itself stands for whatever the kernel may say of a directory. */
@@ -175,15 +175,15 @@ static void test_list_that_cannot_be_read(void **state) {
         tree_link(f->root, "sys/devices/virtual/block/dm-0/slaves/sda1", "../../../../../../" SDA "/sda1");
         tree_file(f->root, "proc/1/mountinfo", "22 1 253:0 / / rw - xfs /dev/mapper/vg-data rw");
         assert_non_null(critical(f, "0000:00:1f.2"));
-        assert_null(f->inv->critical_unknown);
+        assert_null(f->inv->critical_error);
         for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
                 _cleanup_free_ char *full = tree_path(f->root, lists[i]), *away = tree_path(f->root, "away");
                 bool there = rename(full, away) == 0;
 
                 tree_link(f->root, lists[i], strrchr(lists[i], '/') + 1);
                 (void) critical(f, "0000:00:1f.2");
-                assert_non_null(f->inv->critical_unknown);
-                assert_non_null(strstr(f->inv->critical_unknown, lists[i]));
+                assert_non_null(f->inv->critical_error);
+                assert_non_null(strstr(f->inv->critical_error, lists[i]));
                 tree_unlink(f->root, lists[i]);
                 if (there)
                         assert_int_equal(rename(away, full), 0);
@@ -276,7 +276,7 @@ static void test_unreadable_mounts(void **state) {
 
         tree_unlink(f->root, "proc/1/mountinfo");
         assert_null(critical(f, "0000:00:1f.2"));
-        assert_non_null(strstr(f->inv->critical_unknown, "proc/1/mountinfo"));
+        assert_non_null(strstr(f->inv->critical_error, "proc/1/mountinfo"));
 }
 
 static void test_sentences(void **state _unused_) {

@@ -111,7 +111,7 @@ static void test_gone_is_done(void **state) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
         assert_non_null(l);
-        l->gone_is_done = true;
+        l->skips_missing_devices = true;
         add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
         add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
@@ -172,11 +172,11 @@ static void run_with_guids(const Fixture *f, int expected) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
         assert_non_null(l);
-        l->tells_found = true;
+        l->reports_found_state = true;
         add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
         assert_int_equal(executor_run(f->fs, l, keep, NULL), expected);
         assert_true(n_reports >= 4);
-        assert_int_equal(reports[0].kind, REPORT_LOOKING);
+        assert_int_equal(reports[0].kind, REPORT_READING);
         assert_int_equal(reports[1].kind, REPORT_FOUND);
         assert_true(vf_attributes_have(&reports[1].found, VF_NODE_GUID));
         assert_int_equal(reports[2].kind, REPORT_ALL_FOUND);

@@ -23,11 +23,11 @@
 static const PciDevice gpu = { .address = { .bus = 1 }, .instance = 7 };
 static const PciDevice port = { .address = { .slot = 1 } };
 
-/* What health_judge() says: what the sentence names, NULL for a device that is well. */
-static void assert_judged(Health *h, HealthReading r, HealthDue why, const char *names) {
+/* What health_evaluate() says: what the sentence names, NULL for a device that is well. */
+static void assert_judged(Health *h, HealthReading r, HealthTrigger why, const char *names) {
         _cleanup_free_ char *text = NULL;
 
-        assert_int_equal(health_judge(h, &r, why, &text), names ? 1 : 0);
+        assert_int_equal(health_evaluate(h, &r, why, &text), names ? 1 : 0);
         if (!names) {
                 assert_null(text);
                 return;
@@ -51,8 +51,8 @@ static void test_dead(void **state) {
         assert_judged(&h, (HealthReading){ .power_error = true }, HEALTH_DUE_EVENT, GPU_TEXT);
         /* It answers, so it woke up. */
         assert_judged(&h, (HealthReading){ .cold = true }, HEALTH_DUE_EVENT, NULL);
-        assert_int_equal(health_judge(&h, &(HealthReading){ .error = -EACCES }, HEALTH_DUE_RESCAN, &text), -ENODATA);
-        assert_int_equal(health_judge(&h, &(HealthReading){ .error = -ENODEV }, HEALTH_DUE_RESCAN, &text), -ENODATA);
+        assert_int_equal(health_evaluate(&h, &(HealthReading){ .error = -EACCES }, HEALTH_DUE_RESCAN, &text), -ENODATA);
+        assert_int_equal(health_evaluate(&h, &(HealthReading){ .error = -ENODEV }, HEALTH_DUE_RESCAN, &text), -ENODATA);
         assert_null(text);
         assert_true(h.last.cold);
 }

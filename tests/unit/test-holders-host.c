@@ -85,7 +85,7 @@ static void test_nvidia(void **state) {
                   "Model: \t\t NVIDIA H100\nIRQ:   \t\t 77\nDevice Minor: \t 3\nGPU Excluded:\t No");
         /* What is said there is not read by a look. */
         assert_held(f, "nvidia", "/dev/nvidia0", true);
-        assert_int_equal(nvidia_ask(f->fs, (PciAddress[]){ { .bus = 1 }, { .bus = 2 } }, 2, note_minor, minors), 0);
+        assert_int_equal(nvidia_query(f->fs, (PciAddress[]){ { .bus = 1 }, { .bus = 2 } }, 2, note_minor, minors), 0);
         assert_int_equal(minors[0], 3);
         assert_int_equal(minors[1], NVIDIA_MINOR_UNKNOWN);
 

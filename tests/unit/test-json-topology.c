@@ -236,8 +236,8 @@ static void test_paths(void **state) {
         assert_int_equal(pci_address_parse("0000:12:00.0", &port), 0);
         dev = t->inventory->devices + inventory_device_index(t->inventory, inventory_find(t->inventory, port));
         dev->acs = PCI_ACS_OPEN;
-        dev->acs_can = PCI_ACS_BIT(PCI_ACS_BIT_SV) | PCI_ACS_BIT(PCI_ACS_BIT_RR);
-        dev->acs_does = PCI_ACS_BIT(PCI_ACS_BIT_RR);
+        dev->acs_capabilities = PCI_ACS_BIT(PCI_ACS_BIT_SV) | PCI_ACS_BIT(PCI_ACS_BIT_RR);
+        dev->acs_enabled = PCI_ACS_BIT(PCI_ACS_BIT_RR);
         topology = json_topology(&t->context);
         assert_member(find_device(topology, "0000:12:00.0"), "acs_capability", "[\"SV\",\"RR\"]");
         assert_member(find_device(topology, "0000:12:00.0"), "acs_control", "[\"RR\"]");

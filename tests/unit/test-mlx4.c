@@ -310,7 +310,7 @@ static void test_nothing_to_say(void **state _unused_) {
         _cleanup_node_ TestNode *t = card_with_vfs(POOL("VirtualFunctions=2\n"));
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_false(mlx4_is_due(t->policy, node_find(t, CARD)));
+        assert_false(mlx4_needs_options(t->policy, node_find(t, CARD)));
         assert_int_equal(device_state(&t->context, node_find(t, CARD), &why), DEVICE_STATE_HOST);
         assert_int_equal(why.verdict, VERDICT_NOT_IN_POOL);
         assert_int_equal(node_available(t, "vf"), 2);

@@ -55,8 +55,8 @@ static void test_acs_of_ports(void **state) {
         assert_fault(find(f, "0000:00:01.0"), "config");
         write_port(f, "0000:00:01.0", 4, 0x5d, 4096);
         scan(f);
-        assert_int_equal(find(f, "0000:00:01.0")->acs_can, 0x1f);
-        assert_int_equal(find(f, "0000:00:01.0")->acs_does, 0x1d); /* not what it cannot do */
+        assert_int_equal(find(f, "0000:00:01.0")->acs_capabilities, 0x1f);
+        assert_int_equal(find(f, "0000:00:01.0")->acs_enabled, 0x1d); /* not what it cannot do */
         write_port(f, "0000:00:01.0", 4, 0x1d, 4096);
         tree_attribute(f->root, "0000:00:01.0", "power_state", "D3cold"); /* then reading would wake it */
         scan(f);

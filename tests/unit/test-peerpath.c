@@ -69,8 +69,8 @@ static void set_port(Inventory *inv, const char *address, Port p) {
         PciDevice *port = find(inv, address);
 
         port->acs = p.acs;
-        port->acs_can = p.can;
-        port->acs_does = p.does;
+        port->acs_capabilities = p.can;
+        port->acs_enabled = p.does;
 }
 
 static void test_access_by_acs_and_ats(void **state) {
@@ -190,14 +190,14 @@ static void test_setting(void **state) {
         assert_setting(inv, "ATS of 0000:14:00.0");
         /* Only what is missing is named. */
         pf->ats = PCI_ATS_ON;
-        find(inv, "0000:12:00.0")->acs_does |= DT;
+        find(inv, "0000:12:00.0")->acs_enabled |= DT;
         assert_setting(inv, " on 0000:12:01.0,");
         /* A port that cannot: there only is the way that costs isolation. */
-        find(inv, "0000:12:01.0")->acs_can = RR | CR;
+        find(inv, "0000:12:01.0")->acs_capabilities = RR | CR;
         assert_setting(inv, "0000:12:01.0");
         assert_setting(inv, "'pci=disable_acs_redir=0000:12:01.0;0000:12:00.0'");
         assert_setting(inv, "IOMMU groups");
-        find(inv, "0000:12:01.0")->acs_does = find(inv, "0000:12:00.0")->acs_does = 0;
+        find(inv, "0000:12:01.0")->acs_enabled = find(inv, "0000:12:00.0")->acs_enabled = 0;
         none = setting(inv);
         assert_null(none);
 }

@@ -65,7 +65,7 @@ static void assert_check(TestNode *t, const char *config, const char *place) {
         Verdict v;
 
         reconfigure(t, config);
-        v = promise_check(t->policy, t->ledger, &why);
+        v = promise_check_config(t->policy, t->ledger, &why);
         if (!place) {
                 if (v != VERDICT_NONE)
                         fail_msg("'%s' gives '%s'", config, why.message);
@@ -113,9 +113,9 @@ static void assert_dropped(TestNode *t, const char *config, bool dropped) {
         const Allocation *a = ledger_find(t->ledger, "vm1");
 
         reconfigure(t, config);
-        if (promise_is_dropped(t->policy, a, node_find(t, GPU)) != dropped)
+        if (device_left_pools(t->policy, a, node_find(t, GPU)) != dropped)
                 fail_msg("'%s' is taken wrongly", config);
-        assert_int_equal(promise_has_dropped(t->policy, a), dropped);
+        assert_int_equal(allocation_left_pools(t->policy, a), dropped);
 }
 
 /* Promised, and in no pool any more. */

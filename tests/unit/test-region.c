@@ -38,8 +38,8 @@ static void want(Request *r, const char *name, uint64_t size, uint64_t page_size
 
 static Verdict allocate(TestNode *t, const char *name, uint32_t owner, const Request *r, Refusal *why) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        const HostView *c = &t->context;
-        Verdict v = plan_make(c, r, &plan, why);
+        const HostView *view = &t->context;
+        Verdict v = plan_make(view, r, &plan, why);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -391,7 +391,7 @@ static void test_steps(void **state) {
         a = ledger_find(t->ledger, "a");
         assert_int_equal(steps_prepare(a, t->inventory, &make), 0);
         assert_int_equal(steps_make_regions(a, t->config, &make), 0);
-        assert_true(make->tells_found);
+        assert_true(make->reports_found_state);
         assert_int_equal(make->n, 1);
         assert_int_equal(make->steps[0].kind, STEP_MAKE_REGION);
         assert_string_equal(make->steps[0].to, "kvm");

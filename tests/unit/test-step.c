@@ -354,7 +354,7 @@ static const Step steps[] = {
         { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text },
         { STEP_REMOVE_VFS, { .bus = 0x82 }, count_text, off_text },
         { STEP_RESTORE, { .bus = 0x82 }, NULL, vlan_text, .vf = 1 },
-        { STEP_OFFERED, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 },
+        { STEP_SUPPORTED_ATTRIBUTES, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 },
         { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, vlan_text, .vf = STEP_VF_UNKNOWN },
 };
 
