@@ -55,6 +55,9 @@
 
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */
+#define OPTION_KEY_QEMU_COMMANDLINE                                                                                    \
+        "allow-qemu-commandline" /* b: the document may have elements of QEMU's namespace                              \
+                                  */
 
 /* GetHistory returns at most this many entries. */
 #define BUS_HISTORY_MAX 1000U

@@ -26,8 +26,14 @@ typedef struct GuestAddress {
         PciAddress seen; /* as the guest sees it; bus 0: unknown */
 } GuestAddress;
 
+/* A document to fill in. */
+typedef struct DomainTemplate {
+        const char *text;      /* of a <domain> */
+        bool qemu_commandline; /* permits elements of QEMU's namespace, and keeps them unchanged and unchecked */
+} DomainTemplate;
+
 /*
- * template: text of a <domain>, or NULL. Returns VERDICT_NONE and sets *ret to the document, which the caller frees.
+ * template: NULL: a bootable skeleton. Returns VERDICT_NONE and sets *ret to the document, which the caller frees.
  * Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, or more devices than bus numbers;
  * VERDICT_NOT_SUPPORTED: libvirt has no way to express it (a PCI domain above ffff, more than 255 vCPUs without KVM);
  * VERDICT_LIMIT: out of memory.
@@ -35,21 +41,21 @@ typedef struct GuestAddress {
  * A domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
  * libvirt requires.
  */
-Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
-                    Refusal *ret_refusal);
+Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
+                    char **ret, Refusal *ret_refusal);
 /*
  * As domxml_make(), as input for passthroughd-libvirt: the document, a NUL, then the template lines in the format of
  * guest/validation.h. *ret_size is the size of all of it.
  */
-Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
-                               char **ret, size_t *ret_size, Refusal *ret_refusal);
+Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a,
+                               const DomainTemplate *template, char **ret, size_t *ret_size, Refusal *ret_refusal);
 
 /*
  * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). Devices below pcie.0 are left
  * out: NCCL finds them without the file.
  */
-Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
-                             char **ret, Refusal *ret_refusal);
+Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
+                             const DomainTemplate *template, char **ret, Refusal *ret_refusal);
 
 /*
  * The guest address of each assigned and companion device, as in domxml_make() without a template. A template with PCI

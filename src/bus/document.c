@@ -11,27 +11,42 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* Parses the options (a{sv}). *ret_template is borrowed from the message; it is unchanged without the option. */
-static Verdict read_options(sd_bus_message *m, const char **ret_template, Refusal *ret) {
-        const char *key, *contents;
+/* Parses one option. *ret is borrowed from the message. */
+static Verdict read_option(sd_bus_message *m, const char *key, DomainTemplate *ret, Refusal *ret_refusal) {
+        bool is_text = streq(key, OPTION_KEY_TEMPLATE);
+        int r, permitted;
+
+        if (!is_text && !streq(key, OPTION_KEY_QEMU_COMMANDLINE))
+                return refuse_request(
+                        ret_refusal, "The options are '" OPTION_KEY_TEMPLATE "' and '" OPTION_KEY_QEMU_COMMANDLINE "'.",
+                        "There is no option '%s'.", QUOTABLE(key));
+        r = is_text ? sd_bus_message_read(m, "v", "s", &ret->text) : sd_bus_message_read(m, "v", "b", &permitted);
+        if (r < 0)
+                return refuse_request(ret_refusal, NULL, "The option '%s' is not a %s.", key,
+                                      is_text ? "string" : "boolean");
+        if (!is_text)
+                ret->qemu_commandline = permitted;
+        return VERDICT_NONE;
+}
+
+/* Parses the options (a{sv}). */
+static Verdict read_options(sd_bus_message *m, DomainTemplate *ret, Refusal *ret_refusal) {
+        const char *key;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+                Verdict v;
+
                 r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0 && !streq(key, OPTION_KEY_TEMPLATE))
-                        return refuse_request(ret, "The only option is 'template'.", "There is no option '%s'.",
-                                              QUOTABLE(key));
-                if (r >= 0)
-                        r = sd_bus_message_peek_type(m, NULL, &contents);
-                if (r >= 0 && !streq(contents, "s"))
-                        return refuse_request(ret, NULL, "The option 'template' is not a string.");
-                if (r >= 0)
-                        r = sd_bus_message_read(m, "v", "s", ret_template);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
+                if (r < 0)
+                        break;
+                v = read_option(m, key, ret, ret_refusal);
+                if (v != VERDICT_NONE)
+                        return v;
+                r = sd_bus_message_exit_container(m);
         }
         if (r < 0)
-                return refuse_request(ret, NULL, "The options could not be read.");
+                return refuse_request(ret_refusal, NULL, "The options could not be read.");
         return VERDICT_NONE;
 }
 
@@ -47,7 +62,7 @@ static Verdict check_state(const Allocation *a, Refusal *ret) {
 
 /* Reads and checks the arguments of both methods. On NULL the caller was sent an error or *ret_reply is a negative
  * errno; the method returns *ret_reply. */
-static const Allocation *read_call(Server *s, sd_bus_message *call, HostView *ret_view, const char **ret_template,
+static const Allocation *read_call(Server *s, sd_bus_message *call, HostView *ret_view, DomainTemplate *ret_template,
                                    int *ret_reply) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a;
@@ -157,7 +172,7 @@ static int validate_and_reply(Server *s, sd_bus_message *call, char *document, s
 int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_free_ char *document = NULL;
-        const char *template = NULL;
+        DomainTemplate template = { 0 };
         const Allocation *a;
         HostView c;
         size_t size;
@@ -166,17 +181,18 @@ int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error
         a = read_call(userdata, call, &c, &template, &r);
         if (!a)
                 return r;
-        if (domxml_make_with_lines(c.inventory, c.config, a, template, &document, &size, &refusal) != VERDICT_NONE)
+        if (domxml_make_with_lines(c.inventory, c.config, a, template.text ? &template : NULL, &document, &size,
+                                   &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         /* passthroughd wrote all of a document without a template. Such a document is always valid. */
-        return template ? validate_and_reply(userdata, call, TAKE_PTR(document), size)
-                        : sd_bus_reply_method_return(call, "s", document);
+        return template.text ? validate_and_reply(userdata, call, TAKE_PTR(document), size)
+                             : sd_bus_reply_method_return(call, "s", document);
 }
 
 int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_free_ char *document = NULL;
-        const char *template = NULL;
+        DomainTemplate template = { 0 };
         const Allocation *a;
         HostView c;
         int r;
@@ -184,7 +200,8 @@ int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_er
         a = read_call(userdata, call, &c, &template, &r);
         if (!a)
                 return r;
-        if (domxml_nccl_topology(c.inventory, c.config, a, template, &document, &refusal) != VERDICT_NONE)
+        if (domxml_nccl_topology(c.inventory, c.config, a, template.text ? &template : NULL, &document, &refusal) !=
+            VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return sd_bus_reply_method_return(call, "s", document);
 }

@@ -56,6 +56,8 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_GENERATION] = { "--generation", 0, OPTION_TYPE_NUMBER, "N", UINT64_MAX,
                                 "Only if the allocation has this generation" },
         [OPTION_TEMPLATE] = { "--template", 0, OPTION_TYPE_FILE, "FILE", 0, "Domain document to fill in; - is stdin" },
+        [OPTION_ALLOW_QEMU_COMMANDLINE] = { "--allow-qemu-commandline", 0, OPTION_TYPE_FLAG, NULL, 0,
+                                            "Permit <qemu:commandline> in the template" },
         [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "Print NCCL's topology file for the guest instead" },
         [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Do not wait for the job to finish" },
         [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the distances between GPUs and NICs" },

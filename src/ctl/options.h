@@ -35,6 +35,7 @@ typedef enum Option {
         OPTION_RELEASE_WITH_DOMAIN,
         OPTION_GENERATION,
         OPTION_TEMPLATE,
+        OPTION_ALLOW_QEMU_COMMANDLINE,
         OPTION_NCCL,
         OPTION_NO_WAIT,
         OPTION_MATRIX,

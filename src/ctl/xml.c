@@ -95,7 +95,9 @@ static int allocate(Client *c, const char *name, const PoolCounts *pools) {
 static int request_xml(Client *c, const char *name, const char *template, sd_bus_message **ret_reply) {
         const char *method = args_has(c->args, OPTION_NCCL) ? "GetNcclTopology" : "GetDomainXML";
 
-        return template ? client_ask(c, method, ret_reply, "sa{sv}", name, 1, OPTION_KEY_TEMPLATE, "s", template)
+        return template ? client_ask(c, method, ret_reply, "sa{sv}", name, 2, OPTION_KEY_TEMPLATE, "s", template,
+                                     OPTION_KEY_QEMU_COMMANDLINE, "b",
+                                     (int) args_has(c->args, OPTION_ALLOW_QEMU_COMMANDLINE))
                         : client_ask(c, method, ret_reply, "sa{sv}", name, 0);
 }
 
@@ -117,6 +119,8 @@ int verb_xml(const Args *args) {
         const char *xml, *name = args->operands[0];
         int r;
 
+        if (args_has(args, OPTION_ALLOW_QEMU_COMMANDLINE) && !args_has(args, OPTION_TEMPLATE))
+                return report_usage(args, "--allow-qemu-commandline needs --template");
         r = check_request(args);
         if (r == 0)
                 r = pool_counts_parse(args, 1, &pools);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Checks the devices of a template: none may be a host PCI device, and ours must fit beside them. */
+/* Checks that the devices of the allocation fit beside the devices of the template. */
 
 #include <errno.h>
 #include <libxml/hash.h>
@@ -11,85 +11,6 @@
 
 #define PCI_INDEX_MAX 255U
 #define OTHERS_SPARE  8U /* root ports left free for hot-plug */
-
-/* Finds the host PCI address in the <source> of a device; false when there is none or it is malformed. */
-static bool find_host_address(const xmlNode *node, PciAddress *ret) {
-        unsigned domain = 0, bus, slot, function = 0;
-        const xmlNode *address = node_find(node_find(node, "source"), "address");
-
-        if (!address || node_get_number(address, "domain", UINT32_MAX, &domain) == -EINVAL ||
-            node_get_number(address, "bus", 255, &bus) < 0 || node_get_number(address, "slot", 31, &slot) < 0 ||
-            node_get_number(address, "function", 7, &function) == -EINVAL)
-                return false;
-        *ret = (PciAddress){ domain, (uint8_t) bus, (uint8_t) slot, (uint8_t) function };
-        return true;
-}
-
-/* An unknown type may be a host PCI function too. */
-static bool is_pci_hostdev(const xmlNode *node) {
-        static const char *const others[] = { "usb", "scsi", "scsi_host", "mdev", "storage", "misc", "net" };
-
-        if (!node_is(node, "hostdev"))
-                return false;
-        for (size_t i = 0; i < ELEMENTSOF(others); i++)
-                if (node_has(node, "type", others[i]))
-                        return false;
-        return true;
-}
-
-/* True for every element that passes a host PCI function to a guest. */
-static bool is_host_pci(const xmlNode *node) {
-        return is_pci_hostdev(node) || (node_is(node, "interface") && node_has(node, "type", "hostdev")) ||
-               (node_is(node, "disk") && node_has(node, "type", "nvme"));
-}
-
-static bool is_our_region(const xmlNode *node) {
-        _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
-
-        return name && strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0;
-}
-
-/* A guest gets only allocated devices and memory. */
-static Verdict check_device(const xmlNode *node, Refusal *ret) {
-        static const char remedy[] = "Remove it from the template and allocate the device.";
-        PciAddress address;
-
-        if (node_is(node, "memory"))
-                return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
-                                       "The template has a memory device, whose memory is not in the allocation.");
-        if (is_our_region(node))
-                return refuse_template(ret, node, NULL, "Remove it and ask for the shared memory in the allocation.",
-                                       "The template has a <shmem> with shared memory of allocations.");
-        if (!is_host_pci(node))
-                return VERDICT_NONE;
-        if (!find_host_address(node, &address))
-                return refuse_template(ret, node, NULL, remedy,
-                                       "The template passes a host PCI device itself, in <%s>.",
-                                       (const char *) node->name);
-        return refuse_template(ret, node, &address, remedy, "The template passes %s itself, in <%s>.",
-                               PCI_ADDRESS_STR(address), (const char *) node->name);
-}
-
-/* A vfio-pci device on QEMU's command line is equivalent to a hostdev. Its properties (-set, -global) are permitted. */
-static Verdict check_commandline(const Domain *d, Refusal *ret) {
-        for (const xmlNode *line = d->root->children; line; line = line->next) {
-                if (line->type != XML_ELEMENT_NODE || !line->ns || !streq((const char *) line->name, "commandline"))
-                        continue;
-                for (const xmlNode *arg = line->children; arg; arg = arg->next) {
-                        _cleanup_free_ char *value = arg->type == XML_ELEMENT_NODE ? node_get(arg, "value") : NULL;
-
-                        if (value && strstr(value, "vfio-pci") && (strstr(value, "host") || strstr(value, "sysfsdev")))
-                                return refuse_template(ret, arg, NULL, "Remove it and allocate the device.",
-                                                       "The template has a vfio-pci device on QEMU's command line.");
-                        if (value && strstr(value, "/" REGION_FILE_PREFIX))
-                                return refuse_template(ret, arg, NULL,
-                                                       "Remove it and ask for the shared memory in the allocation.",
-                                                       "The template has shared memory of allocations on QEMU's "
-                                                       "command line.");
-                }
-        }
-        return VERDICT_NONE;
-}
 
 /* The indices that the template's PCI controllers occupy. */
 typedef struct Controllers {
@@ -178,11 +99,9 @@ static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
 
 static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
         const xmlNode *address = node_find(node, "address");
-        Verdict v = check_device(node, ret);
+        Verdict v = check_alias(d, node, ret);
         unsigned bus;
 
-        if (v == VERDICT_NONE)
-                v = check_alias(d, node, ret);
         if (v == VERDICT_NONE)
                 v = check_iommu(d, node, ret);
         if (v == VERDICT_NONE && node_is(node, "controller") && node_has(node, "type", "pci"))
@@ -252,10 +171,8 @@ static bool seeks_port(const xmlNode *node) {
 Verdict domain_check_devices(Domain *d, Refusal *ret) {
         Controllers c = { 0 };
         unsigned others = 0;
-        Verdict v = check_commandline(d, ret);
+        Verdict v = check_places(d, ret);
 
-        if (v == VERDICT_NONE)
-                v = check_places(d, ret);
         d->room = GUEST_PCI_ROOM_DEFAULT;
         for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n)) {
                 v = check_node(d, n, &c, ret);

@@ -36,10 +36,10 @@ xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
 
 /*
- * domxml-template.c: parses text (NULL: the skeleton) into d->doc and removes the elements that the daemon writes.
- * Refuses a template that cannot be used.
+ * domxml-template.c: parses the template (NULL: the skeleton) into d->doc and removes the elements that the daemon
+ * writes. Refuses a template that cannot be used.
  */
-Verdict domain_load(Domain *d, const char *text, Refusal *ret);
+Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret);
 /*
  * domxml-refuse.c. at: the node that the refusal is about; its line is added to the sentence. NULL: the template as a
  * whole. device, remedy: or NULL.
@@ -52,7 +52,11 @@ long node_line(const xmlNode *node);
 /* domxml-schema.c: refuses a template that no version of libvirt's schema permits. */
 Verdict domain_check_schema(const Domain *d, Refusal *ret);
 
-/* domxml-check.c: refuses devices that a template must not have, and sets d->room. */
+/* domxml-permit.c: refuses host devices, memory devices, devices that passthroughd does not know, and, unless
+ * qemu_commandline is true, elements of QEMU's namespace. */
+Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *ret);
+
+/* domxml-check.c: refuses devices that do not fit beside those of the allocation, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);
 
 /* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */

@@ -5,6 +5,7 @@
  * bootable skeleton.
  */
 
+#include <ctype.h>
 #include <errno.h>
 
 #include <libxml/parser.h>
@@ -23,6 +24,9 @@
         "<serial type='pty'/><console type='pty'/>"                                                                    \
         "</devices>"
 
+/* No element of a domain has nearly as many. */
+#define ATTRIBUTES_MAX 64U
+
 static const char skeleton_x86_64[] =
         "<domain type='kvm'>"
         "<os firmware='efi'><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>"
@@ -38,6 +42,33 @@ static const char skeleton_aarch64[] =
         "<os firmware='efi'><type arch='aarch64' machine='virt'>hvm</type><boot dev='hd'/></os>"
         "<features><acpi/><gic version='3'/></features>"
         "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
+
+/*
+ * True when an element has more than ATTRIBUTES_MAX attributes. libxml2 compares each attribute of an element with all
+ * others, so it would take seconds to parse an element with thousands of them. In a tag each attribute has two quotes.
+ */
+static bool has_too_many_attributes(const char *text) {
+        char quote = '\0';
+        bool in_tag = false;
+        unsigned n = 0;
+
+        for (const char *at = text; *at; at++) {
+                if (quote) {
+                        if (*at == quote)
+                                quote = '\0';
+                } else if (in_tag && (*at == '\'' || *at == '"')) {
+                        quote = *at;
+                        if (++n > ATTRIBUTES_MAX)
+                                return true;
+                } else if (*at == '>') {
+                        in_tag = false;
+                } else if (*at == '<' && (isalpha((unsigned char) at[1]) || at[1] == '_' || at[1] & 0x80)) {
+                        in_tag = true;
+                        n = 0;
+                }
+        }
+        return false;
+}
 
 /* Entities are never expanded, external files never loaded. */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
@@ -78,6 +109,9 @@ static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
         if (size > DOMXML_TEMPLATE_MAX)
                 return refuse_template(ret, NULL, NULL, NULL, "The template is larger than %s.",
                                        FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
+        if (has_too_many_attributes(text))
+                return refuse_template(ret, NULL, NULL, "Remove them.",
+                                       "An element of the template has more than %u attributes.", ATTRIBUTES_MAX);
         v = parse(text, size, &d->doc, ret);
         if (v != VERDICT_NONE)
                 return v;
@@ -205,11 +239,11 @@ static void name_disk(Domain *d) {
                  d->a->name);
 }
 
-Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
+Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v;
 
         d->aarch64 = streq(inventory_architecture(d->inv), ARCHITECTURE_AARCH64);
-        v = load_text(d, text ?: d->aarch64 ? skeleton_aarch64 : skeleton_x86_64, ret);
+        v = load_text(d, template ? template->text : d->aarch64 ? skeleton_aarch64 : skeleton_x86_64, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -230,11 +264,14 @@ Verdict domain_load(Domain *d, const char *text, Refusal *ret) {
                 d->devices = node_add(d, d->root, "devices");
         if (!d->devices)
                 return VERDICT_NONE; /* out of memory: d->failed says so */
+        v = domain_check_permitted(d, template && template->qemu_commandline, ret);
+        if (v != VERDICT_NONE)
+                return v;
         v = domain_check_devices(d, ret);
         if (v != VERDICT_NONE)
                 return v;
 
-        if (!text)
+        if (!template)
                 name_disk(d);
         d->anchor = xmlFirstElementChild(d->root);
         set_sysinfo_uuid(d);

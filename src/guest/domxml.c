@@ -136,7 +136,7 @@ static char *document_text(xmlDoc *doc) {
 }
 
 /* Loads the template and computes the PCI layout of the domain. */
-static Verdict prepare(Domain *d, const char *template, Refusal *ret) {
+static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_allocation(d->a, ret);
         int r;
 
@@ -211,8 +211,8 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
 }
 
 /* ret_size: NULL for a document without lines. */
-static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
-                    size_t *ret_size, Refusal *ret_refusal) {
+static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
+                    char **ret, size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };
         _cleanup_free_ char *text = NULL;
         Verdict v = prepare(&d, template, ret_refusal);
@@ -229,18 +229,18 @@ static Verdict make(const Inventory *inv, const Config *config, const Allocation
         return v;
 }
 
-Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const char *template, char **ret,
-                    Refusal *ret_refusal) {
+Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
+                    char **ret, Refusal *ret_refusal) {
         return make(inv, config, a, template, ret, NULL, ret_refusal);
 }
 
-Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
-                               char **ret, size_t *ret_size, Refusal *ret_refusal) {
+Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a,
+                               const DomainTemplate *template, char **ret, size_t *ret_size, Refusal *ret_refusal) {
         return make(inv, config, a, template, ret, ret_size, ret_refusal);
 }
 
-Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a, const char *template,
-                             char **ret, Refusal *ret_refusal) {
+Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
+                             const DomainTemplate *template, char **ret, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };
         Verdict v = prepare(&d, template, ret_refusal);
 

@@ -145,12 +145,13 @@ static void check_not_again(const TestNode *t, const Allocation *a, const char *
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
 
-        assert_int_equal(domxml_make(t->inventory, t->config, a, text, &again, &refusal), VERDICT_INVALID_TEMPLATE);
+        assert_int_equal(domxml_make(t->inventory, t->config, a, &(DomainTemplate){ text, true }, &again, &refusal),
+                         VERDICT_INVALID_TEMPLATE);
         fuzz_check_refusal(VERDICT_INVALID_TEMPLATE, &refusal);
 }
 
 /* What can be had as a domain can be told to NCCL. */
-static void check_nccl(const TestNode *t, const Allocation *a, const char *template) {
+static void check_nccl(const TestNode *t, const Allocation *a, const DomainTemplate *template) {
         _cleanup_free_ char *text = NULL;
         xmlDoc *doc;
 
@@ -163,9 +164,10 @@ static void check_nccl(const TestNode *t, const Allocation *a, const char *templ
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         TestNode *t = fuzz_node();
         const Allocation *a = guest(t);
-        _cleanup_free_ char *template = fuzz_text(data, size), *text = NULL;
+        _cleanup_free_ char *input = fuzz_text(data, size), *text = NULL;
+        const DomainTemplate template = { input, .qemu_commandline = true };
         _cleanup_refusal_ Refusal refusal = { 0 };
-        Verdict v = domxml_make(t->inventory, t->config, a, template, &text, &refusal);
+        Verdict v = domxml_make(t->inventory, t->config, a, &template, &text, &refusal);
 
         assert_int_equal(v == VERDICT_NONE, text != NULL);
         if (v != VERDICT_NONE) {
@@ -175,6 +177,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         check_document(text, a);
         check_not_again(t, a, text);
-        check_nccl(t, a, template);
+        check_nccl(t, a, &template);
         return 0;
 }

@@ -153,7 +153,8 @@ static inline void pin(Case *c, const char *cpus, uint64_t memory, uint64_t page
 static inline char *make(const Case *c, const char *template) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *text = NULL;
-        Verdict v = domxml_make(c->inv, c->config, c->a, template, &text, &refusal);
+        const DomainTemplate filled = { template, .qemu_commandline = true };
+        Verdict v = domxml_make(c->inv, c->config, c->a, template ? &filled : NULL, &text, &refusal);
 
         if (v != VERDICT_NONE)
                 fail_msg("%s: %s", verdict_to_string(v), refusal.message);
@@ -195,14 +196,15 @@ static inline Case one_node(const char *name) {
 
 static inline void assert_refused(const Case *c, const char *text, Verdict expected, const char *word) {
         _cleanup_refusal_ Refusal refusal = { 0 };
+        const DomainTemplate template = { text };
         char *ret = NULL;
 
-        assert_int_equal(domxml_make(c->inv, c->config, c->a, text, &ret, &refusal), expected);
+        assert_int_equal(domxml_make(c->inv, c->config, c->a, text ? &template : NULL, &ret, &refusal), expected);
         assert_null(ret);
         assert_int_equal(refusal.verdict, expected);
         assert_has(refusal.message, word);
         record(text ?: "no template", refusal.message);
-        assert_int_equal(domxml_make(c->inv, c->config, c->a, text, &ret, NULL), expected);
+        assert_int_equal(domxml_make(c->inv, c->config, c->a, text ? &template : NULL, &ret, NULL), expected);
 }
 
 static inline int teardown(void **state) {

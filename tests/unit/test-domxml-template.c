@@ -49,8 +49,6 @@ static const char template[] =
         "    <filesystem type='mount' accessmode='passthrough'><driver type='virtiofs'/><source dir='/srv'/>"
         "<target dir='srv'/></filesystem>\n"
         "    <interface type='bridge'><source bridge='br0'/><model type='virtio'/></interface>\n"
-        "    <hostdev mode='subsystem' type='usb'><source><vendor id='0x1234'/><product "
-        "id='0x5678'/></source></hostdev>\n"
         "    <memballoon model='virtio'/>\n"
         "  </devices>\n"
         "  <qemu:commandline><qemu:arg value='-set'/><qemu:arg value='device.ua-gpu0.x-vga=off'/></qemu:commandline>\n"
@@ -68,7 +66,8 @@ static void test_template(void **state) {
         _cleanup_free_ char *text = make(&c, template);
         _cleanup_refusal_ Refusal refusal = { 0 };
         char *again = NULL;
-        assert_int_equal(domxml_make(c.inv, c.config, c.a, text, &again, &refusal), VERDICT_INVALID_TEMPLATE);
+        assert_int_equal(domxml_make(c.inv, c.config, c.a, &(DomainTemplate){ text, true }, &again, &refusal),
+                         VERDICT_INVALID_TEMPLATE);
         assert_non_null(strstr(refusal.message, "0000:82:00.0"));
 }
 
@@ -132,7 +131,7 @@ static void test_template_refused(void **state) {
                 { "<domain type='kvm'><devices><disk type='nvme'><source type='pci' managed='yes' namespace='1'>"
                   "<address domain='0x0000' bus='0x01' slot='0x00' function='0x0'/></source></disk></devices></domain>",
                   "0000:01:00.0" },
-                { "<domain type='kvm'><devices><hostdev type='pci'/></devices></domain>", "PCI" },
+                { "<domain type='kvm'><devices><hostdev type='pci'/></devices></domain>", "<hostdev>" },
                 { "<domain type='kvm'><devices><disk><alias name='ua-gpu0'/></disk></devices></domain>", "'ua-gpu0'" },
                 { "<domain type='kvm'><devices><controller type='pci' index='3' model='pcie-root-port'/><controller "
                   "type='pci' index='3' model='pcie-root-port'/></devices></domain>",
@@ -149,12 +148,13 @@ static void test_template_refused(void **state) {
                 { "<domain type='kvm'><devices><controller type='pci' index='256' "
                   "model='pcie-root-port'/></devices></domain>",
                   "'256'" },
-                { "<domain type='kvm'><devices><hostdev mode='subsystem' type='PCI'/></devices></domain>", "PCI" },
-                { "<domain type='kvm'><devices><hostdev mode='subsystem'/></devices></domain>", "PCI" },
+                { "<domain type='kvm'><devices><hostdev mode='subsystem' type='PCI'/></devices></domain>",
+                  "<hostdev>" },
+                { "<domain type='kvm'><devices><hostdev mode='subsystem'/></devices></domain>", "<hostdev>" },
                 { "<domain type='kvm'><devices><memory model='dimm'/></devices></domain>", "memory device" },
                 { "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:commandline>"
                   "<q:arg value='-device'/><q:arg value='vfio-pci,host=82:00.0'/></q:commandline></domain>",
-                  "command line" },
+                  "<qemu:commandline>" },
         };
         _cleanup_case_ Case c = one_node("vm21");
 
@@ -187,7 +187,7 @@ static void test_template_accepted(void **state) {
         free(make(&c, "<domain type='kvm'><devices><disk><alias name='ua-gpu00'/></disk>"
                       "<controller type='pci' model='pcie-root'/><controller type='pci' model='pcie-root-port'/>"
                       "<controller type='pci' model='pcie-root-port'/><controller type='pci' index='010' "
-                      "model='pcie-root-port'/><hostdev mode='subsystem' type='mdev'/></devices></domain>"));
+                      "model='pcie-root-port'/><input type='tablet'/></devices></domain>"));
 }
 
 static void test_template_too_large(void **state) {

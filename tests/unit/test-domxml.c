@@ -305,10 +305,6 @@ static void test_shared_memory_is_not_the_templates(void **state) {
 
         assert_refused(&c, "<domain type='kvm'><devices><shmem name='passthroughd-other'/></devices></domain>",
                        VERDICT_INVALID_TEMPLATE, "shared memory of allocations");
-        assert_refused(&c,
-                       "<domain type='kvm' xmlns:q='http://libvirt.org/schemas/domain/qemu/1.0'><q:commandline><q:arg "
-                       "value='memory-backend-file,mem-path=/dev/shm/passthroughd-other'/></q:commandline></domain>",
-                       VERDICT_INVALID_TEMPLATE, "on QEMU's command line");
         text = make(&c, "<domain type='kvm'><devices><shmem name='looking-glass'><model type='ivshmem-plain'/><size "
                         "unit='M'>32</size></shmem></devices></domain>");
         assert_has(text, "looking-glass");

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Refuses a template that may give the guest a device of the host, or memory that is not in the allocation: both come
+ * from the allocation only. The
+ * lists name what a template may have, so that an element that a later libvirt adds is refused until it is listed.
+ * Block devices of disks, and host networks that the guest shares, are permitted: passthroughd does not allocate them.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+
+#include "domxml-internal.h"
+#include "util/strings.h"
+
+#define REMEDY "Remove it from the template and allocate the device."
+
+/* Character devices (libvirt formatdomain, "Host interface"), without 'dev', which names a host device. */
+#define CHARDEVS "null vc pty file pipe stdio unix tcp udp nmdm spicevmc spiceport dbus qemu-vdagent"
+/* Disks, without 'nvme' and 'vhostvdpa'. */
+#define DISKS    "file block dir network volume vhostuser"
+
+/* An element that may stand directly in <devices>. types: the permitted values of its attribute 'type'; NULL: any. */
+typedef struct Permitted {
+        const char *name, *types;
+} Permitted;
+
+static const Permitted devices[] = {
+        { "emulator" },
+        { "disk", DISKS },
+        { "filesystem", "mount template file block ram bind volume" },
+        { "controller" },
+        { "lease" },
+        { "interface", "network bridge user ethernet internal udp mcast server client direct vhostuser null" },
+        { "input", "tablet mouse keyboard" },
+        { "tpm" },
+        { "graphics" },
+        { "sound" },
+        { "audio", "none pulseaudio jack spice sdl file dbus pipewire" },
+        { "video" },
+        { "serial", CHARDEVS },
+        { "parallel", CHARDEVS },
+        { "console", CHARDEVS },
+        { "channel", CHARDEVS },
+        { "smartcard", CHARDEVS },
+        { "redirdev", CHARDEVS },
+        { "redirfilter" },
+        { "hub" },
+        { "watchdog" },
+        { "memballoon" },
+        { "rng" },
+        { "nvram" },
+        { "panic" },
+        { "pstore" },
+        { "shmem" },
+        { "vsock" },
+        { "iommu" },
+        { "crypto" },
+};
+
+/* An element below a device that can name a device of the host by its attribute. parent: NULL: any. */
+static const struct {
+        const char *parent, *name, *attribute, *values;
+} nested[] = {
+        { NULL, "backingStore", "type", DISKS },
+        { NULL, "mirror", "type", DISKS },
+        { NULL, "dataStore", "type", DISKS },
+        { "interface", "source", "mode", "vepa bridge private" }, /* not 'passthrough', which takes the whole VF */
+        { "tpm", "backend", "type", "emulator external" },
+        { "rng", "backend", "type", CHARDEVS },
+        { NULL, "gl", "rendernode", "" },
+        { NULL, "acceleration", "rendernode", "" },
+};
+
+static bool is_word_of(const char *words, const char *word) {
+        size_t n = strlen(word);
+
+        for (const char *at = words; n > 0 && (at = strstr(at, word)); at += n)
+                if ((at == words || at[-1] == ' ') && (at[n] == '\0' || at[n] == ' '))
+                        return true;
+        return false;
+}
+
+/* Finds the PCI address of the host in the <source> of an element; false when there is none or it is malformed. */
+static bool find_host_address(const xmlNode *node, PciAddress *ret) {
+        unsigned domain = 0, bus, slot, function = 0;
+        const xmlNode *address = node_find(node_find(node, "source"), "address");
+
+        if (!address || node_get_number(address, "domain", UINT32_MAX, &domain) == -EINVAL ||
+            node_get_number(address, "bus", 255, &bus) < 0 || node_get_number(address, "slot", 31, &slot) < 0 ||
+            node_get_number(address, "function", 7, &function) == -EINVAL)
+                return false;
+        *ret = (PciAddress){ domain, (uint8_t) bus, (uint8_t) slot, (uint8_t) function };
+        return true;
+}
+
+static bool is_our_region(const xmlNode *node) {
+        _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
+
+        return name && strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0;
+}
+
+/* A guest gets only allocated memory. */
+static Verdict check_memory(const xmlNode *node, Refusal *ret) {
+        if (node_is(node, "memory"))
+                return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
+                                       "The template has a memory device, whose memory is not in the allocation.");
+        if (is_our_region(node))
+                return refuse_template(ret, node, NULL, "Remove it and ask for the shared memory in the allocation.",
+                                       "The template has a <shmem> with shared memory of allocations.");
+        return VERDICT_NONE;
+}
+
+static Verdict refuse_host_device(const xmlNode *node, Refusal *ret) {
+        PciAddress address;
+
+        if (find_host_address(node, &address))
+                return refuse_template(ret, node, &address, REMEDY, "The template passes %s itself, in <%s>.",
+                                       PCI_ADDRESS_STR(address), QUOTABLE((const char *) node->name));
+        return refuse_template(ret, node, NULL, REMEDY, "The template passes a host device itself, in <%s>.",
+                               QUOTABLE((const char *) node->name));
+}
+
+/* values: NULL: any. An element without the attribute names no host device. */
+static Verdict check_value(const xmlNode *node, const char *attribute, const char *values, Refusal *ret) {
+        _cleanup_free_ char *value = values ? node_get(node, attribute) : NULL;
+        PciAddress address;
+
+        if (!value || is_word_of(values, value))
+                return VERDICT_NONE;
+        if (find_host_address(node, &address))
+                return refuse_host_device(node, ret);
+        return refuse_template(ret, node, NULL, REMEDY, "The template has <%s %s='%s'>, which may be a host device.",
+                               QUOTABLE((const char *) node->name), attribute, QUOTABLE(value));
+}
+
+static Verdict check_nested(const xmlNode *node, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (size_t i = 0; i < ELEMENTSOF(nested) && v == VERDICT_NONE; i++)
+                if (node_is(node, nested[i].name) && (!nested[i].parent || node_is(node->parent, nested[i].parent)))
+                        v = check_value(node, nested[i].attribute, nested[i].values, ret);
+        /* libvirt: only the source of a host device has an address. */
+        if (v == VERDICT_NONE && node_is(node, "source") && node_find(node, "address"))
+                v = refuse_host_device(node->parent, ret);
+        for (xmlNode *n = xmlFirstElementChild((xmlNode *) node); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))
+                v = check_nested(n, ret);
+        return v;
+}
+
+static Verdict check_device(const xmlNode *node, Refusal *ret) {
+        Verdict v = check_memory(node, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (node_is(node, "hostdev"))
+                return refuse_host_device(node, ret);
+        for (size_t i = 0; i < ELEMENTSOF(devices); i++)
+                if (node_is(node, devices[i].name)) {
+                        v = check_value(node, "type", devices[i].types, ret);
+                        return v != VERDICT_NONE ? v : check_nested(node, ret);
+                }
+        return refuse_template(ret, node, NULL, "Remove it.",
+                               "The template has a <%s> in <devices>, which passthroughd does not know.",
+                               QUOTABLE((const char *) node->name));
+}
+
+Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *ret) {
+        Verdict v = VERDICT_NONE;
+
+        for (xmlNode *n = xmlFirstElementChild(d->devices); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))
+                v = check_device(n, ret);
+        for (xmlNode *n = xmlFirstElementChild(d->root); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))
+                if (n->ns && !qemu_commandline)
+                        v = refuse_template(ret, n, NULL,
+                                            "Remove it, or permit it with --allow-qemu-commandline. passthroughd does "
+                                            "not check what it gives the guest.",
+                                            "The template has <qemu:%s>, which can give the guest any device.",
+                                            QUOTABLE((const char *) n->name));
+        return v;
+}
