@@ -12,24 +12,10 @@
 
 #include "config/config.h"
 #include "ledger/allocation.h"
-#include "model/refusal.h"
+#include "model/device-status.h"
 
 #define LEDGER_ALLOCATIONS_MAX 16384U
 #define LEDGER_REGIONS_MAX     256U
-
-/* A device that cannot be allocated because a job works on it or hangs. Forgotten when the daemon ends. */
-typedef struct BlockedDevice {
-        PciAddress address;
-        Verdict verdict; /* VERDICT_BUSY, VERDICT_STUCK */
-        char *message;
-} BlockedDevice;
-
-/* An observation about a device. Forgotten when the daemon ends. */
-typedef struct Finding {
-        PciAddress address;
-        char *message;
-        size_t count; /* of a contested PF: its number of VFs before the change */
-} Finding;
 
 typedef struct Claim {
         PciAddress address;
@@ -71,14 +57,6 @@ typedef struct Ledger {
         SharedRegion **regions; /* ascending by name; owned */
         size_t n_regions;
         CpuSet cpus;
-        BlockedDevice *blocked;
-        size_t n_blocked;
-        Finding *contested; /* PFs whose number of VFs another program changed */
-        size_t n_contested;
-        Finding *foreign; /* devices used by guests that have no allocation of them */
-        size_t n_foreign;
-        Finding *unhealthy; /* devices that failed a health check: not allocated until a check finds them healthy */
-        size_t n_unhealthy;
         /*
          * Devices in quarantine: their release failed, or an admin must inspect them after each use (OneTimeUse=).
          * Neither the device nor its IOMMU group is allocated until an admin clears it. Each entry is a reduced
@@ -99,7 +77,8 @@ DEFINE_CLEANUP(Ledger *, ledger_free)
 const char *ledger_problem(const Ledger *l);
 
 /*
- * Claims the hardware of a, or changes nothing. inv has the groups and capacities. On VERDICT_NONE the ledger owns a.
+ * Claims the hardware of a, or changes nothing. inv has the groups and capacities. Findings about the devices do not
+ * matter here; the planner has checked them. On VERDICT_NONE the ledger owns a.
  */
 Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret);
 
@@ -151,34 +130,15 @@ uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config 
 void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node, CpuSet *ret);
 
 /*
- * VERDICT_NONE when the ledger lets a new allocation have dev: dev, its IOMMU group, its PF and its VFs are neither
- * claimed nor blocked, foreign, quarantined or unhealthy. except: an allocation whose claims are ignored, or NULL.
+ * VERDICT_NONE when a new allocation may have dev: dev, its IOMMU group, its PF and its VFs are neither claimed nor in
+ * quarantine, and have no finding that refuses requests. status may be NULL: no findings. except: an allocation whose
+ * claims are ignored, or NULL.
  */
-Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
-                            Refusal *ret);
-
-int ledger_block(Ledger *l, PciAddress address, Verdict verdict, const char *message);
-void ledger_unblock(Ledger *l, PciAddress address);
-/* The block of this device, or NULL. */
-const BlockedDevice *ledger_find_blocked(const Ledger *l, PciAddress address);
-/* Records that a guest without an allocation uses the device; NULL message: no longer. 0 or -ENOMEM. */
-int ledger_set_foreign(Ledger *l, PciAddress address, const char *message);
-/* NULL when no such guest uses the device. */
-const Finding *ledger_find_foreign(const Ledger *l, PciAddress address);
-/*
- * Records that the device is unhealthy; NULL message: healthy again. The allocation that has the device keeps it and
- * may be released. 0 or -ENOMEM.
+Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
+                            const PciDevice *dev, const Allocation *except, Refusal *ret);
+/* VERDICT_NONE when the device is neither blocked by a job, nor quarantined, nor used by a guest without an allocation.
  */
-int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message);
-/* The remedy for an unhealthy device. */
-#define LEDGER_UNHEALTHY_REMEDY                                                                                        \
-        "See the kernel log. After a reset, power cycle or replacement run 'passthroughctl rescan' to check it again."
-/* NULL when the device is healthy. */
-const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address);
-/* VERDICT_NONE when the device is not blocked. */
-Verdict ledger_check_blocked(const Ledger *l, PciAddress address, Refusal *ret);
-/* VERDICT_NONE when the device is neither blocked, nor quarantined, nor used by a guest without an allocation. */
-Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret);
+Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret);
 
 /*
  * Puts a, which has one device, into quarantine in place of an earlier entry of the device. On 0 the ledger owns a.
@@ -189,14 +149,6 @@ int ledger_quarantine(Ledger *l, Allocation *a);
 Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
 /* Removes the device from quarantine; the caller owns the allocation. NULL when it is not in quarantine. */
 Allocation *ledger_unquarantine(Ledger *l, PciAddress address);
-
-/*
- * Records that another program changed the number of VFs of the PF; NULL message: no longer contested. For information
- * only: it refuses no request. 0 or -ENOMEM.
- */
-int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message);
-/* NULL when the PF is not contested. */
-const Finding *ledger_find_contested(const Ledger *l, PciAddress pf);
 
 /* Recomputes the claims from the allocations and compares them with the ledger's: 0, or -EBADMSG. For tests. */
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

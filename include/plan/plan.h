@@ -57,10 +57,13 @@ typedef struct HostView {
         const Config *config;
         const Policy *policy;
         const Ledger *ledger;
+        const DeviceStatusTable *status; /* NULL: no findings */
         const Mlx4 *mlx4;
         const ProbeCache *eswitches; /* NULL: unknown */
         const HealthList *health;    /* NULL: unknown */
         const VfReportList *vfs;     /* NULL: unknown */
+        const PciAddress *in_use;    /* devices that the planner skips, with their IOMMU groups */
+        size_t n_in_use;
 } HostView;
 
 /*

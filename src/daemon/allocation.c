@@ -24,8 +24,9 @@ Verdict manager_refuse_storage(Refusal *ret, int error) {
 }
 
 static Verdict check_blocked(const Manager *m, PciAddress device, bool only_orphaned, Refusal *ret) {
-        return only_orphaned && !manager_is_orphaned(m, device) ? VERDICT_NONE
-                                                                : ledger_check_blocked(m->host.ledger, device, ret);
+        return only_orphaned && !manager_is_orphaned(m, device)
+                       ? VERDICT_NONE
+                       : device_status_check_blocked(&m->host.status, device, ret);
 }
 
 /* A change of a VF goes through its PF, so a VF also counts as blocked when its PF is. */

@@ -23,20 +23,20 @@ static bool was_changed(const Manager *m, const PciDevice *before, const PciDevi
 }
 
 static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
-        const Finding *known = ledger_find_contested(m->host.ledger, now->address);
-        size_t ours = known ? known->count : before->n_virtfns;
+        bool known = device_status_get(&m->host.status, now->address, DEVICE_CONTESTED);
+        size_t ours = known ? device_status_find(&m->host.status, now->address)->n_vfs : before->n_virtfns;
         const char *address = PCI_ADDRESS_STR(now->address);
         _cleanup_free_ char *message = NULL;
 
         if (now->n_virtfns == ours) {
-                (void) ledger_contest(m->host.ledger, now->address, 0, NULL);
+                (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
                 manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
                                PLURAL(ours));
                 return;
         }
         if (string_replace(&message, "Another program changed the number of its VFs from %zu to %zu.", ours,
                            now->n_virtfns) < 0 ||
-            ledger_contest(m->host.ledger, now->address, ours, message) < 0)
+            device_status_set_contested(&m->host.status, now->address, ours, message) < 0)
                 return;
         manager_record(m, HISTORY_CONTESTED, now->address, NULL,
                        "Another program changed the number of VFs of %s from %zu to %zu.", address, ours,
@@ -51,7 +51,7 @@ void manager_check_vfs(Manager *m, const Inventory *old) {
                 if (now->type != PCI_TYPE_PF)
                         continue;
                 if (!before || before->instance != now->instance)
-                        (void) ledger_contest(m->host.ledger, now->address, 0, NULL);
+                        (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
                 else if (was_changed(m, before, now))
                         contest(m, before, now);
         }

@@ -39,7 +39,7 @@ size_t manager_active_jobs(const Manager *m) {
 
 static void unblock_devices(Manager *m, ManagerJob *mj) {
         for (size_t i = 0; i < mj->n_devices; i++)
-                ledger_unblock(m->host.ledger, mj->devices[i]);
+                (void) device_status_set(&m->host.status, mj->devices[i], DEVICE_BUSY, NULL);
 }
 
 /* Publishes the allocation of the job and all its devices. */
@@ -136,7 +136,7 @@ static void mark_stuck(Manager *m, const Job *job) {
                            PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
         manager_record(m, HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
-        (void) ledger_block(m->host.ledger, step->device, VERDICT_STUCK, message);
+        (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, message);
 }
 
 /* Records a failure before finished(), which may free the allocation; a failure that finished() finds, after it. */
@@ -194,7 +194,7 @@ static void release_stuck(Manager *m, const Job *job) {
 
         if (!step || !step_has_device(step))
                 return;
-        ledger_unblock(m->host.ledger, step->device);
+        (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, NULL);
         manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
                        "%s is no longer stuck.", PCI_ADDRESS_STR(step->device));
         (void) step_list_devices(job_steps(job), &devices, &n);
@@ -238,7 +238,7 @@ static int block_devices(Manager *m, ManagerJob *mj, const char *subject, const 
         if (!mj->devices || string_replace(&message, "A job is running on %s.", subject) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                if (ledger_block(m->host.ledger, devices[i], VERDICT_BUSY, message) < 0)
+                if (device_status_set(&m->host.status, devices[i], DEVICE_BUSY, message) < 0)
                         return -ENOMEM;
                 mj->devices[mj->n_devices++] = devices[i];
         }

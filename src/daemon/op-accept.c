@@ -72,7 +72,7 @@ static Verdict check_device(const Manager *m, const Allocation *a, const Allocat
                               d->is_vf ? "%s is not a VF, but the allocated device was."
                                        : "%s is a VF, but the allocated device was not.",
                               PCI_ADDRESS_STR(dev->address));
-        v = ledger_check_device(m->host.ledger, m->host.inventory, dev, a, ret);
+        v = ledger_check_device(m->host.ledger, &m->host.status, m->host.inventory, dev, a, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (d->role == DEVICE_ROLE_ASSIGNED)

@@ -64,13 +64,27 @@ static int refresh_planned(Manager *m, const Allocation *a) {
         return groups < 0 ? groups : drivers | host | groups;
 }
 
+/* A request, and the devices that its plan must not have because they are in use. */
+typedef struct Search {
+        const Request *request;
+        PciAddress in_use[USED_MAX];
+        size_t n_in_use;
+} Search;
+
+static Verdict make_plan(const Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
+        HostView view = host_state_view(&m->host);
+
+        view.in_use = s->in_use;
+        view.n_in_use = s->n_in_use;
+        return plan_make(&view, s->request, ret, ret_refusal);
+}
+
 /* Makes a plan from the known facts, reads the facts it depends on again, and repeats this when they changed. */
-static Verdict plan_on_fresh_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-                HostView c = host_state_view(&m->host);
-                Verdict v = plan_make(&c, request, &plan, &why);
+                Verdict v = make_plan(m, s, &plan, &why);
                 int r = refresh_planned(m, plan ? plan->allocation : NULL);
 
                 if (r < 0)
@@ -98,10 +112,9 @@ static bool may_run(const Allocation *a) {
  * done only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest is
  * not found in that time counts as idle. manager_find_guests() resets the result.
  */
-static bool find_unknown_guests(Manager *m, const Request *request) {
+static bool find_unknown_guests(Manager *m, const Search *s) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        HostView c = host_state_view(&m->host);
         uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         bool helps, found = false;
         size_t n = 0, i;
@@ -111,7 +124,7 @@ static bool find_unknown_guests(Manager *m, const Request *request) {
                         idle[n++] = m->host.ledger->allocations[i];
         for (i = 0; i < n; i++)
                 ledger_set_running(m->host.ledger, idle[i], true);
-        helps = n > 0 && plan_make(&c, request, &plan, NULL) == VERDICT_NONE;
+        helps = n > 0 && make_plan(m, s, &plan, NULL) == VERDICT_NONE;
         for (i = 0; i < n; i++)
                 ledger_set_running(m->host.ledger, idle[i], false);
         while (helps && clock_usec(CLOCK_MONOTONIC) < end && (i = manager_find_open(m, idle, n)) < n) {
@@ -123,27 +136,26 @@ static bool find_unknown_guests(Manager *m, const Request *request) {
 }
 
 /* plan_on_fresh_devices(), after CPUs, memory and guests were read again. */
-static Verdict plan_on_fresh_facts(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
+static Verdict plan_on_fresh_facts(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         Verdict v;
 
-        if (request->cpus > 0 && manager_refresh_nodes(m) < 0)
+        if (s->request->cpus > 0 && manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret_refusal);
         /* Guests after memory: otherwise the memory of a guest that ends in between would count as free, although its
          * allocation still needs it. */
-        if (request->cpus > 0)
+        if (s->request->cpus > 0)
                 manager_find_guests(m);
-        v = plan_on_fresh_devices(m, request, ret, ret_refusal);
-        if (v == VERDICT_NONE || request->cpus == 0 || !find_unknown_guests(m, request))
+        v = plan_on_fresh_devices(m, s, ret, ret_refusal);
+        if (v == VERDICT_NONE || s->request->cpus == 0 || !find_unknown_guests(m, s))
                 return v;
         refusal_done(ret_refusal);
-        return plan_on_fresh_devices(m, request, ret, ret_refusal);
+        return plan_on_fresh_devices(m, s, ret, ret_refusal);
 }
 
 /* Skips devices in use while others are free. When none is left, the refusal names the first user that was found. */
 static Verdict plan_idle_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
-        PciAddress used[USED_MAX];
+        Search s = { .request = request };
         bool again = true;
-        size_t n = 0;
         Verdict v = VERDICT_NONE;
 
         while (again) {
@@ -151,14 +163,13 @@ static Verdict plan_idle_devices(Manager *m, const Request *request, Plan **ret,
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
                 again = false;
-                v = plan_on_fresh_facts(m, request, &plan, &why);
+                v = plan_on_fresh_facts(m, &s, &plan, &why);
                 if (v == VERDICT_NONE) {
                         v = manager_check_use(m, plan->allocation, USE_ALLOCATE, &why);
-                        again = v == VERDICT_BUSY && why.has_device && n < ELEMENTSOF(used) &&
-                                ledger_block(m->host.ledger, why.device, v, "It is in use.") == 0;
+                        again = v == VERDICT_BUSY && why.has_device && s.n_in_use < ELEMENTSOF(s.in_use);
                 }
                 if (again)
-                        used[n++] = why.device;
+                        s.in_use[s.n_in_use++] = why.device;
                 if (v == VERDICT_NONE) {
                         *ret = TAKE_PTR(plan);
                         refusal_done(ret_refusal);
@@ -167,8 +178,6 @@ static Verdict plan_idle_devices(Manager *m, const Request *request, Plan **ret,
                         why = (Refusal){ 0 };
                 }
         }
-        while (n > 0)
-                ledger_unblock(m->host.ledger, used[--n]);
         return v == VERDICT_NONE ? v : ret_refusal->verdict;
 }
 

@@ -49,7 +49,7 @@ static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal
 /* Checks whether the PF can have count VFs, without a write to the kernel. */
 static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, Refusal *ret) {
         const char *address = PCI_ADDRESS_STR(pf->address);
-        Verdict v = ledger_check_blocked(m->host.ledger, pf->address, ret);
+        Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -72,7 +72,7 @@ static Verdict check_pf(const Manager *m, const PciDevice *pf, unsigned count, R
 
 /* Checks whether the ledger permits VFs on the PF. The job removes existing VFs first, so they do not matter. */
 static Verdict check_ledger(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        Verdict v = ledger_check_device(m->host.ledger, m->host.inventory, pf, NULL, ret);
+        Verdict v = ledger_check_device(m->host.ledger, &m->host.status, m->host.inventory, pf, NULL, ret);
 
         /* Allocations may have VFs of the PF that a boot removed; creating them again is fine. */
         if (v != VERDICT_PF_HAS_VFS)
@@ -109,7 +109,7 @@ static Verdict check_drivers(const Manager *m, const PciDevice *pf, Refusal *ret
         for (size_t i = 0; v == VERDICT_NONE && i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(m->host.inventory, pf->vfs[i]);
 
-                v = ledger_check_kept(m->host.ledger, pf->vfs[i], ret);
+                v = ledger_check_kept(m->host.ledger, &m->host.status, pf->vfs[i], ret);
                 if (v == VERDICT_NONE && vf && !pci_device_driver_is_harmless(vf))
                         v = refuse(ret, VERDICT_BUSY, &vf->address,
                                    "Make sure that the host does not need the VF, and unbind its driver.",
@@ -165,7 +165,7 @@ static bool may_identify(const Manager *m, const PciDevice *pf, unsigned index) 
                 vf = vf && vf->vf_index == (int) index ? vf : NULL;
         }
         return vf && !vf->driver && !ledger_holder(m->host.ledger, vf->address) &&
-               ledger_check_kept(m->host.ledger, vf->address, NULL) == VERDICT_NONE;
+               ledger_check_kept(m->host.ledger, &m->host.status, vf->address, NULL) == VERDICT_NONE;
 }
 
 /* The attributes of each VF while it is not allocated: a stable identity, the same after each boot, and those of its
@@ -213,13 +213,13 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
                 return false;
         for (size_t i = 0; i < pf->n_virtfns; i++)
                 any |= attributes[i].set != 0;
-        return any && ledger_check_blocked(m->host.ledger, pf->address, &ignored) == VERDICT_NONE &&
+        return any && device_status_check_blocked(&m->host.status, pf->address, &ignored) == VERDICT_NONE &&
                check_stuck_change(m, pf, &ignored) == VERDICT_NONE &&
                start_job(m, pf, (unsigned) pf->n_virtfns, attributes, ret_job, &ignored) == VERDICT_NONE;
 }
 
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
-        Verdict v = ledger_check_blocked(m->host.ledger, pf->address, ret);
+        Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -343,11 +343,11 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
 
         if (result == JOB_DONE)
                 record_done(m, mj->job, address);
-        if (result == JOB_DONE && ledger_find_contested(m->host.ledger, address))
+        if (result == JOB_DONE && device_status_get(&m->host.status, address, DEVICE_CONTESTED))
                 manager_record(m, HISTORY_UNCONTESTED, address, NULL,
                                "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
-                (void) ledger_contest(m->host.ledger, address, 0, NULL);
+                (void) device_status_set(&m->host.status, address, DEVICE_CONTESTED, NULL);
         if (!changes_number(mj->job))
                 return result;
         if (!m->announced)

@@ -42,7 +42,7 @@ static void handle_exit(Manager *m, size_t i) {
 
                 if (manager_is_orphaned(m, device))
                         continue;
-                ledger_unblock(m->host.ledger, device);
+                (void) device_status_set(&m->host.status, device, DEVICE_STUCK, NULL);
                 manager_record(m, HISTORY_UNSTUCK, device, ledger_holder(m->host.ledger, device),
                                "%s is no longer stuck.", PCI_ADDRESS_STR(device));
                 queue_device(m, device);

@@ -66,7 +66,7 @@ static void block_devices(Manager *m, const JobLock *lock) {
                             PCI_ADDRESS_STR(device), QUOTABLE(lock->job), also ? " " : "", also ?: "") < 0)
                         continue;
                 manager_record(m, HISTORY_STUCK, device, ledger_holder(m->host.ledger, device), "%s", message);
-                (void) ledger_block(m->host.ledger, device, VERDICT_STUCK, message);
+                (void) device_status_set(&m->host.status, device, DEVICE_STUCK, message);
         }
 }
 

@@ -67,7 +67,7 @@ static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult re
                 (void) manager_refresh(m, mj->devices, mj->n_devices, false);
         /* The previous driver is not on disk, so the driver cannot be restored. The next startup binds the device. */
         if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
-                (void) ledger_block(m->host.ledger, address, VERDICT_STUCK, job_message(mj->job));
+                (void) device_status_set(&m->host.status, address, DEVICE_STUCK, job_message(mj->job));
         return result;
 }
 

@@ -44,14 +44,13 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
 }
 
 static void set_foreign(Manager *m, PciAddress address, const char *domain) {
-        const Finding *known = ledger_find_foreign(m->host.ledger, address);
+        const char *known = device_status_get(&m->host.status, address, DEVICE_FOREIGN);
         _cleanup_free_ char *message = NULL;
 
         if (domain && string_replace(&message, "The domain '%s' runs with %s, which is in no allocation.",
                                      QUOTABLE(domain), PCI_ADDRESS_STR(address)) < 0)
                 return;
-        if (streq_ptr(message, known ? known->message : NULL) ||
-            ledger_set_foreign(m->host.ledger, address, message) < 0)
+        if (streq_ptr(message, known) || device_status_set(&m->host.status, address, DEVICE_FOREIGN, message) < 0)
                 return;
         if (domain)
                 manager_record(m, HISTORY_CONTESTED, address, NULL, "%s", message);
@@ -70,8 +69,8 @@ static bool is_used(const GuestList *guests, PciAddress address) {
 
 /* Finds devices that guests use without an allocation. Devices in no pool are ignored. */
 static void look_for_foreign(Manager *m, const GuestList *guests) {
-        for (size_t i = m->host.ledger->n_foreign; i-- > 0;) {
-                PciAddress address = m->host.ledger->foreign[i].address;
+        for (size_t i = m->host.status.n; i-- > 0;) {
+                PciAddress address = m->host.status.devices[i].address;
 
                 if (!is_used(guests, address) || ledger_holder(m->host.ledger, address))
                         set_foreign(m, address, NULL);

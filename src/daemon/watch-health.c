@@ -20,13 +20,11 @@
 #define USED_MAX 64U
 
 static bool may_be_checked(const Manager *m, const PciDevice *dev) {
-        const Ledger *l = m->host.ledger;
-        const Allocation *a = ledger_holder(l, dev->address);
-        bool unhealthy = ledger_find_unhealthy(l, dev->address);
+        const Allocation *a = ledger_holder(m->host.ledger, dev->address);
+        bool unhealthy = device_status_get(&m->host.status, dev->address, DEVICE_UNHEALTHY);
 
         /* A job works on the device, a guest has it, or an admin has to check it in quarantine. */
-        if (ledger_find_blocked(l, dev->address) || ledger_find_foreign(l, dev->address) ||
-            ledger_find_quarantined(l, dev->address))
+        if (ledger_check_kept(m->host.ledger, &m->host.status, dev->address, NULL) != VERDICT_NONE)
                 return false;
         if (a && (a->domain || (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)))
                 return false;
@@ -81,10 +79,10 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
 }
 
 static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
-        const Finding *known = ledger_find_unhealthy(m->host.ledger, device);
+        const char *known = device_status_get(&m->host.status, device, DEVICE_UNHEALTHY);
         const Allocation *a = ledger_holder(m->host.ledger, device);
 
-        if (streq_ptr(why, known ? known->message : NULL) || ledger_set_unhealthy(m->host.ledger, device, why) < 0)
+        if (streq_ptr(why, known) || device_status_set(&m->host.status, device, DEVICE_UNHEALTHY, why) < 0)
                 return;
         if (why)
                 manager_record(m, HISTORY_UNHEALTHY, device, a, "%s", why);
@@ -246,12 +244,12 @@ void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n) {
 }
 
 void manager_forget_health(Manager *m) {
-        for (size_t i = m->host.ledger->n_unhealthy; i-- > 0;) {
-                PciAddress address = m->host.ledger->unhealthy[i].address;
+        for (size_t i = m->host.status.n; i-- > 0;) {
+                PciAddress address = m->host.status.devices[i].address;
                 const PciDevice *dev = inventory_find(m->host.inventory, address);
 
                 if (!dev || !health_list_find(&m->host.health, dev))
-                        (void) ledger_set_unhealthy(m->host.ledger, address, NULL);
+                        (void) device_status_set(&m->host.status, address, DEVICE_UNHEALTHY, NULL);
         }
 }
 

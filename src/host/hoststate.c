@@ -13,6 +13,7 @@ void host_state_done(HostState *s) {
         health_list_done(&s->health);
         vf_report_list_done(&s->vfs);
         ledger_free(s->ledger);
+        device_status_table_done(&s->status);
         vf_identities_free(s->identities);
         mlx4_done(&s->mlx4);
         policy_free(s->policy);
@@ -41,6 +42,7 @@ HostView host_state_view(const HostState *s) {
                 .policy = s->policy,
                 .mlx4 = &s->mlx4,
                 .ledger = s->ledger,
+                .status = &s->status,
                 .eswitches = &s->eswitches,
                 .health = &s->health,
                 .vfs = &s->vfs,

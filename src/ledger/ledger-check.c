@@ -16,46 +16,29 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
                       PCI_ADDRESS_STR(address), holder->name);
 }
 
-Verdict ledger_check_blocked(const Ledger *l, PciAddress address, Refusal *ret) {
-        const BlockedDevice *w = l->n_blocked > 0 ? ledger_find_blocked(l, address) : NULL;
-
-        return w ? refuse(ret, w->verdict, &address,
-                          w->verdict == VERDICT_STUCK
-                                  ? "See the journal for the call it is stuck in; a reboot clears it."
-                                  : "Wait for the job to end.",
-                          "%s", w->message)
-                 : VERDICT_NONE;
-}
-
-Verdict ledger_check_kept(const Ledger *l, PciAddress address, Refusal *ret) {
-        const Finding *foreign = l->n_foreign > 0 ? ledger_find_foreign(l, address) : NULL;
+Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
         const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
+        Verdict v = device_status_check(status, address, DEVICE_FOREIGN, ret);
 
-        if (foreign)
-                return refuse(ret, VERDICT_CONTESTED, &address, "Shut that guest down, or allocate its devices to it.",
-                              "%s", foreign->message);
-        if (q)
-                return refuse(ret, VERDICT_QUARANTINED, &address,
-                              "Inspect it, then run 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
-        return ledger_check_blocked(l, address, ret);
+        if (v == VERDICT_NONE && q)
+                v = refuse(ret, VERDICT_QUARANTINED, &address,
+                           "Inspect it, then run 'passthroughctl quarantine --clear DEVICE'.", "%s", q->reason);
+        return v != VERDICT_NONE ? v : device_status_check_blocked(status, address, ret);
 }
 
 /* Conditions that refuse the device to a new allocation, whichever allocation has it now. */
-static Verdict check_condition(const Ledger *l, PciAddress address, Refusal *ret) {
-        const Finding *unhealthy = l->n_unhealthy > 0 ? ledger_find_unhealthy(l, address) : NULL;
-        Verdict v = ledger_check_kept(l, address, ret);
+static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
+        Verdict v = ledger_check_kept(l, status, address, ret);
 
-        if (v != VERDICT_NONE || !unhealthy)
-                return v;
-        return refuse(ret, VERDICT_UNHEALTHY, &address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
+        return v != VERDICT_NONE ? v : device_status_check(status, address, DEVICE_UNHEALTHY, ret);
 }
 
 /*
  * The IOMMU group of dev: no member may be in another allocation, because the kernel gives a group to one user only
  * (domain.md A9), and no member may be blocked by a job, which may hang.
  */
-static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
-                           Refusal *ret) {
+static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv, const PciDevice *dev,
+                           const Allocation *except, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
 
         if (group && group->n_members == 1)
@@ -70,44 +53,43 @@ static Verdict check_group(const Ledger *l, const Inventory *inv, const PciDevic
                                       "%s shares IOMMU group %d with %s, which '%s' holds.",
                                       PCI_ADDRESS_STR(dev->address), group->number, PCI_ADDRESS_STR(member->address),
                                       holder->name);
-                v = check_condition(l, member->address, ret);
+                v = check_condition(l, status, member->address, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }
         return VERDICT_NONE;
 }
 
-static Verdict check_family(const Ledger *l, bool is_vf, PciAddress address, PciAddress physfn,
-                            const Allocation *except, Refusal *ret) {
+static Verdict check_family(const Ledger *l, const DeviceStatusTable *status, bool is_vf, PciAddress address,
+                            PciAddress physfn, const Allocation *except, Refusal *ret) {
         const Allocation *holder = is_vf ? ledger_holder(l, physfn) : NULL;
 
         if (holder && holder != except)
                 return refuse(ret, VERDICT_PF_ALLOCATED, &address, "Release that allocation first.",
                               "Its PF %s is held by '%s'.", PCI_ADDRESS_STR(physfn), holder->name);
         if (is_vf)
-                return check_condition(l, physfn, ret);
+                return check_condition(l, status, physfn, ret);
         if (ledger_pf_use(l, address) > 0)
                 return refuse(ret, VERDICT_PF_HAS_VFS, &address, "Release the allocations of its VFs first.",
                               "%u of its VFs are allocated.", ledger_pf_use(l, address));
         return VERDICT_NONE;
 }
 
-Verdict ledger_check_device(const Ledger *l, const Inventory *inv, const PciDevice *dev, const Allocation *except,
-                            Refusal *ret) {
+Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
+                            const PciDevice *dev, const Allocation *except, Refusal *ret) {
         const Allocation *holder = ledger_holder(l, dev->address);
+        bool any = l->n_quarantined > 0 || (status && status->n > 0);
         Verdict v;
 
         if (holder && holder != except)
                 return refuse_held(ret, dev->address, holder);
-        v = check_condition(l, dev->address, ret);
-        for (size_t i = 0;
-             v == VERDICT_NONE && l->n_blocked + l->n_quarantined + l->n_foreign + l->n_unhealthy > 0 && i < dev->n_vfs;
-             i++)
-                v = check_condition(l, dev->vfs[i], ret);
+        v = check_condition(l, status, dev->address, ret);
+        for (size_t i = 0; v == VERDICT_NONE && any && i < dev->n_vfs; i++)
+                v = check_condition(l, status, dev->vfs[i], ret);
         if (v != VERDICT_NONE)
                 return v;
-        v = check_family(l, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);
-        return v != VERDICT_NONE ? v : check_group(l, inv, dev, except, ret);
+        v = check_family(l, status, dev->type == PCI_TYPE_VF, dev->address, dev->physfn, except, ret);
+        return v != VERDICT_NONE ? v : check_group(l, status, inv, dev, except, ret);
 }
 
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
@@ -187,7 +169,7 @@ static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret
                 v = check_within(a, d, ret);
                 if (v != VERDICT_NONE)
                         return v;
-                v = check_family(l, d->is_vf, d->address, d->physfn, NULL, ret);
+                v = check_family(l, NULL, d->is_vf, d->address, d->physfn, NULL, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }
@@ -257,7 +239,7 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
                 if (!dev)
                         return refuse(ret, VERDICT_NO_SUCH_DEVICE, &a->devices[i].address, NULL,
                                       "%s is not on this node.", PCI_ADDRESS_STR(a->devices[i].address));
-                v = ledger_check_device(l, inv, dev, NULL, ret);
+                v = ledger_check_device(l, NULL, inv, dev, NULL, ret);
                 if (v != VERDICT_NONE)
                         return v;
         }

@@ -12,22 +12,11 @@ Ledger *ledger_new(void) {
         return calloc(1, sizeof(Ledger));
 }
 
-static void free_findings(Finding *array, size_t n) {
-        for (size_t i = 0; i < n; i++)
-                free(array[i].message);
-        free(array);
-}
-
 Ledger *ledger_free(Ledger *l) {
         if (!l)
                 return NULL;
         for (size_t i = 0; i < l->n_allocations; i++)
                 allocation_free(l->allocations[i]);
-        for (size_t i = 0; i < l->n_blocked; i++)
-                free(l->blocked[i].message);
-        free_findings(l->contested, l->n_contested);
-        free_findings(l->foreign, l->n_foreign);
-        free_findings(l->unhealthy, l->n_unhealthy);
         for (size_t i = 0; i < l->n_quarantined; i++)
                 allocation_free(l->quarantined[i]);
         free(l->quarantined);
@@ -36,7 +25,6 @@ Ledger *ledger_free(Ledger *l) {
         free(l->claims);
         free(l->pf_uses);
         free(l->memory);
-        free(l->blocked);
         free(l->read_only);
         free(l->unwritable);
         free(l);
@@ -232,81 +220,6 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
                 find_memory(l, a->cells[i].node, a->page_size)->bytes -= a->cells[i].memory;
         ledger_leave_regions(l, a);
         return a;
-}
-
-const BlockedDevice *ledger_find_blocked(const Ledger *l, PciAddress address) {
-        for (size_t i = 0; i < l->n_blocked; i++)
-                if (pci_address_equal(l->blocked[i].address, address))
-                        return &l->blocked[i];
-        return NULL;
-}
-
-int ledger_block(Ledger *l, PciAddress address, Verdict verdict, const char *message) {
-        _cleanup_free_ char *copy = strdup(message);
-
-        if (!copy || ARRAY_RESERVE(l->blocked, l->n_blocked) < 0)
-                return -ENOMEM;
-        ledger_unblock(l, address);
-        l->blocked[l->n_blocked++] =
-                (BlockedDevice){ .address = address, .verdict = verdict, .message = TAKE_PTR(copy) };
-        return 0;
-}
-
-void ledger_unblock(Ledger *l, PciAddress address) {
-        for (size_t i = 0; i < l->n_blocked; i++)
-                if (pci_address_equal(l->blocked[i].address, address)) {
-                        free(l->blocked[i].message);
-                        CLOSE_GAP(l->blocked, l->n_blocked, i);
-                        return;
-                }
-}
-
-static const Finding *find_finding(const Finding *array, size_t n, PciAddress address) {
-        for (size_t i = 0; i < n; i++)
-                if (pci_address_equal(array[i].address, address))
-                        return &array[i];
-        return NULL;
-}
-
-/* Sets the finding of the address, or removes it when message is NULL. */
-static int set_finding(Finding **array, size_t *n, PciAddress address, size_t count, const char *message) {
-        _cleanup_free_ char *copy = NULL;
-        const Finding *known;
-
-        if (string_copy(&copy, message) < 0 || (copy && ARRAY_RESERVE(*array, *n) < 0))
-                return -ENOMEM;
-        known = find_finding(*array, *n, address);
-        if (known) {
-                free(known->message);
-                CLOSE_GAP(*array, *n, (size_t) (known - *array));
-        }
-        if (copy)
-                (*array)[(*n)++] = (Finding){ .address = address, .message = TAKE_PTR(copy), .count = count };
-        return 0;
-}
-
-const Finding *ledger_find_contested(const Ledger *l, PciAddress pf) {
-        return find_finding(l->contested, l->n_contested, pf);
-}
-
-int ledger_contest(Ledger *l, PciAddress pf, size_t count, const char *message) {
-        return set_finding(&l->contested, &l->n_contested, pf, count, message);
-}
-
-const Finding *ledger_find_foreign(const Ledger *l, PciAddress address) {
-        return find_finding(l->foreign, l->n_foreign, address);
-}
-
-int ledger_set_foreign(Ledger *l, PciAddress address, const char *message) {
-        return set_finding(&l->foreign, &l->n_foreign, address, 0, message);
-}
-
-const Finding *ledger_find_unhealthy(const Ledger *l, PciAddress address) {
-        return find_finding(l->unhealthy, l->n_unhealthy, address);
-}
-
-int ledger_set_unhealthy(Ledger *l, PciAddress address, const char *message) {
-        return set_finding(&l->unhealthy, &l->n_unhealthy, address, 0, message);
 }
 
 static size_t find_quarantined(const Ledger *l, PciAddress address) {

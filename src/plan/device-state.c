@@ -21,15 +21,8 @@ DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
 /* True when the number of VFs of the PF was changed outside the daemon and a pool offers its VFs. */
 static bool is_contested(const HostView *view, const PciDevice *dev, Refusal *ret) {
-        const Finding *contested = dev->type == PCI_TYPE_PF ? ledger_find_contested(view->ledger, dev->address) : NULL;
-
-        if (!contested || !policy_vf_pool(view->policy, dev))
-                return false;
-        (void) refuse(
-                ret, VERDICT_VFS_PRESENT, &dev->address,
-                "Find out what changed the number. 'passthroughctl sriov PF NUMBER' restores it while no VF is in use.",
-                "%s", contested->message);
-        return true;
+        return dev->type == PCI_TYPE_PF && policy_vf_pool(view->policy, dev) &&
+               device_status_check(view->status, dev->address, DEVICE_CONTESTED, ret) != VERDICT_NONE;
 }
 
 /* The state of an allocated device. */
@@ -51,27 +44,15 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
-/* True when the health check found the device unhealthy. Its allocation keeps the device. */
-static bool is_unhealthy(const HostView *view, const PciDevice *dev, Refusal *ret) {
-        const Finding *unhealthy = ledger_find_unhealthy(view->ledger, dev->address);
-
-        if (unhealthy)
-                (void) refuse(ret, VERDICT_UNHEALTHY, &dev->address, LEDGER_UNHEALTHY_REMEDY, "%s", unhealthy->message);
-        return unhealthy;
-}
-
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret) {
-        const BlockedDevice *blocked = ledger_find_blocked(view->ledger, dev->address);
         const Allocation *holder = ledger_holder(view->ledger, dev->address);
         DeviceState promised;
         Verdict held;
 
         /* First, because a stuck device stays stuck whether or not it is allocated. */
-        if (blocked && blocked->verdict == VERDICT_STUCK) {
-                (void) refuse(ret, blocked->verdict, &dev->address, NULL, "%s", blocked->message);
+        if (device_status_check(view->status, dev->address, DEVICE_STUCK, ret) != VERDICT_NONE)
                 return DEVICE_STATE_STUCK;
-        }
-        held = ledger_check_device(view->ledger, view->inventory, dev, NULL, ret);
+        held = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, ret);
         if (holder && ret && device_left_pools(view->policy, holder, dev))
                 (void) refuse(ret, held, &dev->address, NULL,
                               "%s is held by '%s' and %s. It returns to the host when '%s' is released.",
@@ -80,7 +61,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                               holder->name);
         if (holder && (promised = held_state(view, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
                 return promised;
-        if (holder && is_unhealthy(view, dev, ret))
+        /* The allocation keeps an unhealthy device. */
+        if (holder && device_status_check(view->status, dev->address, DEVICE_UNHEALTHY, ret) != VERDICT_NONE)
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
                 return DEVICE_STATE_ALLOCATED;

@@ -21,7 +21,7 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
 
                 if (policy_pool(view->policy, dev) != pool)
                         continue;
-                if (ledger_check_device(view->ledger, view->inventory, dev, NULL, &why) == VERDICT_NONE &&
+                if (ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, &why) == VERDICT_NONE &&
                     policy_check(view->policy, dev, &why) == VERDICT_NONE)
                         continue;
                 names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address),
@@ -50,7 +50,7 @@ static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, un
                 (*ret_all)++;
                 if (p->is_free[i] || policy_verdict(view->policy, dev) != VERDICT_NONE)
                         continue;
-                v = ledger_check_device(view->ledger, view->inventory, dev, NULL, NULL);
+                v = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL);
                 *ret_held += v == VERDICT_ALLOCATED || v == VERDICT_PF_ALLOCATED;
         }
 }

@@ -18,14 +18,6 @@ static Ledger *scratch_new(const Ledger *l) {
                 }
         if (!scratch)
                 return NULL;
-        scratch->blocked = l->blocked;
-        scratch->n_blocked = l->n_blocked;
-        scratch->contested = l->contested;
-        scratch->n_contested = l->n_contested;
-        scratch->foreign = l->foreign;
-        scratch->n_foreign = l->n_foreign;
-        scratch->unhealthy = l->unhealthy;
-        scratch->n_unhealthy = l->n_unhealthy;
         scratch->quarantined = l->quarantined;
         scratch->n_quarantined = l->n_quarantined;
         return scratch;
@@ -34,13 +26,8 @@ static Ledger *scratch_new(const Ledger *l) {
 static void scratch_free(Ledger *scratch) {
         if (!scratch)
                 return;
-        scratch->blocked = NULL;
-        scratch->contested = NULL;
-        scratch->foreign = NULL;
-        scratch->unhealthy = NULL;
         scratch->quarantined = NULL;
-        scratch->n_allocations = scratch->n_blocked = scratch->n_contested = scratch->n_foreign = scratch->n_unhealthy =
-                scratch->n_quarantined = 0;
+        scratch->n_allocations = scratch->n_quarantined = 0;
         ledger_free(scratch);
 }
 

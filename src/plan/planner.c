@@ -6,9 +6,20 @@
 #include "model/cores.h"
 #include "plan-internal.h"
 
+static bool is_in_use(const HostView *view, const PciDevice *dev) {
+        for (size_t i = 0; i < view->n_in_use; i++) {
+                const PciDevice *used = inventory_find(view->inventory, view->in_use[i]);
+
+                if (used && (used == dev || (dev->iommu_group >= 0 && used->iommu_group == dev->iommu_group)))
+                        return true;
+        }
+        return false;
+}
+
 static bool is_free(const HostView *view, const PciDevice *dev) {
         return policy_verdict(view->policy, dev) == VERDICT_NONE &&
-               ledger_check_device(view->ledger, view->inventory, dev, NULL, NULL) == VERDICT_NONE;
+               ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE &&
+               !is_in_use(view, dev);
 }
 
 static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t node) {

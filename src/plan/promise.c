@@ -195,16 +195,15 @@ static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, 
 }
 
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        const BlockedDevice *blocked = ledger_find_blocked(view->ledger, d->address);
         const char *driver = allocation_driver(a, d);
         const PciDevice *dev;
         Verdict v = check_present(view, a, d, &dev, ret);
 
         if (v != VERDICT_NONE)
                 return v;
-        if (blocked)
-                return blocked->verdict == VERDICT_STUCK ? ledger_check_blocked(view->ledger, d->address, ret)
-                                                         : VERDICT_NONE;
+        v = device_status_check(view->status, d->address, DEVICE_STUCK, ret);
+        if (v != VERDICT_NONE || device_status_get(view->status, d->address, DEVICE_BUSY))
+                return v;
         if (a->state != ALLOCATION_READY || streq_ptr(dev->driver, driver))
                 return check_attributes(view, a, d, ret);
         if (!inventory_may_have_driver(view->inventory, driver))

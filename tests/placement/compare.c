@@ -86,7 +86,7 @@ static bool take_devices(const Machine *m, const Request *r, const NodeSet *set,
 
                         if (!pool || !streq(pool->name, r->pools[p].pool) || !policy_allows(m, r, set, dev) ||
                             policy_verdict(m->policy, dev) != VERDICT_NONE ||
-                            ledger_check_device(m->ledger, m->inventory, dev, NULL, NULL) != VERDICT_NONE)
+                            ledger_check_device(m->ledger, NULL, m->inventory, dev, NULL, NULL) != VERDICT_NONE)
                                 continue;
                         d = allocation_add_device(a, dev->address, DEVICE_ROLE_ASSIGNED);
                         if (!d || allocation_device_identify(d, dev) < 0)

@@ -15,6 +15,7 @@ typedef struct TestNode {
         Policy *policy;
         Locality *locality;
         Ledger *ledger;
+        DeviceStatusTable status;
         Mlx4 mlx4;
         HostView context;
 } TestNode;
@@ -51,6 +52,7 @@ static inline TestNode *node_new(void) {
 
 static inline TestNode *node_free(TestNode *t) {
         t->ledger = ledger_free(t->ledger);
+        device_status_table_done(&t->status);
         mlx4_done(&t->mlx4);
         policy_free(t->policy);
         locality_free(t->locality);
@@ -127,7 +129,7 @@ static inline void node_ready(TestNode *t, const char *config) {
         assert_int_equal(policy_new(t->config, t->inventory, &t->policy), 0);
         assert_int_equal(mlx4_decide(t->policy, &t->mlx4), 0);
         assert_int_equal(locality_new(t->inventory, &t->locality), 0);
-        t->context = (HostView){ t->inventory, t->locality, t->config, t->policy, t->ledger, &t->mlx4 };
+        t->context = (HostView){ t->inventory, t->locality, t->config, t->policy, t->ledger, &t->status, &t->mlx4 };
 }
 
 static inline const PciDevice *node_find(const TestNode *t, const char *address) {
@@ -198,7 +200,7 @@ static inline unsigned node_available(const TestNode *t, const char *pool) {
                 const Pool *p = policy_pool(t->policy, dev);
 
                 n += p && streq(p->name, pool) && policy_verdict(t->policy, dev) == VERDICT_NONE &&
-                     ledger_check_device(t->ledger, t->inventory, dev, NULL, NULL) == VERDICT_NONE;
+                     ledger_check_device(t->ledger, &t->status, t->inventory, dev, NULL, NULL) == VERDICT_NONE;
         }
         return n;
 }

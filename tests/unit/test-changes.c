@@ -69,10 +69,10 @@ static void test_each_property(void **state) {
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_IOMMU_GROUP);
         change(t, GPU)->iommu_group = 1;
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_IOMMU_GROUP);
-        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck."), 0);
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON);
-        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck still."), 0);
-        ledger_unblock(t->ledger, address_of(GPU));
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck still."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, NULL), 0);
         assert_changes(t, GPU, &gpu, 1U << DEVICE_PROPERTY_STATE | 1U << DEVICE_PROPERTY_REASON);
         assert_int_equal(node_allocate(t, "guest", ASK(.pools = "gpu=1", .cpus = 1), NULL), VERDICT_NONE);
         assert_changes(t, GPU, &gpu,
@@ -185,12 +185,11 @@ static void claim_or_release(TestNode *t, const PciDevice *dev, Deed *deed) {
 }
 
 static void withhold_or_not(TestNode *t, const PciDevice *dev, Deed *deed) {
-        if (ledger_find_blocked(t->ledger, dev->address))
-                ledger_unblock(t->ledger, dev->address);
-        else
-                assert_int_equal(ledger_block(t->ledger, dev->address, rand() % 2 ? VERDICT_STUCK : VERDICT_BUSY,
-                                              "A job is at work on it."),
-                                 0);
+        const DeviceFinding finding = rand() % 2 ? DEVICE_STUCK : DEVICE_BUSY;
+        bool found = device_status_get(&t->status, dev->address, finding);
+
+        assert_int_equal(
+                device_status_set(&t->status, dev->address, finding, found ? NULL : "A job works on the device."), 0);
         deed_about(deed, dev->address, NULL);
 }
 

@@ -49,27 +49,39 @@ static void test_states(void **state) {
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "'vm7'");
         assert_state(t, "0000:02:00.0", DEVICE_STATE_HOST, "'vf'");
         node_release(t, "vm7");
-        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
-static void test_withheld(void **state) {
+static void test_blocked(void **state) {
         _cleanup_node_ TestNode *t = make_node();
 
-        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_BUSY, "A job works on it."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, "A job works on it."), 0);
         assert_state(t, GPU, DEVICE_STATE_HOST, "A job works on it.");
         /* A neighbour in its group cannot be had either. */
         assert_state(t, "0000:01:00.1", DEVICE_STATE_HOST, "A job works on it.");
         assert_int_equal(node_available(t, "gpu"), 0);
-        ledger_unblock(t->ledger, address_of(GPU));
-        assert_int_equal(ledger_block(t->ledger, address_of("0000:01:00.1"), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_BUSY, NULL), 0);
+        assert_int_equal(device_status_set(&t->status, address_of("0000:01:00.1"), DEVICE_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
         assert_int_equal(node_available(t, "gpu"), 0);
-        ledger_unblock(t->ledger, address_of("0000:01:00.1"));
+        assert_int_equal(device_status_set(&t->status, address_of("0000:01:00.1"), DEVICE_STUCK, NULL), 0);
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
-        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "'vm7'");
+}
+
+/* The planner skips a device in use and the other members of its IOMMU group, but its state is unchanged. */
+static void test_in_use(void **state) {
+        const PciAddress used[] = { address_of("0000:01:00.1") };
+        _cleanup_node_ TestNode *t = make_node();
+
+        t->context.in_use = used;
+        t->context.n_in_use = ELEMENTSOF(used);
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1"), NULL), VERDICT_INSUFFICIENT_DEVICES);
+        assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "vf=1"), NULL), VERDICT_NONE);
+        assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
 }
 
 /* One that does not answer is nobody's, whoever has it may keep it, and its neighbour goes with it. */
@@ -77,25 +89,24 @@ static void test_unhealthy(void **state) {
         static const char pf[] = "0000:02:00.0", vf[] = "0000:02:00.1";
         _cleanup_node_ TestNode *t = make_node();
 
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is dead."), 0);
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is quite dead."), 0);
-        assert_int_equal(t->ledger->n_unhealthy, 1);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_UNHEALTHY, "It is dead."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_UNHEALTHY, "It is quite dead."), 0);
         assert_state(t, GPU, DEVICE_STATE_UNHEALTHY, "It is quite dead.");
         assert_state(t, "0000:01:00.1", DEVICE_STATE_UNHEALTHY, "It is quite dead.");
         assert_state(t, vf, DEVICE_STATE_AVAILABLE, NULL);
         assert_int_equal(node_available(t, "gpu"), 0);
-        assert_int_equal(ledger_check_blocked(t->ledger, address_of(GPU), NULL), VERDICT_NONE);
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), NULL), 0);
-        assert_null(ledger_find_unhealthy(t->ledger, address_of(GPU)));
+        assert_int_equal(device_status_check_blocked(&t->status, address_of(GPU), NULL), VERDICT_NONE);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_UNHEALTHY, NULL), 0);
+        assert_null(device_status_get(&t->status, address_of(GPU), DEVICE_UNHEALTHY));
         assert_state(t, GPU, DEVICE_STATE_AVAILABLE, NULL);
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(pf), "It is dead."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(pf), DEVICE_UNHEALTHY, "It is dead."), 0);
         assert_state(t, vf, DEVICE_STATE_UNHEALTHY, "It is dead.");
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(pf), NULL), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(pf), DEVICE_UNHEALTHY, NULL), 0);
         assert_int_equal(node_allocate(t, "vm7", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of(GPU), "It is dead."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_UNHEALTHY, "It is dead."), 0);
         assert_state(t, GPU, DEVICE_STATE_UNHEALTHY, "It is dead.");
         assert_state(t, "0000:01:00.1", DEVICE_STATE_ALLOCATED, "'vm7'");
-        assert_int_equal(ledger_block(t->ledger, address_of(GPU), VERDICT_STUCK, "It is stuck."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of(GPU), DEVICE_STUCK, "It is stuck."), 0);
         assert_state(t, GPU, DEVICE_STATE_STUCK, "It is stuck.");
 }
 
@@ -110,15 +121,16 @@ static void test_contested(void **state) {
                 node_nic(t, "pci0000:00/0000:00:02.0/0000:02:00.0", 0, 2)->total_vfs = 8;
                 node_vf(t, "pci0000:00/0000:00:02.0/0000:02:00.1", pf, 0, 3);
                 node_ready(t, wanted ? "[Pool vf]\nMatch=type=vf\nVirtualFunctions=4\n" : "[Pool vf]\nMatch=type=vf\n");
-                assert_int_equal(ledger_contest(t->ledger, address_of(pf), 4, "Somebody did it."), 0);
-                assert_int_equal(ledger_contest(t->ledger, address_of(pf), 4, "Somebody else did it."), 0);
-                assert_int_equal(ledger_find_contested(t->ledger, address_of(pf))->count, 4);
+                assert_int_equal(device_status_set_contested(&t->status, address_of(pf), 4, "Somebody did it."), 0);
+                assert_int_equal(device_status_set_contested(&t->status, address_of(pf), 4, "Somebody else did it."),
+                                 0);
+                assert_int_equal(device_status_find(&t->status, address_of(pf))->n_vfs, 4);
                 if (wanted)
                         assert_state(t, pf, DEVICE_STATE_CONTESTED, "Somebody else did it.");
                 else
                         assert_state(t, pf, DEVICE_STATE_HOST, "'vf'");
                 assert_state(t, "0000:02:00.1", DEVICE_STATE_AVAILABLE, NULL);
-                assert_int_equal(ledger_contest(t->ledger, address_of(pf), 0, NULL), 0);
+                assert_int_equal(device_status_set(&t->status, address_of(pf), DEVICE_CONTESTED, NULL), 0);
                 assert_state(t, pf, DEVICE_STATE_HOST, "'vf'");
         }
 }
@@ -242,15 +254,11 @@ static void test_tables(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_states),
-                cmocka_unit_test(test_withheld),
-                cmocka_unit_test(test_unhealthy),
-                cmocka_unit_test(test_contested),
-                cmocka_unit_test(test_json_device),
-                cmocka_unit_test(test_json_bars),
-                cmocka_unit_test(test_json_strings),
-                cmocka_unit_test(test_json_plan),
-                cmocka_unit_test(test_json_describe_names_what_is_missing),
+                cmocka_unit_test(test_states),    cmocka_unit_test(test_blocked),
+                cmocka_unit_test(test_in_use),    cmocka_unit_test(test_unhealthy),
+                cmocka_unit_test(test_contested), cmocka_unit_test(test_json_device),
+                cmocka_unit_test(test_json_bars), cmocka_unit_test(test_json_strings),
+                cmocka_unit_test(test_json_plan), cmocka_unit_test(test_json_describe_names_what_is_missing),
                 cmocka_unit_test(test_tables),
         };
 

@@ -166,43 +166,34 @@ static void test_groups_are_not_shared(void **state) {
         assert_says(&why, "0000:01:00.0 shares IOMMU group 20 with 0000:01:00.1, which 'vm1' holds.");
 }
 
-/* "It, its group, its PF or its VFs are not claimed, nor withheld." */
-static void assert_withheld(const char *withheld, const char *wanted) {
+/* A finding about a device refuses the device, its IOMMU group, its PF and its VFs, but no claim. */
+static void assert_blocked(const char *blocked, const char *wanted) {
         _cleanup_node_ TestNode *t = make_node(2);
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(ledger_block(t->ledger, address_of(withheld), VERDICT_STUCK, "It hangs."), 0);
-        if (ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, &why) != VERDICT_STUCK)
-                fail_msg("%s can be had while %s is stuck", wanted, withheld);
+        assert_int_equal(device_status_set(&t->status, address_of(blocked), DEVICE_STUCK, "It hangs."), 0);
+        if (ledger_check_device(t->ledger, &t->status, t->inventory, node_find(t, wanted), NULL, &why) != VERDICT_STUCK)
+                fail_msg("%s can be had while %s is stuck", wanted, blocked);
         assert_string_equal(why.message, "It hangs.");
-        ledger_unblock(t->ledger, address_of(withheld));
-        assert_int_equal(ledger_check_device(t->ledger, t->inventory, node_find(t, wanted), NULL, NULL), VERDICT_NONE);
+        assert_int_equal(device_status_set(&t->status, address_of(blocked), DEVICE_STUCK, NULL), 0);
+        assert_int_equal(ledger_check_device(t->ledger, &t->status, t->inventory, node_find(t, wanted), NULL, NULL),
+                         VERDICT_NONE);
 }
 
-static void test_withheld_itself(void **state) {
-        assert_withheld("0000:01:00.0", "0000:01:00.0");
+static void test_blocked_itself(void **state) {
+        assert_blocked("0000:01:00.0", "0000:01:00.0");
 }
 
-static void test_withheld_pf(void **state) {
-        assert_withheld(PF, "0000:81:00.1");
+static void test_blocked_pf(void **state) {
+        assert_blocked(PF, "0000:81:00.1");
 }
 
-static void test_withheld_group_member(void **state) {
-        assert_withheld("0000:01:00.1", "0000:01:00.0");
+static void test_blocked_group_member(void **state) {
+        assert_blocked("0000:01:00.1", "0000:01:00.0");
 }
 
-static void test_withheld_vf(void **state) {
-        assert_withheld("0000:81:00.1", PF);
-}
-
-static void test_withhold_again_replaces(void **state) {
-        _cleanup_node_ TestNode *t = make_node(0);
-        _cleanup_refusal_ Refusal why = { 0 };
-
-        assert_int_equal(ledger_block(t->ledger, address_of(PF), VERDICT_BUSY, "Busy."), 0);
-        assert_int_equal(ledger_block(t->ledger, address_of(PF), VERDICT_STUCK, "Stuck."), 0);
-        assert_int_equal(t->ledger->n_blocked, 1);
-        assert_int_equal(claim(t, "vm", PF, &why), VERDICT_STUCK);
+static void test_blocked_vf(void **state) {
+        assert_blocked("0000:81:00.1", PF);
 }
 
 static void test_read_only(void **state) {
@@ -402,32 +393,6 @@ static void test_quarantine_again_replaces(void **state _unused_) {
         assert_string_equal(ledger_find_quarantined(l, address_of("0000:02:00.0"))->reason, "other");
 }
 
-/* One finding of each kind per device: a newer one replaces it, none takes it away, and no other is touched. */
-static void test_findings(void **state _unused_) {
-        static const struct {
-                int (*set)(Ledger *l, PciAddress address, const char *message);
-                const Finding *(*find)(const Ledger *l, PciAddress address);
-        } kinds[] = { { ledger_set_foreign, ledger_find_foreign }, { ledger_set_unhealthy, ledger_find_unhealthy } };
-        const PciAddress one = address_of("0000:01:00.0"), other = address_of("0000:02:00.0");
-        _cleanup_(cleanup_ledger_free) Ledger *l = ledger_new();
-
-        assert_non_null(l);
-        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
-                assert_int_equal(kinds[i].set(l, one, NULL), 0);
-                assert_null(kinds[i].find(l, one));
-                assert_int_equal(kinds[i].set(l, one, "first"), 0);
-                assert_int_equal(kinds[i].set(l, other, "other"), 0);
-                assert_int_equal(kinds[i].set(l, one, "second"), 0);
-                assert_string_equal(kinds[i].find(l, one)->message, "second");
-                assert_int_equal(kinds[i].set(l, one, NULL), 0);
-                assert_null(kinds[i].find(l, one));
-                assert_string_equal(kinds[i].find(l, other)->message, "other");
-        }
-        assert_int_equal(ledger_contest(l, one, 3, "contested"), 0);
-        assert_int_equal(ledger_find_contested(l, one)->count, 3);
-        assert_null(ledger_find_contested(l, other));
-}
-
 /* --- random claims and releases --- */
 
 static uint64_t seed;
@@ -593,11 +558,10 @@ int main(void) {
                 cmocka_unit_test(test_pf_and_its_vf_in_one_claim),
                 cmocka_unit_test(test_D4_the_same_twice),
                 cmocka_unit_test(test_groups_are_not_shared),
-                cmocka_unit_test(test_withheld_itself),
-                cmocka_unit_test(test_withheld_pf),
-                cmocka_unit_test(test_withheld_group_member),
-                cmocka_unit_test(test_withheld_vf),
-                cmocka_unit_test(test_withhold_again_replaces),
+                cmocka_unit_test(test_blocked_itself),
+                cmocka_unit_test(test_blocked_pf),
+                cmocka_unit_test(test_blocked_group_member),
+                cmocka_unit_test(test_blocked_vf),
                 cmocka_unit_test(test_read_only),
                 cmocka_unit_test(test_capacity),
                 cmocka_unit_test(test_memory_of_cells_does_not_wrap),
@@ -609,7 +573,6 @@ int main(void) {
                 cmocka_unit_test(test_verify_sees_a_shared_group),
                 cmocka_unit_test(test_verify_sees_damage),
                 cmocka_unit_test(test_verify_sees_damaged_memory),
-                cmocka_unit_test(test_findings),
                 cmocka_unit_test(test_quarantine_again_replaces),
                 cmocka_unit_test(test_random_claims_and_releases),
         };

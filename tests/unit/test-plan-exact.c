@@ -392,7 +392,7 @@ typedef struct Oracle {
 
 static bool is_free(const TestNode *t, const PciDevice *dev) {
         return policy_verdict(t->policy, dev) == VERDICT_NONE &&
-               ledger_check_device(t->ledger, t->inventory, dev, NULL, NULL) == VERDICT_NONE;
+               ledger_check_device(t->ledger, &t->status, t->inventory, dev, NULL, NULL) == VERDICT_NONE;
 }
 
 static const PciDevice *device_at(const Oracle *o, uint32_t index) {

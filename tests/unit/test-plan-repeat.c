@@ -87,13 +87,12 @@ static void test_repeat_beside_others(void **state) {
         _cleanup_node_ TestNode *t = eight_gpus();
 
         assert_int_equal(node_allocate(t, "other", ASK("gpu=3 vf=1", .cpus = 2), NULL), VERDICT_NONE);
-        assert_int_equal(ledger_block(t->ledger, address_of("0000:80:01.0"), VERDICT_BUSY, "Somebody uses it."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of("0000:80:01.0"), DEVICE_BUSY, "Somebody uses it."),
+                         0);
         check_repeat(t, ASK("gpu=1", .cpus = 2), 4);
         check_repeat(t, ASK("vf=1", .cpus = 2), 2);
-        assert_int_equal(t->ledger->n_blocked, 1);
-        assert_int_equal(ledger_set_unhealthy(t->ledger, address_of("0000:80:02.0"), "It is dead."), 0);
+        assert_int_equal(device_status_set(&t->status, address_of("0000:80:02.0"), DEVICE_UNHEALTHY, "It is dead."), 0);
         check_repeat(t, ASK("gpu=1", .cpus = 2), 3);
-        assert_int_equal(t->ledger->n_unhealthy, 1);
 }
 
 /* Memory to share counts once, and is of one owner, whoever that is. */
