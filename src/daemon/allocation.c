@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Operations on allocations that several calls and jobs share: checks, state changes and removal. */
 
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -69,7 +70,7 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
-        server_allocation_changed(m->server, a->name);
+        server_allocation_changed(m->publisher.server, a->name);
 }
 
 bool manager_is_bound(const Manager *m, const Allocation *a) {
@@ -92,14 +93,14 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
                 (void) string_replace(&a->reason, "The devices are returned, but the file could not be removed from "
                                                   "the ledger. Release it again.");
-                server_allocation_changed(m->server, a->name);
+                server_allocation_changed(m->publisher.server, a->name);
                 return;
         }
         /* If the promise to a was broken, other allocations may share the shortage, which the release may end. */
-        m->promises_unchecked = m->promises_unchecked || a->reason;
+        m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
-        server_allocation_removed(m->server, a->name);
+        server_allocation_removed(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
         manager_record_allocation(m, HISTORY_RELEASED, a, NULL);
         allocation_free(a);

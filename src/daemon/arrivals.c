@@ -7,36 +7,36 @@
 #include "util/strings.h"
 
 void manager_want_reconcile(Manager *m) {
-        if (m->reconcile)
-                (void) sd_event_source_set_enabled(m->reconcile, SD_EVENT_ONESHOT);
+        if (m->reconcile.source)
+                (void) sd_event_source_set_enabled(m->reconcile.source, SD_EVENT_ONESHOT);
 }
 
 bool manager_is_new(const Manager *m, PciAddress address) {
-        return !m->announced || pci_addresses_have(m->round, m->n_round, address);
+        return !m->announced || pci_addresses_have(m->reconcile.round, m->reconcile.n_round, address);
 }
 
 void manager_arrived(Manager *m, PciAddress address) {
-        if (pci_address_append(&m->arrived, &m->n_arrived, address) < 0)
+        if (pci_address_append(&m->reconcile.arrived, &m->reconcile.n_arrived, address) < 0)
                 log_warning("The new device %s is not set up, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
 }
 
 bool manager_begin_round(Manager *m) {
-        if (!m->announced || m->n_arrived == 0)
+        if (!m->announced || m->reconcile.n_arrived == 0)
                 return false;
-        free(m->round);
-        m->round = TAKE_PTR(m->arrived);
-        m->n_round = m->n_arrived;
-        m->n_arrived = 0;
-        pci_addresses_sort(m->round, &m->n_round);
-        m->phase = START_CONNECTED;
+        free(m->reconcile.round);
+        m->reconcile.round = TAKE_PTR(m->reconcile.arrived);
+        m->reconcile.n_round = m->reconcile.n_arrived;
+        m->reconcile.n_arrived = 0;
+        pci_addresses_sort(m->reconcile.round, &m->reconcile.n_round);
+        m->reconcile.phase = START_CONNECTED;
         return true;
 }
 
 bool manager_is_arriving(const Manager *m, const Allocation *a) {
-        for (size_t i = 0; i < m->n_arrived; i++)
-                if (allocation_find_device(a, m->arrived[i]))
+        for (size_t i = 0; i < m->reconcile.n_arrived; i++)
+                if (allocation_find_device(a, m->reconcile.arrived[i]))
                         return true;
-        for (size_t i = 0; m->phase != START_DONE && i < a->n_devices; i++)
+        for (size_t i = 0; m->reconcile.phase != START_DONE && i < a->n_devices; i++)
                 if (manager_is_new(m, a->devices[i].address))
                         return true;
         return false;

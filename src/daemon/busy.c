@@ -20,9 +20,9 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         size_t n = 0, n_at = 0;
         int r = manager_orphaned_devices(m, &at, &n_at);
 
-        for (size_t i = 0; r == 0 && i < m->n_jobs; i++)
-                if (!job_is_gone(m->jobs[i].job))
-                        r = step_list_devices(job_steps(m->jobs[i].job), &at, &n_at);
+        for (size_t i = 0; r == 0 && i < m->jobs.n; i++)
+                if (!job_is_gone(m->jobs.list[i].job))
+                        r = step_list_devices(job_steps(m->jobs.list[i].job), &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
                 r = append_with_vfs(m, at[i], &busy, &n);
         /* Before the first scan a child of an earlier daemon may still work on an interrupted allocation. */
@@ -44,7 +44,7 @@ bool manager_is_busy(const Manager *m, PciAddress address) {
         size_t n = 0;
 
         /* Out of memory: assume that the device is busy. */
-        if (m->n_jobs + manager_orphans(m) > 0 && manager_busy_devices(m, &busy, &n) < 0)
+        if (m->jobs.n + manager_orphans(m) > 0 && manager_busy_devices(m, &busy, &n) < 0)
                 return true;
         for (size_t i = 0; i < n; i++)
                 if (pci_address_equal(busy[i], address))

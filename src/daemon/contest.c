@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* PFs whose number of VFs another program changed. */
 
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/strings.h"
 
 static bool has_job(const Manager *m, PciAddress pf) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (streq(job_verb(m->jobs[i].job), MANAGER_VERB_VFS) &&
-                    streq(job_subject(m->jobs[i].job), PCI_ADDRESS_STR(pf)))
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (streq(job_verb(m->jobs.list[i].job), MANAGER_VERB_VFS) &&
+                    streq(job_subject(m->jobs.list[i].job), PCI_ADDRESS_STR(pf)))
                         return true;
         return false;
 }

@@ -43,7 +43,7 @@ static const struct {
 };
 
 void manager_open_history(Manager *m, const char *state_dir) {
-        int r = history_open(state_dir, &m->history);
+        int r = history_open(state_dir, &m->publisher.history);
 
         if (r < 0)
                 log_warning_errno(r, "Failed to open the history of devices, no history is written, ignoring: %m");
@@ -69,12 +69,12 @@ static void log_event(HistoryEvent event, const PciAddress *device, const Alloca
 static void append_lines(Manager *m, const char *lines, size_t size) {
         int r;
 
-        if (!m->history || m->host.ledger->read_only || size == 0)
+        if (!m->publisher.history || m->host.ledger->read_only || size == 0)
                 return;
-        r = history_append(m->history, lines, size);
-        if (r < 0 && !m->history_unwritten)
+        r = history_append(m->publisher.history, lines, size);
+        if (r < 0 && !m->publisher.history_unwritten)
                 log_warning_errno(r, "Failed to write the history of devices, ignoring: %m");
-        m->history_unwritten = r < 0;
+        m->publisher.history_unwritten = r < 0;
 }
 
 static void append_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
@@ -184,7 +184,7 @@ void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *wh
 
 Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
         _cleanup_history_list_ HistoryList l = { .max = max };
-        int r = m->history ? history_read(m->history, device, &l) : 0;
+        int r = m->publisher.history ? history_read(m->publisher.history, device, &l) : 0;
         char *text;
 
         if (r < 0)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "host/holders.h"
-#include "manager.h"
+#include "operations.h"
 #include "util/strings.h"
 
 /* Sets *ret to a query for the uses of the device that forbid the operation. Returns false when no use does. */
@@ -12,7 +12,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);
         const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
-        const ProbeAnswer *gpu = probe_cache_find(&m->gpus, dev);
+        const ProbeAnswer *gpu = probe_cache_find(&m->watches.gpus, dev);
         bool bound = streq_ptr(dev->driver, allocation_driver(a, d));
 
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };

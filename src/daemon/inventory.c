@@ -7,7 +7,8 @@
 #include "host/driverlist.h"
 #include "host/numa.h"
 #include "host/scan.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/digest.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -43,7 +44,7 @@ static void check_claims(Manager *m, const Inventory *old) {
 
 /* At startup all devices are new, and START_VFS handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
-        if (!m->announced && m->phase <= START_VFS)
+        if (!m->announced && m->reconcile.phase <= START_VFS)
                 return;
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *now = &m->host.inventory->devices[i], *before = inventory_find(old, now->address);
@@ -62,7 +63,7 @@ static int take_inventory(Manager *m, Inventory *inv) {
 
         if (r < 0)
                 return r;
-        m->promises_unchecked = true;
+        m->reconcile.promises_unchecked = true;
         manager_read_serials(m, old);
         twice = &m->host.policy->conflict;
         if (!old)
@@ -133,7 +134,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             had_override == dev->has_override)
                 return 0;
         policy_recheck(m->host.policy, dev);
-        m->promises_unchecked = true;
+        m->reconcile.promises_unchecked = true;
         return 1;
 }
 
@@ -184,7 +185,7 @@ int manager_refresh_nodes(Manager *m) {
         if (r == -ESTALE)
                 return manager_scan(m) < 0 ? -ENOMEM : 1;
         if (r == 0 && capacity_digest(m->host.inventory) != before)
-                m->promises_unchecked = true;
+                m->reconcile.promises_unchecked = true;
         return r;
 }
 

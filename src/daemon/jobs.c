@@ -3,28 +3,28 @@
 
 #include <errno.h>
 
-#include "manager.h"
+#include "inventory.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
 
 static ManagerJob *find(Manager *m, const Job *job) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (m->jobs[i].job == job)
-                        return &m->jobs[i];
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (m->jobs.list[i].job == job)
+                        return &m->jobs.list[i];
         return NULL;
 }
 
 ManagerJob *manager_find_job(Manager *m, uint32_t id) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (job_id(m->jobs[i].job) == id)
-                        return &m->jobs[i];
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (job_id(m->jobs.list[i].job) == id)
+                        return &m->jobs.list[i];
         return NULL;
 }
 
 bool manager_has_job(const Manager *m, const char *subject) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (streq(job_subject(m->jobs[i].job), subject))
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (streq(job_subject(m->jobs.list[i].job), subject))
                         return true;
         return false;
 }
@@ -32,8 +32,8 @@ bool manager_has_job(const Manager *m, const char *subject) {
 size_t manager_active_jobs(const Manager *m) {
         size_t n = 0;
 
-        for (size_t i = 0; i < m->n_jobs; i++)
-                n += !job_is_stuck(m->jobs[i].job);
+        for (size_t i = 0; i < m->jobs.n; i++)
+                n += !job_is_stuck(m->jobs.list[i].job);
         return n;
 }
 
@@ -76,7 +76,7 @@ static int on_begin(Job *job, void *userdata) {
                 job_set_lock(job, manager_lock_job(m, job));
         if (mj->kind->begun)
                 mj->kind->begun(m, mj);
-        server_job_new(m->server, job_id(job));
+        server_job_new(m->publisher.server, job_id(job));
         return check_waited(m, mj);
 }
 
@@ -85,7 +85,7 @@ static void on_step(Job *job, void *userdata) {
 
         log_full(LOG_DEBUG, 0, (&(LogFields){ .allocation = job_subject(job), .step = job_step(job) }), "Job %u: %s",
                  job_id(job), job_step(job));
-        server_job_changed(m->server, job_id(job));
+        server_job_changed(m->publisher.server, job_id(job));
 }
 
 static void on_found(Job *job, const Step *step, const VfAttributes *found, void *userdata) {
@@ -153,9 +153,9 @@ static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
 
 /* Starts the held jobs that no longer have to wait. */
 static void begin_waiting(Manager *m) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (job_is_held(m->jobs[i].job) && !manager_job_must_wait(m, m->jobs[i].job))
-                        (void) job_let_begin(m->jobs[i].job);
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (job_is_held(m->jobs.list[i].job) && !manager_job_must_wait(m, m->jobs.list[i].job))
+                        (void) job_let_begin(m->jobs.list[i].job);
 }
 
 static void on_result(Job *job, JobResult result, void *userdata) {
@@ -177,12 +177,12 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         /* finished() may have started another job and so moved the array. */
         mj = find(m, job);
         mj->starting = false;
-        server_job_changed(m->server, job_id(job));
-        server_job_removed(m->server, job_id(job), job_result_to_string(result));
+        server_job_changed(m->publisher.server, job_id(job));
+        server_job_removed(m->publisher.server, job_id(job), job_result_to_string(result));
         mj->timed_out = result == JOB_TIMEOUT;
         begin_waiting(m);
         /* A failed start-services job is tried again at the next start of the daemon only, to avoid a loop. */
-        m->services_due = m->services_due || !streq(job_verb(job), MANAGER_VERB_START_SERVICES);
+        m->reconcile.services_due = m->reconcile.services_due || !streq(job_verb(job), MANAGER_VERB_START_SERVICES);
         manager_want_reconcile(m);
 }
 
@@ -211,8 +211,8 @@ static void on_gone(Job *job, void *userdata) {
                 release_stuck(m, job);
         job_free(job);
         free(mj->devices);
-        *mj = m->jobs[--m->n_jobs];
-        m->released = true;
+        *mj = m->jobs.list[--m->jobs.n];
+        m->reconcile.released = true;
         manager_want_reconcile(m);
 }
 
@@ -246,10 +246,10 @@ static int block_devices(Manager *m, ManagerJob *mj, const char *subject, const 
 }
 
 Verdict manager_check_jobs(const Manager *m, Refusal *ret) {
-        if (m->n_jobs + manager_orphans(m) < MANAGER_JOBS_MAX)
+        if (m->jobs.n + manager_orphans(m) < SERVER_JOBS_MAX)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_LIMIT, NULL, "Try again when a job has ended.",
-                      "%u jobs are running, which is the limit.", MANAGER_JOBS_MAX);
+                      "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
 }
 
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
@@ -262,8 +262,8 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 step_list_free(steps);
                 return VERDICT_LIMIT;
         }
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (job_is_stuck(m->jobs[i].job) && streq(job_subject(m->jobs[i].job), subject)) {
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (job_is_stuck(m->jobs.list[i].job) && streq(job_subject(m->jobs.list[i].job), subject)) {
                         step_list_free(steps);
                         return refuse(ret, VERDICT_STUCK, NULL,
                                       "See the journal for the call it is stuck in; a reboot clears it.",
@@ -272,8 +272,8 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         /* The job may unbind the GPUs, and then their minors are invalid. */
         for (size_t i = 0; i < steps->n; i++)
                 manager_forget_gpu(m, steps->steps[i].device);
-        r = job_new(m->last_job + 1, kind->verb, subject, steps, &mj.job);
-        if (r >= 0 && ARRAY_RESERVE(m->jobs, m->n_jobs) < 0)
+        r = job_new(m->jobs.last_id + 1, kind->verb, subject, steps, &mj.job);
+        if (r >= 0 && ARRAY_RESERVE(m->jobs.list, m->jobs.n) < 0)
                 r = -ENOMEM;
         if (r >= 0)
                 r = block_devices(m, &mj, subject, devices, n_devices);
@@ -288,8 +288,8 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 job_free(mj.job);
                 return refuse(ret, VERDICT_LIMIT, NULL, NULL, "The job could not be started: %s.", strerror(-r));
         }
-        *ret_id = ++m->last_job;
-        m->jobs[m->n_jobs++] = mj;
+        *ret_id = ++m->jobs.last_id;
+        m->jobs.list[m->jobs.n++] = mj;
         manager_publish_devices(m, mj.devices, mj.n_devices);
         return VERDICT_NONE;
 }

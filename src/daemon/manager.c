@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Creates and frees the manager, connects it to D-Bus and signals, and runs the event loop. */
 
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -59,35 +60,35 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
 Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
-        for (size_t i = 0; i < m->n_jobs; i++) {
-                job_free(m->jobs[i].job);
-                free(m->jobs[i].devices);
+        for (size_t i = 0; i < m->jobs.n; i++) {
+                job_free(m->jobs.list[i].job);
+                free(m->jobs.list[i].devices);
         }
-        free(m->jobs);
-        for (size_t i = 0; i < m->n_queue; i++)
-                free(m->queue[i]);
-        free(m->queue);
-        for (size_t i = 0; i < m->n_stopped; i++)
-                free(m->stopped[i]);
-        free(m->stopped);
-        free(m->round);
-        free(m->unread);
-        free(m->arrived);
-        device_snapshot_list_free(m->shown);
+        free(m->jobs.list);
+        for (size_t i = 0; i < m->reconcile.n_queue; i++)
+                free(m->reconcile.queue[i]);
+        free(m->reconcile.queue);
+        for (size_t i = 0; i < m->jobs.n_stopped; i++)
+                free(m->jobs.stopped[i]);
+        free(m->jobs.stopped);
+        free(m->reconcile.round);
+        free(m->reconcile.unread);
+        free(m->reconcile.arrived);
+        device_snapshot_list_free(m->publisher.shown);
         manager_forget_orphans(m);
         manager_close_uevents(m);
-        m->eswitch_probe = probe_close(m->eswitch_probe);
-        m->gpu_probe = probe_close(m->gpu_probe);
-        m->attributes_probe = probe_close(m->attributes_probe);
-        sd_event_source_disable_unref(m->links);
-        sd_event_source_disable_unref(m->shm);
-        probe_cache_done(&m->gpus);
+        m->watches.eswitch_probe = probe_close(m->watches.eswitch_probe);
+        m->watches.gpu_probe = probe_close(m->watches.gpu_probe);
+        m->watches.attributes.probe = probe_close(m->watches.attributes.probe);
+        sd_event_source_disable_unref(m->watches.attributes.links);
+        sd_event_source_disable_unref(m->watches.shm);
+        probe_cache_done(&m->watches.gpus);
         manager_health_close(m);
-        sd_event_source_disable_unref(m->guests);
-        sd_event_source_disable_unref(m->reconcile);
-        server_free(m->server);
+        sd_event_source_disable_unref(m->watches.guests.source);
+        sd_event_source_disable_unref(m->reconcile.source);
+        server_free(m->publisher.server);
         sd_event_unref(m->event);
-        history_close(m->history);
+        history_close(m->publisher.history);
         store_close(m->store);
         mlx4_done(&m->options);
         host_state_done(&m->host);
@@ -186,9 +187,9 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         Manager *m = userdata;
         size_t n = 0;
 
-        for (size_t i = 0; i < m->n_jobs && n < max; i++)
-                if (!m->jobs[i].timed_out)
-                        ret_ids[n++] = job_id(m->jobs[i].job);
+        for (size_t i = 0; i < m->jobs.n && n < max; i++)
+                if (!m->jobs.list[i].timed_out)
+                        ret_ids[n++] = job_id(m->jobs.list[i].job);
         return n;
 }
 
@@ -258,7 +259,7 @@ int manager_run(Manager *m) {
                 r = sd_event_set_watchdog(m->event, true);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
-        r = server_new(m->event, &server_callbacks, m, &m->server);
+        r = server_new(m->event, &server_callbacks, m, &m->publisher.server);
         if (r < 0)
                 return r;
         r = manager_follow_orphans(m);
@@ -269,7 +270,7 @@ int manager_run(Manager *m) {
         manager_follow_regions(m);
         manager_probe_gpus(m);
         /* Enabled at first, to begin the startup phases. */
-        r = sd_event_add_defer(m->event, &m->reconcile, on_reconcile, m);
+        r = sd_event_add_defer(m->event, &m->reconcile.source, on_reconcile, m);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = sd_event_loop(m->event);

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "host/modprobe.h"
-#include "manager.h"
+#include "inventory.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -3,8 +3,9 @@
 
 #include <errno.h>
 
+#include "inventory.h"
 #include "ledger/ledger-file.h"
-#include "manager.h"
+#include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -193,7 +194,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         }
         /* As for a resumed job, only a release undoes a failure. */
         manager_find_job(m, *ret_job)->resumed = true;
-        server_allocation_changed(m->server, accepted->name);
+        server_allocation_changed(m->publisher.server, accepted->name);
         manager_publish_allocation(m, accepted);
         return VERDICT_NONE;
 }

@@ -5,7 +5,8 @@
 #include <systemd/sd-id128.h>
 
 #include "host/holders.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -278,7 +279,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         log_forced(m, reserved);
         v = manager_start_prepare(m, reserved, ret_job, ret);
         if (v != VERDICT_NONE) {
-                server_allocation_new(m->server, name);
+                server_allocation_new(m->publisher.server, name);
                 manager_record_allocation(m, HISTORY_RESERVED, reserved, NULL);
                 manager_delete_allocation(m, reserved);
                 return v;
@@ -291,7 +292,7 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
 
         if (mj->resumed)
                 return;
-        server_allocation_new(m->server, a->name);
+        server_allocation_new(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
         manager_record_allocation(m, HISTORY_RESERVED, a, NULL);
         log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),

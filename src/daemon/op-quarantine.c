@@ -2,7 +2,8 @@
 /* Quarantine: a device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
  * it. */
 
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "manager.h"
+#include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -49,7 +49,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 return v;
         }
         manager_find_job(m, *ret_job)->before = before;
-        server_allocation_changed(m->server, a->name);
+        server_allocation_changed(m->publisher.server, a->name);
         return VERDICT_NONE;
 }
 
@@ -73,7 +73,7 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
         /* When the guests could not be read, manager_check_use() finds a guest by its open devices. */
-        if (a->domain && !m->guests_unread)
+        if (a->domain && !m->watches.guests.unread)
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
         return manager_check_blocked(m, a, false, ret);

@@ -7,7 +7,8 @@
 
 #include "host/configfiles.h"
 #include "host/critical.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "plan/promise.h"
 #include "util/clock.h"
 #include "util/log.h"

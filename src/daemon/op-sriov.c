@@ -7,7 +7,8 @@
 #include <errno.h>
 
 #include "host/holders.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "plan/vfidentity.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -33,15 +34,15 @@ static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal
                               "The number of VFs of %s cannot be changed while the kernel has not returned from a job "
                               "of an earlier daemon, '%s'.",
                               PCI_ADDRESS_STR(pf->address), QUOTABLE(orphan));
-        for (size_t i = 0; i < m->n_jobs; i++) {
-                const Step *step = job_is_stuck(m->jobs[i].job) ? job_current(m->jobs[i].job) : NULL;
+        for (size_t i = 0; i < m->jobs.n; i++) {
+                const Step *step = job_is_stuck(m->jobs.list[i].job) ? job_current(m->jobs.list[i].job) : NULL;
 
                 if (step && step_hang(step))
                         return refuse(ret, VERDICT_STUCK, &pf->address,
                                       "See the journal for the call it is stuck in; a reboot clears it.",
                                       "The number of VFs of %s cannot be changed while the kernel has not returned "
                                       "from the attempt to %s.",
-                                      PCI_ADDRESS_STR(pf->address), job_step(m->jobs[i].job));
+                                      PCI_ADDRESS_STR(pf->address), job_step(m->jobs.list[i].job));
         }
         return VERDICT_NONE;
 }
@@ -351,7 +352,7 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
         if (!changes_number(mj->job))
                 return result;
         if (!m->announced)
-                (void) pci_address_append(&m->unread, &m->n_unread, address);
+                (void) pci_address_append(&m->reconcile.unread, &m->reconcile.n_unread, address);
         else
                 (void) manager_scan(m);
         if (job_steps_total(mj->job) > 0)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "manager.h"
+#include "inventory.h"
 #include "orphans.h"
 #include "util/log.h"
 
@@ -30,7 +30,7 @@ static void queue_pfs(Manager *m) {
 
 /* The orphan has exited: scans the node, and unblocks the devices on which no other orphan works. */
 static void handle_exit(Manager *m, size_t i) {
-        Orphans *o = m->orphans;
+        Orphans *o = m->jobs.orphans;
         JobLock lock;
 
         /* Scan before the orphan is removed, so that its change of the number of VFs is not reported as contested. */
@@ -55,14 +55,14 @@ static void handle_exit(Manager *m, size_t i) {
 
 static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
-        Orphans *o = m->orphans;
+        Orphans *o = m->jobs.orphans;
         size_t before = o->n;
 
         for (size_t i = o->n; i-- > 0;)
                 if (job_lock_is_free(o->dir_fd, &o->locks[i]))
                         handle_exit(m, i);
         if (o->n < before) {
-                m->released = true;
+                m->reconcile.released = true;
                 manager_want_reconcile(m);
         }
         if (o->n == 0) {
@@ -76,8 +76,8 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
 int manager_follow_orphans(Manager *m) {
         int r;
 
-        if (m->orphans->n == 0)
+        if (m->jobs.orphans->n == 0)
                 return 0;
-        r = sd_event_add_time_relative(m->event, &m->orphans->timer, CLOCK_MONOTONIC, POLL_USEC, 0, on_poll, m);
+        r = sd_event_add_time_relative(m->event, &m->jobs.orphans->timer, CLOCK_MONOTONIC, POLL_USEC, 0, on_poll, m);
         return r < 0 ? log_error_errno(r, "Failed to watch the processes of an earlier daemon: %m") : 0;
 }

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "manager.h"
+#include "operations.h"
 #include "orphans.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -19,13 +19,13 @@
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
 
 size_t manager_orphans(const Manager *m) {
-        return m->orphans->n;
+        return m->jobs.orphans->n;
 }
 
 bool manager_is_orphaned(const Manager *m, PciAddress address) {
-        for (size_t i = 0; i < m->orphans->n; i++)
-                for (size_t j = 0; j < m->orphans->locks[i].n_devices; j++)
-                        if (pci_address_equal(m->orphans->locks[i].devices[j], address))
+        for (size_t i = 0; i < m->jobs.orphans->n; i++)
+                for (size_t j = 0; j < m->jobs.orphans->locks[i].n_devices; j++)
+                        if (pci_address_equal(m->jobs.orphans->locks[i].devices[j], address))
                                 return true;
         return false;
 }
@@ -33,8 +33,8 @@ bool manager_is_orphaned(const Manager *m, PciAddress address) {
 int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n) {
         int r = 0;
 
-        for (size_t i = 0; i < m->orphans->n; i++) {
-                const JobLock *lock = &m->orphans->locks[i];
+        for (size_t i = 0; i < m->jobs.orphans->n; i++) {
+                const JobLock *lock = &m->jobs.orphans->locks[i];
 
                 for (size_t j = 0; r >= 0 && lock->fd >= 0 && j < lock->n_devices; j++)
                         r = pci_address_append(devices, n, lock->devices[j]);
@@ -47,9 +47,9 @@ bool orphan_changes_vfs(const JobLock *lock) {
 }
 
 const char *manager_find_orphan_at_vfs(const Manager *m) {
-        for (size_t i = 0; i < m->orphans->n; i++)
-                if (orphan_changes_vfs(&m->orphans->locks[i]))
-                        return m->orphans->locks[i].job;
+        for (size_t i = 0; i < m->jobs.orphans->n; i++)
+                if (orphan_changes_vfs(&m->jobs.orphans->locks[i]))
+                        return m->jobs.orphans->locks[i].job;
         return NULL;
 }
 
@@ -88,7 +88,7 @@ int manager_find_orphans(Manager *m, const char *state_dir) {
 
         if (!o)
                 return -ENOMEM;
-        m->orphans = o;
+        m->jobs.orphans = o;
         o->dir_fd = job_locks_open(state_dir);
         r = o->dir_fd < 0 ? o->dir_fd : find(o);
         if (r < 0) {
@@ -97,24 +97,24 @@ int manager_find_orphans(Manager *m, const char *state_dir) {
                 o->unwritten = o->dir_fd < 0;
         }
         for (size_t i = 0; i < o->n; i++) {
-                m->last_job = MAX(m->last_job, o->locks[i].id);
+                m->jobs.last_id = MAX(m->jobs.last_id, o->locks[i].id);
                 block_devices(m, &o->locks[i]);
         }
         return 0;
 }
 
 void manager_forget_orphans(Manager *m) {
-        if (!m->orphans)
+        if (!m->jobs.orphans)
                 return;
-        sd_event_source_disable_unref(m->orphans->timer);
-        (void) job_locks_free(m->orphans->locks, m->orphans->n);
-        cleanup_close(&m->orphans->dir_fd);
-        free(m->orphans);
-        m->orphans = NULL;
+        sd_event_source_disable_unref(m->jobs.orphans->timer);
+        (void) job_locks_free(m->jobs.orphans->locks, m->jobs.orphans->n);
+        cleanup_close(&m->jobs.orphans->dir_fd);
+        free(m->jobs.orphans);
+        m->jobs.orphans = NULL;
 }
 
 int manager_lock_job(Manager *m, const Job *job) {
-        Orphans *o = m->orphans;
+        Orphans *o = m->jobs.orphans;
         _cleanup_free_ PciAddress *devices = NULL;
         _cleanup_free_ char *text = NULL;
         size_t n = 0;
@@ -135,6 +135,6 @@ int manager_lock_job(Manager *m, const Job *job) {
 }
 
 void manager_unlock_job(Manager *m, const Job *job) {
-        if (m->orphans->dir_fd >= 0)
-                job_lock_remove(m->orphans->dir_fd, job_id(job));
+        if (m->jobs.orphans->dir_fd >= 0)
+                job_lock_remove(m->jobs.orphans->dir_fd, job_id(job));
 }

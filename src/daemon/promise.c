@@ -2,7 +2,8 @@
 /* Compares ready allocations with the facts of the node, and reports once when a promise breaks or holds again. */
 
 #include "plan/promise.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/strings.h"
 
 void manager_check_promise(Manager *m, Allocation *a) {
@@ -25,14 +26,14 @@ void manager_check_promise(Manager *m, Allocation *a) {
 }
 
 void manager_check_promises(Manager *m) {
-        if (!m->announced || !m->promises_unchecked)
+        if (!m->announced || !m->reconcile.promises_unchecked)
                 return;
-        m->promises_unchecked = false;
+        m->reconcile.promises_unchecked = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
                 if (manager_is_arriving(m, a))
-                        m->promises_unchecked = true;
+                        m->reconcile.promises_unchecked = true;
                 else
                         manager_check_promise(m, a);
         }

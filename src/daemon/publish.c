@@ -23,23 +23,23 @@ void manager_publish(Manager *m) {
         HostView c = host_state_view(&m->host);
         DeviceSnapshotList *now;
 
-        if (!m->shown)
+        if (!m->publisher.shown)
                 return;
         now = device_snapshot_list_new(&c);
         if (!now) {
                 log_warning_errno(-ENOMEM, "Failed to signal changes of devices, ignoring: %m");
                 return;
         }
-        device_snapshot_lists_compare(m->shown, now, &handler, m->server);
-        device_snapshot_list_free(m->shown);
-        m->shown = now;
+        device_snapshot_lists_compare(m->publisher.shown, now, &handler, m->publisher.server);
+        device_snapshot_list_free(m->publisher.shown);
+        m->publisher.shown = now;
 }
 
 /* Returns -ESTALE when the device was added, removed or replaced, which manager_publish() has to handle. */
 static int publish_device(Manager *m, PciAddress address) {
         HostView c = host_state_view(&m->host);
         const PciDevice *dev = inventory_find(m->host.inventory, address);
-        DeviceSnapshot *shown = device_snapshot_list_find(m->shown, address), now;
+        DeviceSnapshot *shown = device_snapshot_list_find(m->publisher.shown, address), now;
         unsigned properties;
 
         if (!dev || !shown)
@@ -50,7 +50,7 @@ static int publish_device(Manager *m, PciAddress address) {
         properties = device_snapshot_differences(shown, &now);
         *shown = now;
         if (properties != 0)
-                server_device_changed(m->server, address, properties);
+                server_device_changed(m->publisher.server, address, properties);
         return 0;
 }
 
@@ -68,7 +68,7 @@ void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n) {
         size_t n_concerned = 0;
         int r = 0;
 
-        if (!m->shown)
+        if (!m->publisher.shown)
                 return;
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = changes_append_relatives(m->host.inventory, devices[i], NULL, &concerned, &n_concerned);
@@ -80,7 +80,7 @@ void manager_publish_allocation(Manager *m, const Allocation *a) {
         size_t n_concerned = 0;
         int r = 0;
 
-        if (!m->shown)
+        if (!m->publisher.shown)
                 return;
         for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];

@@ -6,11 +6,15 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "plan/device-state.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
+
+/* Jobs of a StartPhase that run at the same time. */
+#define START_JOBS_MAX 8U
 
 static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret);
 static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
@@ -74,10 +78,10 @@ static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult re
 /* A phase queues its subjects by name when it begins, because a scan may replace the inventory before it ends. */
 
 static void enqueue(Manager *m, const char *subject) {
-        if (ARRAY_RESERVE(m->queue, m->n_queue) < 0)
+        if (ARRAY_RESERVE(m->reconcile.queue, m->reconcile.n_queue) < 0)
                 return;
-        m->queue[m->n_queue] = strdup(subject);
-        m->n_queue += m->queue[m->n_queue] != NULL;
+        m->reconcile.queue[m->reconcile.n_queue] = strdup(subject);
+        m->reconcile.n_queue += m->reconcile.queue[m->reconcile.n_queue] != NULL;
 }
 
 static void find_pfs(Manager *m) {
@@ -173,8 +177,8 @@ static const struct {
 static size_t starting_jobs(const Manager *m) {
         size_t n = 0;
 
-        for (size_t i = 0; i < m->n_jobs; i++)
-                n += m->jobs[i].starting;
+        for (size_t i = 0; i < m->jobs.n; i++)
+                n += m->jobs.list[i].starting;
         return n;
 }
 
@@ -182,8 +186,8 @@ static void announce(Manager *m) {
         HostView c = host_state_view(&m->host);
 
         /* Later signals report differences from the state that clients see now. */
-        m->shown = device_snapshot_list_new(&c);
-        if (!m->shown || server_announce(m->server) < 0 || manager_follow_uevents(m) < 0) {
+        m->publisher.shown = device_snapshot_list_new(&c);
+        if (!m->publisher.shown || server_announce(m->publisher.server) < 0 || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
@@ -202,30 +206,30 @@ static void announce(Manager *m) {
         manager_check_health(m, HEALTH_DUE_RESCAN);
 }
 
-/* Starts queued work up to MANAGER_START_JOBS_MAX jobs. Returns true when the phase has neither queue nor jobs left. */
+/* Starts queued work up to START_JOBS_MAX jobs. Returns true when the phase has neither queue nor jobs left. */
 static bool start_queued(Manager *m) {
-        while (m->n_queue > 0 && starting_jobs(m) < MANAGER_START_JOBS_MAX) {
-                _cleanup_free_ char *subject = m->queue[--m->n_queue];
+        while (m->reconcile.n_queue > 0 && starting_jobs(m) < START_JOBS_MAX) {
+                _cleanup_free_ char *subject = m->reconcile.queue[--m->reconcile.n_queue];
                 uint32_t job;
 
-                if (phases[m->phase].begin(m, subject, &job))
+                if (phases[m->reconcile.phase].begin(m, subject, &job))
                         manager_find_job(m, job)->starting = true;
         }
-        return m->n_queue == 0 && starting_jobs(m) == 0;
+        return m->reconcile.n_queue == 0 && starting_jobs(m) == 0;
 }
 
 static void continue_startup(Manager *m) {
         /* While the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. */
-        if (m->stopping || (!m->announced && probe_is_asking(m->gpu_probe)))
+        if (m->stopping || (!m->announced && probe_is_asking(m->watches.gpu_probe)))
                 return;
-        if (m->phase == START_DONE && !manager_begin_round(m))
+        if (m->reconcile.phase == START_DONE && !manager_begin_round(m))
                 return;
-        while (m->phase == START_CONNECTED || start_queued(m)) {
-                if (m->n_unread > 0)
-                        (void) manager_read_vfs(m, m->unread, m->n_unread);
-                m->n_unread = 0;
-                m->phase++;
-                if (m->phase == START_DONE) {
+        while (m->reconcile.phase == START_CONNECTED || start_queued(m)) {
+                if (m->reconcile.n_unread > 0)
+                        (void) manager_read_vfs(m, m->reconcile.unread, m->reconcile.n_unread);
+                m->reconcile.n_unread = 0;
+                m->reconcile.phase++;
+                if (m->reconcile.phase == START_DONE) {
                         /* Resumed jobs may stop the same services again, so this comes after them. */
                         if (!m->announced) {
                                 announce(m);
@@ -237,7 +241,7 @@ static void continue_startup(Manager *m) {
                 }
                 /* An unreadable ledger may contain an allocation of any device, so no device is changed. */
                 if (!m->host.ledger->read_only)
-                        phases[m->phase].find(m);
+                        phases[m->reconcile.phase].find(m);
         }
 }
 
@@ -259,16 +263,16 @@ static void release_with_domain(Manager *m, Allocation *a) {
 }
 
 static void release_abandoned(Manager *m) {
-        m->guests_read = false;
+        m->reconcile.guests_read = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 release_with_domain(m, m->host.ledger->allocations[i]);
 }
 
 /* Handles what was put off while a job or an orphan worked on the devices. */
 static void handle_released(Manager *m) {
-        if (!m->released)
+        if (!m->reconcile.released)
                 return;
-        m->released = false;
+        m->reconcile.released = false;
         manager_handle_kept_uevents(m);
         manager_attributes_job_gone(m);
         manager_probe_gpus(m);
@@ -276,10 +280,10 @@ static void handle_released(Manager *m) {
 
 void manager_reconcile(Manager *m) {
         handle_released(m);
-        if (m->services_due)
+        if (m->reconcile.services_due)
                 manager_start_services(m);
-        m->services_due = false;
-        if (m->announced && m->guests_read)
+        m->reconcile.services_due = false;
+        if (m->announced && m->reconcile.guests_read)
                 release_abandoned(m);
         continue_startup(m);
         manager_check_promises(m);

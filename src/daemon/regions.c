@@ -6,7 +6,8 @@
 #include <sys/inotify.h>
 
 #include "host/region.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -84,14 +85,14 @@ static int on_shm(sd_event_source *source, const struct inotify_event *event, vo
         /* An event without a name is an overflow, or about the directory itself. */
         if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
                 return 0;
-        m->promises_unchecked = true;
+        m->reconcile.promises_unchecked = true;
         manager_check_promises(m);
         return 0;
 }
 
 void manager_follow_regions(Manager *m) {
         _cleanup_close_ int fd = sysfs_open(m->fs, "dev/shm", O_RDONLY | O_DIRECTORY);
-        int r = fd < 0 ? fd : sd_event_add_inotify_fd(m->event, &m->shm, fd, IN_DELETE | IN_MOVE, on_shm, m);
+        int r = fd < 0 ? fd : sd_event_add_inotify_fd(m->event, &m->watches.shm, fd, IN_DELETE | IN_MOVE, on_shm, m);
 
         /* Without /dev/shm there are no regions. */
         if (r < 0 && r != -ENOENT)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Resumes allocations after a stop, a crash, a boot or a hot-plug. */
 
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "plan/promise.h"
 #include "util/log.h"
 #include "util/messages.h"

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "host/serial.h"
+#include "inventory.h"
 #include "ledger/rematch.h"
-#include "manager.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"

@@ -13,8 +13,8 @@ static const JobKind start_kind = { .verb = MANAGER_VERB_START_SERVICES, .finish
 
 /* A running or waiting job will start the service itself. */
 static bool has_job(const Manager *m, const char *name) {
-        for (size_t i = 0; i < m->n_jobs; i++)
-                if (!job_has_result(m->jobs[i].job) && step_list_has_service(job_steps(m->jobs[i].job), name))
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (!job_has_result(m->jobs.list[i].job) && step_list_has_service(job_steps(m->jobs.list[i].job), name))
                         return true;
         return false;
 }
@@ -23,9 +23,9 @@ static bool has_job(const Manager *m, const char *name) {
 static int add_steps(const Manager *m, StepList *l) {
         int r = 0;
 
-        for (size_t i = m->n_stopped; r == 0 && i-- > 0;)
-                if (!has_job(m, m->stopped[i]))
-                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress){ 0 }, NULL, m->stopped[i]);
+        for (size_t i = m->jobs.n_stopped; r == 0 && i-- > 0;)
+                if (!has_job(m, m->jobs.stopped[i]))
+                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress){ 0 }, NULL, m->jobs.stopped[i]);
         return r;
 }
 

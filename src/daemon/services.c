@@ -12,8 +12,8 @@
 #include "util/strings.h"
 
 bool manager_service_is_noted(const Manager *m, const char *name) {
-        for (size_t i = 0; i < m->n_stopped; i++)
-                if (streq(m->stopped[i], name))
+        for (size_t i = 0; i < m->jobs.n_stopped; i++)
+                if (streq(m->jobs.stopped[i], name))
                         return true;
         return false;
 }
@@ -32,8 +32,8 @@ int manager_save_services(Manager *m) {
         _cleanup_free_ char *text = NULL;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < m->n_stopped; i++)
-                r = string_replace(&text, "%s%s\n", text ?: "", m->stopped[i]);
+        for (size_t i = 0; r >= 0 && i < m->jobs.n_stopped; i++)
+                r = string_replace(&text, "%s%s\n", text ?: "", m->jobs.stopped[i]);
         if (r >= 0)
                 r = store_save_services(m->store, text);
         if (r < 0)
@@ -45,9 +45,10 @@ int manager_save_services(Manager *m) {
 int manager_service_active(Manager *m, const char *name) {
         if (manager_service_is_noted(m, name))
                 return 0;
-        if (ARRAY_RESERVE(m->stopped, m->n_stopped) < 0 || !(m->stopped[m->n_stopped] = strdup(name)))
+        if (ARRAY_RESERVE(m->jobs.stopped, m->jobs.n_stopped) < 0 ||
+            !(m->jobs.stopped[m->jobs.n_stopped] = strdup(name)))
                 return -ENOMEM;
-        m->n_stopped++;
+        m->jobs.n_stopped++;
         return 0;
 }
 
@@ -57,18 +58,19 @@ void manager_service_started(Manager *m, const char *name, bool asked, int error
                          asked ? "%s was stopped for a job and failed to start again, ignoring: %m"
                                : "%s was stopped for a job and is not started yet, systemd could not be asked: %m",
                          name);
-        for (size_t i = 0; asked && i < m->n_stopped; i++)
-                if (streq(m->stopped[i], name)) {
-                        free(m->stopped[i]);
-                        memmove(&m->stopped[i], &m->stopped[i + 1], (--m->n_stopped - i) * sizeof(*m->stopped));
+        for (size_t i = 0; asked && i < m->jobs.n_stopped; i++)
+                if (streq(m->jobs.stopped[i], name)) {
+                        free(m->jobs.stopped[i]);
+                        memmove(&m->jobs.stopped[i], &m->jobs.stopped[i + 1],
+                                (--m->jobs.n_stopped - i) * sizeof(*m->jobs.stopped));
                         (void) manager_save_services(m);
                         return;
                 }
 }
 
 bool manager_job_must_wait(const Manager *m, const Job *job) {
-        for (size_t i = 0; i < m->n_jobs; i++) {
-                const Job *other = m->jobs[i].job;
+        for (size_t i = 0; i < m->jobs.n; i++) {
+                const Job *other = m->jobs.list[i].job;
 
                 if (other != job && !job_has_result(other) && job_id(other) < job_id(job) &&
                     (step_lists_share_service(job_steps(other), job_steps(job)) ||

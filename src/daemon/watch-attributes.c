@@ -16,6 +16,9 @@
 #include "util/log.h"
 #include "util/messages.h"
 
+/* Notifications read in one iteration of the event loop. */
+#define NOTIFICATIONS_PER_TURN 256U
+
 static AllocationDevice *find_vf(const Manager *m, Allocation *a, const Step *step) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -48,7 +51,7 @@ int manager_all_attributes_found(Manager *m, const ManagerJob *mj) {
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the previous attributes of the VFs of '%s' to the ledger: %m", a->name);
-        server_allocation_changed(m->server, a->name);
+        server_allocation_changed(m->publisher.server, a->name);
         return r;
 }
 
@@ -84,9 +87,10 @@ static void on_answer(PciAddress vf, const void *answer, void *userdata) {
 
         memcpy(&told, answer, sizeof(told));
         /* An answer from before the last notification, or the last write of a job, is stale; the VF is read again. */
-        if (m->attributes_due || vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
+        if (m->watches.attributes.due ||
+            vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
                 return;
-        m->promises_unchecked = true;
+        m->reconcile.promises_unchecked = true;
         manager_publish_devices(m, &vf, 1);
 }
 
@@ -134,7 +138,7 @@ static int gather(Manager *m, PciAddress **ret, size_t *ret_n) {
                 const PciDevice *vf = find_promised(m, &l->claims[i]);
                 bool busy = vf && manager_is_busy(m, vf->physfn);
 
-                m->attributes_busy = m->attributes_busy || busy;
+                m->watches.attributes.busy = m->watches.attributes.busy || busy;
                 if (vf && !busy && pci_address_append(ret, ret_n, vf->address) < 0)
                         return -ENOMEM;
         }
@@ -146,34 +150,34 @@ static void probe(Manager *m) {
         size_t n = 0;
         int r;
 
-        if (!m->announced || m->stopping || m->attributes_probe || !m->attributes_due)
+        if (!m->announced || m->stopping || m->watches.attributes.probe || !m->watches.attributes.due)
                 return;
-        m->attributes_due = false;
+        m->watches.attributes.due = false;
         r = gather(m, &vfs, &n);
         if (r >= 0 && n > 0)
                 r = probe_look(&attributes_probe, m->event, m->fs, TAKE_PTR(vfs), n, m->host.config->job_timeout, m,
-                               &m->attributes_probe);
+                               &m->watches.attributes.probe);
         free(vfs);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the attributes of VFs, ignoring: %m");
 }
 
 void manager_make_attributes_due(Manager *m) {
-        m->attributes_due = true;
+        m->watches.attributes.due = true;
         probe(m);
 }
 
 void manager_attributes_job_gone(Manager *m) {
-        if (!m->attributes_busy)
+        if (!m->watches.attributes.busy)
                 return;
-        m->attributes_busy = false;
+        m->watches.attributes.busy = false;
         manager_make_attributes_due(m);
 }
 
 void manager_forget_attributes(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 (void) vf_report_set(&m->host.vfs, a->devices[i].address, NULL);
-        m->attributes_due = m->attributes_due || m->attributes_probe;
+        m->watches.attributes.due = m->watches.attributes.due || m->watches.attributes.probe;
 }
 
 /* The interface belongs to a PF with a VF that find_promised() returns. */
@@ -204,9 +208,10 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents, void *user
         char interface[IF_NAMESIZE];
         int r = 1;
 
-        for (unsigned i = 0; i < MANAGER_EVENTS_MAX && r > 0; i++) {
+        for (unsigned i = 0; i < NOTIFICATIONS_PER_TURN && r > 0; i++) {
                 r = link_monitor_read(fd, interface);
-                m->attributes_due = m->attributes_due || r == -ENOBUFS || (r > 0 && has_promised_vf(m, interface));
+                m->watches.attributes.due =
+                        m->watches.attributes.due || r == -ENOBUFS || (r > 0 && has_promised_vf(m, interface));
         }
         if (r < 0 && r != -ENOBUFS) {
                 log_warning_errno(r, "Failed to read notifications from rtnetlink, from now on changes of VFs are "
@@ -219,10 +224,10 @@ static int on_link(sd_event_source *source, int fd, uint32_t revents, void *user
 
 void manager_follow_links(Manager *m) {
         _cleanup_close_ int fd = link_monitor_open();
-        int r = fd < 0 ? fd : sd_event_add_io(m->event, &m->links, fd, EPOLLIN, on_link, m);
+        int r = fd < 0 ? fd : sd_event_add_io(m->event, &m->watches.attributes.links, fd, EPOLLIN, on_link, m);
 
         if (r >= 0)
-                r = sd_event_source_set_io_fd_own(m->links, true);
+                r = sd_event_source_set_io_fd_own(m->watches.attributes.links, true);
         if (r >= 0)
                 fd = -1;
         if (r < 0)

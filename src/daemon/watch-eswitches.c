@@ -53,10 +53,10 @@ static const ProbeKind modes = {
 void manager_probe_eswitches(Manager *m) {
         int r;
 
-        if (!m->announced || m->stopping || m->eswitch_probe)
+        if (!m->announced || m->stopping || m->watches.eswitch_probe)
                 return;
         r = probe_begin(&modes, m->event, m->fs, m->host.inventory, &m->host.eswitches, m->host.config->job_timeout, m,
-                        &m->eswitch_probe);
+                        &m->watches.eswitch_probe);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the modes of eswitches, ignoring: %m");
 }

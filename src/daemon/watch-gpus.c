@@ -43,39 +43,39 @@ static const ProbeKind minors = {
 
 /* Drops the minors of GPUs that are not bound to NVIDIA's driver. */
 static void forget_others(Manager *m) {
-        for (size_t i = m->gpus.n; i-- > 0;) {
-                const PciDevice *dev = inventory_find(m->host.inventory, m->gpus.answers[i].address);
+        for (size_t i = m->watches.gpus.n; i-- > 0;) {
+                const PciDevice *dev = inventory_find(m->host.inventory, m->watches.gpus.answers[i].address);
 
                 if (dev && !streq_ptr(dev->driver, NVIDIA_DRIVER))
-                        probe_cache_remove(&m->gpus, dev->address);
+                        probe_cache_remove(&m->watches.gpus, dev->address);
         }
 }
 
 void manager_probe_gpus(Manager *m) {
         int r;
 
-        if (m->stopping || m->gpu_probe)
+        if (m->stopping || m->watches.gpu_probe)
                 return;
         forget_others(m);
-        r = probe_begin(&minors, m->event, m->fs, m->host.inventory, &m->gpus,
-                        MIN(m->host.config->job_timeout, PATIENCE_SEC), m, &m->gpu_probe);
+        r = probe_begin(&minors, m->event, m->fs, m->host.inventory, &m->watches.gpus,
+                        MIN(m->host.config->job_timeout, PATIENCE_SEC), m, &m->watches.gpu_probe);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the device minors of GPUs, ignoring: %m");
 }
 
 void manager_doubt_gpu(Manager *m, PciAddress gpu) {
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
-        ProbeAnswer *known = dev ? probe_cache_find(&m->gpus, dev) : NULL;
+        ProbeAnswer *known = dev ? probe_cache_find(&m->watches.gpus, dev) : NULL;
 
         if (known)
                 known->asked = false;
 }
 
 void manager_forget_gpu(Manager *m, PciAddress gpu) {
-        probe_cache_remove(&m->gpus, gpu);
+        probe_cache_remove(&m->watches.gpus, gpu);
 }
 
 void manager_probe_gpus_again(Manager *m) {
-        probe_cache_ask_again(&m->gpus);
+        probe_cache_ask_again(&m->watches.gpus);
         manager_probe_gpus(m);
 }

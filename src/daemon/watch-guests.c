@@ -6,7 +6,8 @@
 #include <sys/inotify.h>
 
 #include "host/guests.h"
-#include "manager.h"
+#include "inventory.h"
+#include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -33,7 +34,7 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                 log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "No domain runs with '%s' any more.",
                          a->name);
         if (m->announced) {
-                server_allocation_changed(m->server, a->name);
+                server_allocation_changed(m->publisher.server, a->name);
                 manager_check_promise(m, a);
         }
         /* Saved, so that a restarted daemon still releases the allocation when the domain has ended meanwhile. */
@@ -90,15 +91,15 @@ void manager_find_guests(Manager *m) {
 
         if (r < 0) {
                 /* Keep the last known domains: a refused release is better than a device removed from a guest. */
-                if (!m->guests_unread)
+                if (!m->watches.guests.unread)
                         log_warning_errno(r, "Failed to read the running guests in /" GUESTS_DIR ", ignoring: %m");
-                m->guests_unread = true;
+                m->watches.guests.unread = true;
                 /* The guest may have ended, and its memory may be free again. */
                 for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                         ledger_set_running(m->host.ledger, m->host.ledger->allocations[i], false);
                 return;
         }
-        m->guests_unread = false;
+        m->watches.guests.unread = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
 
@@ -108,7 +109,7 @@ void manager_find_guests(Manager *m) {
                 ledger_set_running(m->host.ledger, a, guest && !guest->starting);
         }
         look_for_foreign(m, guests);
-        m->guests_read = true;
+        m->reconcile.guests_read = true;
         manager_want_reconcile(m);
 }
 
@@ -124,9 +125,9 @@ static void watch(Manager *m) {
 
                 if (string_replace(&path, "%s/%s", sysfs_root(m->fs), paths[i]) < 0)
                         return;
-                m->guests = sd_event_source_disable_unref(m->guests);
-                r = sd_event_add_inotify(m->event, &m->guests, path, CHANGES | IN_ONLYDIR, on_change, m);
-                m->guests_found = r >= 0 && i == 0;
+                m->watches.guests.source = sd_event_source_disable_unref(m->watches.guests.source);
+                r = sd_event_add_inotify(m->event, &m->watches.guests.source, path, CHANGES | IN_ONLYDIR, on_change, m);
+                m->watches.guests.found = r >= 0 && i == 0;
         }
         if (r < 0)
                 log_warning_errno(r, "Failed to watch for guests, they are noticed on a rescan only, ignoring: %m");
@@ -138,10 +139,10 @@ static int on_change(sd_event_source *source, const struct inotify_event *event,
         bool gone = event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED);
 
         /* Ignore names other than status files and the directories that lead to them. */
-        if (!gone &&
-            (m->guests_found ? !suffix || !streq(suffix, ".xml") : !streq(name, "libvirt") && !streq(name, "qemu")))
+        if (!gone && (m->watches.guests.found ? !suffix || !streq(suffix, ".xml")
+                                              : !streq(name, "libvirt") && !streq(name, "qemu")))
                 return 0;
-        if (!m->guests_found || gone)
+        if (!m->watches.guests.found || gone)
                 watch(m);
         manager_find_guests(m);
         return 0;

@@ -161,8 +161,8 @@ static const ProbeKind health_probe = {
 _Static_assert(sizeof(HealthReading) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
 static bool is_hanging(const Manager *m, PciAddress device) {
-        for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++) {
-                const Checkup *c = &m->checkups[i];
+        for (size_t i = 0; i < ELEMENTSOF(m->watches.checkups); i++) {
+                const Checkup *c = &m->watches.checkups[i];
 
                 if (c->probe && c->is_late && pci_address_equal(c->late, device))
                         return true;
@@ -191,11 +191,11 @@ static int gather(Manager *m, PciAddress **devices, size_t *n) {
 static Checkup *find_free(Manager *m) {
         Checkup *unused = NULL;
 
-        for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++) {
-                if (probe_is_asking(m->checkups[i].probe))
+        for (size_t i = 0; i < ELEMENTSOF(m->watches.checkups); i++) {
+                if (probe_is_asking(m->watches.checkups[i].probe))
                         return NULL;
-                if (!m->checkups[i].probe)
-                        unused = &m->checkups[i];
+                if (!m->watches.checkups[i].probe)
+                        unused = &m->watches.checkups[i];
         }
         return unused;
 }
@@ -254,6 +254,6 @@ void manager_forget_health(Manager *m) {
 }
 
 void manager_health_close(Manager *m) {
-        for (size_t i = 0; i < ELEMENTSOF(m->checkups); i++)
-                m->checkups[i].probe = probe_close(m->checkups[i].probe);
+        for (size_t i = 0; i < ELEMENTSOF(m->watches.checkups); i++)
+                m->watches.checkups[i].probe = probe_close(m->watches.checkups[i].probe);
 }

@@ -7,10 +7,15 @@
 #include <errno.h>
 
 #include "host/uevent.h"
-#include "manager.h"
+#include "inventory.h"
 #include "util/log.h"
 #include "util/strings.h"
 
+/* Devices whose uevents are queued; on overflow the whole node is scanned. */
+#define EVENTS_MAX      256U
+/* Queued uevents are handled after a pause of QUIET, and at the latest PATIENCE after the first of them. */
+#define QUIET_USEC      (100U * 1000U)
+#define PATIENCE_USEC   (500U * 1000U)
 /* Events read in one iteration of the event loop. */
 #define EVENTS_PER_TURN 256U
 #define TIMER_ACCURACY  (10U * 1000U)
@@ -25,7 +30,7 @@ typedef struct Event {
 struct UeventQueue {
         UeventMonitor *monitor;
         sd_event_source *io, *timer;
-        Event events[MANAGER_EVENTS_MAX]; /* events of busy devices stay until their job has ended */
+        Event events[EVENTS_MAX]; /* events of busy devices stay until their job has ended */
         size_t n_events;
         bool everything; /* events were lost or did not fit: scan the whole node */
         bool drivers;    /* a driver was registered or unregistered */
@@ -38,7 +43,7 @@ void manager_open_uevents(Manager *m) {
         int r = uevents ? uevent_monitor_new(&uevents->monitor) : -ENOMEM;
 
         if (r >= 0) {
-                m->uevents = uevents;
+                m->watches.uevents = uevents;
                 return;
         }
         free(uevents);
@@ -47,26 +52,25 @@ void manager_open_uevents(Manager *m) {
 }
 
 void manager_close_uevents(Manager *m) {
-        if (!m->uevents)
+        if (!m->watches.uevents)
                 return;
-        sd_event_source_disable_unref(m->uevents->io);
-        sd_event_source_disable_unref(m->uevents->timer);
-        uevent_monitor_free(m->uevents->monitor);
-        free(m->uevents);
-        m->uevents = NULL;
+        sd_event_source_disable_unref(m->watches.uevents->io);
+        sd_event_source_disable_unref(m->watches.uevents->timer);
+        uevent_monitor_free(m->watches.uevents->monitor);
+        free(m->watches.uevents);
+        m->watches.uevents = NULL;
 }
 
-/* Sets the timer to MANAGER_QUIET_USEC from now, but at most MANAGER_PATIENCE_USEC from the first event. */
+/* Sets the timer to QUIET_USEC from now, but at most PATIENCE_USEC from the first event. */
 static void arm_timer(Manager *m) {
-        UeventQueue *uevents = m->uevents;
+        UeventQueue *uevents = m->watches.uevents;
         uint64_t now;
 
         if (sd_event_now(m->event, CLOCK_MONOTONIC, &now) < 0)
                 return;
         if (uevents->first == 0)
                 uevents->first = now;
-        (void) sd_event_source_set_time(uevents->timer,
-                                        MIN(now + MANAGER_QUIET_USEC, uevents->first + MANAGER_PATIENCE_USEC));
+        (void) sd_event_source_set_time(uevents->timer, MIN(now + QUIET_USEC, uevents->first + PATIENCE_USEC));
         (void) sd_event_source_set_enabled(uevents->timer, SD_EVENT_ONESHOT);
 }
 
@@ -75,7 +79,7 @@ static void add_event(UeventQueue *uevents, UeventAction action, PciAddress addr
 
         while (e < end && !pci_address_equal(e->address, address))
                 e++;
-        if (e == end && uevents->n_events == MANAGER_EVENTS_MAX) {
+        if (e == end && uevents->n_events == EVENTS_MAX) {
                 uevents->everything = true;
                 return;
         }
@@ -93,18 +97,18 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
         for (unsigned i = 0; i < EVENTS_PER_TURN; i++) {
                 UeventAction action;
                 PciAddress address;
-                int r = uevent_monitor_read(m->uevents->monitor, &action, &address);
+                int r = uevent_monitor_read(m->watches.uevents->monitor, &action, &address);
 
                 if (r == 0)
                         break;
                 if (r > 0 && action == UEVENT_DRIVERS)
-                        m->uevents->drivers = true;
+                        m->watches.uevents->drivers = true;
                 else if (r > 0 && action == UEVENT_CAPACITY)
-                        m->uevents->capacity = true;
+                        m->watches.uevents->capacity = true;
                 else if (r > 0)
-                        add_event(m->uevents, action, address);
+                        add_event(m->watches.uevents, action, address);
                 else
-                        m->uevents->everything = true;
+                        m->watches.uevents->everything = true;
                 if (r < 0 && r != -ENOBUFS) {
                         log_warning_errno(r, "Failed to read events of udev, from now on changes of the node are "
                                              "noticed on a rescan only, ignoring: %m");
@@ -112,7 +116,8 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         break;
                 }
         }
-        if (m->uevents->everything || m->uevents->drivers || m->uevents->capacity || m->uevents->n_events > 0)
+        if (m->watches.uevents->everything || m->watches.uevents->drivers || m->watches.uevents->capacity ||
+            m->watches.uevents->n_events > 0)
                 arm_timer(m);
         return 0;
 }
@@ -138,7 +143,7 @@ static int add_to_list(Manager *m, const Event *e, ReadList *l) {
         int r = 0;
 
         if (!fresh && manager_is_busy(m, e->address)) {
-                m->uevents->events[m->uevents->n_events++] = *e;
+                m->watches.uevents->events[m->watches.uevents->n_events++] = *e;
                 return 0;
         }
         if (fresh)
@@ -187,7 +192,7 @@ static void probe_bound(Manager *m, const Event *events, size_t n) {
 
 /* The kernel also sends an event after it tried to recover a device from an error. */
 static void check_health(Manager *m, const Event *events, size_t n) {
-        PciAddress devices[MANAGER_EVENTS_MAX];
+        PciAddress devices[EVENTS_MAX];
 
         for (size_t i = 0; i < n; i++)
                 devices[i] = events[i].address;
@@ -206,8 +211,8 @@ static void find_late_pfs(Manager *m, const Event *events, size_t n) {
 
 static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
-        UeventQueue *uevents = m->uevents;
-        Event events[MANAGER_EVENTS_MAX];
+        UeventQueue *uevents = m->watches.uevents;
+        Event events[EVENTS_MAX];
         size_t n = uevents->n_events;
         bool everything = uevents->everything;
         int r;
@@ -237,20 +242,20 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 void manager_handle_kept_uevents(Manager *m) {
-        if (m->uevents && m->uevents->n_events > 0)
+        if (m->watches.uevents && m->watches.uevents->n_events > 0)
                 arm_timer(m);
 }
 
 int manager_follow_uevents(Manager *m) {
         int r;
 
-        if (!m->uevents)
+        if (!m->watches.uevents)
                 return 0;
-        r = sd_event_add_time(m->event, &m->uevents->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_quiet, m);
+        r = sd_event_add_time(m->event, &m->watches.uevents->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_quiet, m);
         if (r >= 0)
-                r = sd_event_source_set_enabled(m->uevents->timer, SD_EVENT_OFF);
+                r = sd_event_source_set_enabled(m->watches.uevents->timer, SD_EVENT_OFF);
         if (r >= 0)
-                r = sd_event_add_io(m->event, &m->uevents->io, uevent_monitor_fd(m->uevents->monitor), EPOLLIN,
-                                    on_event, m);
+                r = sd_event_add_io(m->event, &m->watches.uevents->io, uevent_monitor_fd(m->watches.uevents->monitor),
+                                    EPOLLIN, on_event, m);
         return r < 0 ? log_error_errno(r, "Failed to listen to udev: %m") : 0;
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The facts of the node as last read, and what follows at once from a difference. */
+
+#include "manager.h"
+
+/* inventory.c */
+/* Scans the whole node and publishes the differences. Returns 0 or a negative errno. */
+int manager_scan(Manager *m);
+/* Scans only these devices and the others of their slot, their PF and their VFs. locked: a driver may hold their device
+ * locks; see host/scan.h. */
+int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
+/*
+ * Reads driver and override of these devices again; scans the whole node when that is not enough. locked: a driver may
+ * hold their device locks; see host/scan.h. Returns 1 when a fact changed, 0 when none did, or -ENOMEM. After 1
+ * pointers into the inventory are invalid. Publishes nothing unless the whole node was scanned.
+ */
+int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
+/* Reads CPUs, memory and hugepages again. Returns 1 when this took a scan of the whole node, so that pointers into the
+ * inventory are invalid, 0, or a negative errno. */
+int manager_refresh_nodes(Manager *m);
+/* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
+int manager_refresh_drivers(Manager *m);
+/* Reads again which devices the host needs: mounts, routes, consoles. Returns as manager_refresh(). */
+int manager_refresh_host(Manager *m);
+
+/* serials.c */
+/*
+ * Reads the serial numbers of allocated and quarantined devices. Takes the known ones from old (NULL the first time),
+ * the inventory that was just replaced.
+ */
+void manager_read_serials(Manager *m, const Inventory *old);
+/* Reads the serial numbers of the devices of a into a. */
+void manager_note_serials(Manager *m, Allocation *a);
+/* Corrects the addresses in the ledger of devices that moved to another address, as a boot can do. */
+void manager_find_moved(Manager *m);
+
+/* promise.c */
+/*
+ * Compares what a, when ready, was promised with the known facts, and sets its reason to why a guest cannot run with it
+ * as promised. Logs, records and publishes a change of the reason.
+ */
+void manager_check_promise(Manager *m, Allocation *a);
+/* Checks all allocations when facts changed since the last check, except allocations that are about to be resumed. */
+void manager_check_promises(Manager *m);
+/*
+ * VERDICT_NONE unless the allocation called name is ready, has no running guest, and a guest could not run with it as
+ * promised. Reads hugepages again, for whose changes the kernel has no notification. Pointers into the inventory may be
+ * invalid afterwards.
+ */
+Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
+
+/* contest.c */
+/* Finds PFs whose number of VFs another program changed. old: the inventory that was just replaced. */
+void manager_check_vfs(Manager *m, const Inventory *old);
+
+/* mlx4.c */
+/*
+ * Writes the module options of mlx4_core that the policy wants, and records their file, or the problem, in the host
+ * state. Call it after the policy was made, before it is published. logged: the policy's problems are in the journal
+ * already; the file is compared even when the options are unchanged.
+ */
+void manager_write_options(Manager *m, bool logged);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Operations: what a call does, from its checks to its job. An operation decides on known facts, saves its intent in
+ * the ledger and starts a job. Reconcile starts some of them without a caller.
+ */
+
+#include "manager.h"
+
+/* op-allocate.c */
+Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
+                         Refusal *ret);
+/* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
+Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret);
+/* Starts the job that prepares a; its steps depend on the present drivers of the devices. */
+Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
+
+/* op-release.c */
+/*
+ * VERDICT_NONE when a (the allocation called name; NULL: none) has this generation and no job, is not used by a domain,
+ * and its devices are not blocked.
+ */
+Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                              Refusal *ret);
+Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+/* Releases a, which is ready or failed and is not used by a domain. */
+Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
+/* Starts the job that releases a; its steps depend on the present drivers of the devices. */
+Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
+
+/* op-quarantine.c */
+/* JobKind.device_failed of jobs that release an allocation: puts the device in quarantine. */
+void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+/*
+ * Puts each device of a whose pool says OneTimeUse= in quarantine. Returns 0, or a negative errno when a quarantine
+ * could not be written to disk.
+ */
+int manager_quarantine_used(Manager *m, const Allocation *a);
+/* Ends the quarantine at an admin's request: the device returns to the host and can be allocated again. */
+Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
+/* Resumes an interrupted manager_clear_quarantine(). Returns true when a job was started. */
+bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
+
+/* op-accept.c */
+/* Takes the cards that replaced devices of the allocation as its devices, and starts the job that prepares it. */
+Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+
+/* op-sriov.c */
+/* The verb of jobs that may change the number of VFs. */
+#define MANAGER_VERB_VFS "set-vfs"
+/*
+ * Sets the attributes of existing VFs that are neither bound nor allocated and lack them, as after a crash. Returns
+ * true when a job was started.
+ */
+bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
+/* Reads the VFs of these PFs and their drivers; no job may run on the PFs. Returns 0 or a negative errno. */
+int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
+/* Creates VFs on a PF that has none, for VirtualFunctions=. */
+Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
+/* Changes the number of VFs of the PF, when none of its VFs is in use. */
+Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
+
+/* op-reload.c */
+/* Reads the configuration at startup. Returns 0 or a negative errno. */
+int manager_load_config(Manager *m);
+/* After the first scan: returns 0, or EXIT_CONFIG when the configuration would offer hardware twice. */
+int manager_check_config(const Manager *m);
+/* What a release of a does: AfterRelease=, or a return to the host when its pool no longer offers a device of it. */
+AfterRelease manager_after_release(const Manager *m, const Allocation *a);
+/* Reads the configuration again. Applies it completely, or refuses it and keeps the old one; logs the outcome. */
+Verdict manager_reload(Manager *m, Refusal *ret);
+/* Logs the problems that the policy found with the pools on this node. */
+void manager_log_policy(const Policy *policy);
+
+/* allocation.c */
+/* VERDICT_NONE unless the ledger is read-only or the daemon is stopping. */
+Verdict manager_check_may_change(const Manager *m, Refusal *ret);
+/* VERDICT_NONE when no device of a, and no PF of its VFs, is blocked. only_orphaned: by an orphan. */
+Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
+/* manager_refresh() of the devices of a and of their IOMMU groups. */
+int manager_refresh_groups(Manager *m, const Allocation *a);
+/* Every device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the binding. */
+bool manager_is_bound(const Manager *m, const Allocation *a);
+/* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
+void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
+/* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
+void manager_delete_allocation(Manager *m, Allocation *a);
+Verdict manager_refuse_storage(Refusal *ret, int error);
+
+/* holders.c */
+typedef enum UseCheck {
+        USE_ALLOCATE, /* no device may be in use */
+        USE_RESUME,   /* no device may be in use, but devices already bound to their VFIO driver are not checked */
+        USE_RELEASE,  /* no device may be open on its VFIO driver; devices with host drivers are not checked */
+} UseCheck;
+/* VERDICT_NONE when no device is in use. Reads /proc/PID/fd of all processes once. */
+Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
+/* Reads the devices and the other members of their IOMMU groups again, then does as manager_check_use(). */
+Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
+/*
+ * The index of an allocation with a device that a process has open on its VFIO driver; n when there is none. Reads
+ * /proc/PID/fd of all processes once.
+ */
+size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n);
+/* The refusal for an error of holders_find(), a negative errno. */
+Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
+
+/* regions.c */
+/*
+ * Checks the files of the shared memory regions in the request: VERDICT_SHARED_MEMORY_TAKEN when a file exists for a
+ * region that no allocation has, VERDICT_WRONG_STATE when it is missing for a region that an allocation has.
+ */
+Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
+/* The files of all shared memory regions of a exist. A boot removes them. */
+bool manager_has_regions(const Manager *m, const Allocation *a);
+/* Notes in the ledger which region files of a were removed while it is ready. */
+void manager_look_at_regions(Manager *m, const Allocation *a);
+/* Watches dev/shm, and has promises checked when the file of a region is removed. */
+void manager_follow_regions(Manager *m);
+/* Logs region files that belong to no allocation. They are not removed. */
+void manager_report_unknown_regions(const Manager *m);
+/* Skips the steps of a release that would remove regions which other allocations share. */
+void manager_keep_shared(const Manager *m, Job *job);

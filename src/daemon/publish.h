@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Publisher: tells clients and the journal what is different from what they were told last. */
+
+#include "bus/changes.h"
+#include "bus/server.h"
+#include "host/history.h"
+
+typedef struct Manager Manager;
+typedef struct ManagerJob ManagerJob;
+
+typedef struct Publisher {
+        Server *server;
+        DeviceSnapshotList *shown; /* device properties as last published; NULL before the announcement */
+        History *history;          /* NULL when it could not be opened */
+        bool history_unwritten;    /* the last write failed and was logged */
+} Publisher;
+
+/* publish.c */
+/*
+ * Emits signals for devices added and removed, and for each property whose value differs from the last one published.
+ * Call it after a change of facts, ledger or policy. Does nothing before the announcement.
+ */
+void manager_publish(Manager *m);
+/* Publishes only these devices and the devices whose state depends on them: IOMMU group members, PFs and VFs. */
+void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
+void manager_publish_allocation(Manager *m, const Allocation *a);
+
+/* history.c */
+void manager_open_history(Manager *m, const char *state_dir);
+/* Writes an event of a device to journal and history. a: its allocation, or NULL. */
+void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
+        _printf_(5, 6);
+/* manager_record() for each device of a. why: the reason, for HISTORY_FAILED. */
+void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
+/* Records the failure of a job for the devices of its allocation, or for ManagerJob.devices. */
+void manager_record_failure(Manager *m, const ManagerJob *mj);
+/* Records that a cannot be resumed. stands: a stays ready. Call it before the state changes. */
+void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
+/* Records that the node cannot keep its promise to a, or (why NULL) can again. Call it before the reason changes. */
+void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why);
+/* Returns the newest max entries of the device as a JSON array; the caller frees *ret. */
+Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the daemon watches: uevents, guests, and facts that only a child may read, because a driver or a device may take
+ * minutes to answer. A watch notes what changed in the host state and in the table of findings.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "host/nvidia.h"
+#include "model/health.h"
+#include "probe.h"
+
+typedef struct Manager Manager;
+typedef struct ManagerJob ManagerJob;
+typedef struct UeventQueue UeventQueue;
+
+/* Health probes at a time. When the children of all of them hang, no new one is started until one has exited. */
+#define CHECKUPS_MAX 8U
+
+/* One run of the health probe. */
+typedef struct Checkup {
+        Manager *manager;
+        Probe *probe;    /* NULL when not running */
+        PciAddress late; /* the device that the child hangs on, when is_late */
+        bool is_late;
+} Checkup;
+
+typedef struct GuestWatch {
+        sd_event_source *source;
+        bool found;  /* libvirt's directory itself is watched, not a parent of it */
+        bool unread; /* a failure to read the guests was logged */
+} GuestWatch;
+
+typedef struct AttributeWatch {
+        Probe *probe;
+        sd_event_source *links; /* rtnetlink notifications */
+        bool due;               /* VFs are to be read again */
+        bool busy;              /* VFs were skipped because of a job */
+} AttributeWatch;
+
+typedef struct Watches {
+        UeventQueue *uevents;
+        GuestWatch guests;
+        AttributeWatch attributes;
+        Probe *eswitch_probe;
+        Probe *gpu_probe;
+        ProbeCache gpus;      /* device minors */
+        sd_event_source *shm; /* regions.c: inotify on dev/shm */
+        Checkup checkups[CHECKUPS_MAX];
+} Watches;
+
+/* watch-uevents.c */
+/* Starts to collect uevents. Call it before the first scan, so that no change is missed. A failure is only logged. */
+void manager_open_uevents(Manager *m);
+void manager_close_uevents(Manager *m);
+/* Handles uevents from the event loop, including those collected so far. Returns 0 or a negative errno. */
+int manager_follow_uevents(Manager *m);
+/* Handles the uevents that were kept while a job worked on their devices; that job has ended. */
+void manager_handle_kept_uevents(Manager *m);
+
+/* watch-guests.c */
+/* Reads which guests run (Allocation.domain), now and on each change of libvirt's status files. */
+void manager_follow_guests(Manager *m);
+/* Reads the guests again: libvirt reports no change for a guest that died while libvirt was down. */
+void manager_find_guests(Manager *m);
+
+/* watch-health.c */
+/* Checks the health of all devices that are not in use and have no host driver. */
+void manager_check_health(Manager *m, HealthTrigger why);
+/* Checks only these devices, as far as they are not in use and have no host driver. */
+void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
+/* Clears the unhealthy mark of devices that were removed or replaced. */
+void manager_forget_health(Manager *m);
+void manager_health_close(Manager *m);
+
+/* watch-attributes.c */
+/* Has a child read the attributes of allocated VFs again, once the daemon is announced. */
+void manager_make_attributes_due(Manager *m);
+/* Reads the VFs that were skipped because of a job; that job has ended. */
+void manager_attributes_job_gone(Manager *m);
+/* Drops what was read of the VFs of a: a job has written their attributes since. */
+void manager_forget_attributes(Manager *m, const Allocation *a);
+/* Calls manager_make_attributes_due() when rtnetlink reports a change on a PF with allocated VFs. */
+void manager_follow_links(Manager *m);
+/* JobKind.found and all_found of jobs that set the attributes of an allocation's VFs. */
+void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
+int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
+
+/* watch-eswitches.c */
+/* Reads the modes of new eswitches in a child; does nothing before the announcement. Without an answer the mode stays
+ * unknown. */
+void manager_probe_eswitches(Manager *m);
+/* Drops the mode of the PF's eswitch: a driver was bound to the PF. */
+void manager_forget_eswitch(Manager *m, PciAddress pf);
+/* Reads all modes again; the known modes stay valid until then. */
+void manager_probe_eswitches_again(Manager *m);
+
+/* watch-gpus.c */
+/* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */
+void manager_probe_gpus(Manager *m);
+/* Drops the minor of the GPU: it is being unbound from its driver. */
+void manager_forget_gpu(Manager *m, PciAddress gpu);
+/* Reads the minor of the GPU again at the next probe, since its driver was bound again; the old minor stays until then.
+ */
+void manager_doubt_gpu(Manager *m, PciAddress gpu);
+void manager_probe_gpus_again(Manager *m);
