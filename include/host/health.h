@@ -7,6 +7,5 @@
 #include "model/health.h"
 #include "util/sysfs.h"
 
-/* port: the port that dev is plugged into, or NULL. For a VF neither the link nor the error counters are read: VFs have
- * none of their own. */
-void health_read(const Sysfs *fs, const PciDevice *dev, const PciDevice *port, HealthReading *ret);
+/* The error counter of a VF is not read: a VF has none. */
+void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret);

@@ -4,6 +4,7 @@
 /* The state of one machine: hardware, configuration and allocations. The daemon keeps it for its own machine, a replay
  * for a recorded machine. */
 
+#include "model/health.h"
 #include "plan/plan.h"
 #include "plan/vfidentity.h"
 #include "util/sysfs.h"

@@ -2,31 +2,20 @@
 #pragma once
 
 /*
- * Health of devices that no host driver monitors, as far as PCI shows it: whether the device responds, the errors that
- * its port counted, and its link speed. Reading health wakes the device and may block forever, so the results are kept
- * beside the inventory. Pure; host/health.h reads the hardware.
+ * Health of devices that no host driver monitors: whether the device responds, its power state, and the fatal errors
+ * that its port counted. rasdaemon records all other errors. Reading health wakes the device and may block forever, so
+ * the results are kept beside the inventory. Pure; host/health.h reads the hardware.
  */
 
 #include "model/inventory.h"
-
-typedef struct HealthErrors {
-        bool known; /* the device has AER counters */
-        uint64_t fatal, nonfatal, correctable;
-} HealthErrors;
-
-/* max_: what both ends of the link support. 0 is unknown. */
-typedef struct HealthLink {
-        unsigned speed, max_speed; /* MT/s, see model/pcilink.h */
-        unsigned width, max_width; /* lanes */
-} HealthLink;
 
 typedef struct HealthReading {
         int error;        /* of reading config space: 0; -EIO: it reads all ones; -ENXIO: another device answers; other:
                              unknown */
         bool cold;        /* still in D3cold after the read */
         bool power_error; /* the kernel cannot change the device's power state */
-        HealthErrors errors;
-        HealthLink link;
+        bool counted;     /* fatal is valid */
+        uint64_t fatal;   /* fatal errors since the kernel started to count (AER) */
 } HealthReading;
 
 /* Why a device is due for a health check. A later reason overrides an earlier one. */
@@ -40,10 +29,9 @@ typedef struct Health {
         PciAddress address;
         uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
         HealthTrigger due, asked;
-        bool known; /* last is valid */
-        HealthReading last;
+        bool counted;          /* fatal is valid */
+        uint64_t fatal;        /* fatal errors at the last check */
         uint64_t fatal_before; /* fatal errors counted before the baseline: they do not make the device unhealthy */
-        bool link_reported;    /* an admin was told that the link is below its maximum */
 } Health;
 
 typedef struct HealthList {
@@ -64,6 +52,5 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
  */
 int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret);
 
-bool health_link_is_below(const HealthLink *l);
 /* Parses the total of an aer_dev_* attribute. 0 or -EINVAL. */
 int health_parse_errors(const char *text, uint64_t *ret);

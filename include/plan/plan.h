@@ -9,7 +9,6 @@
 
 #include "ledger/ledger.h"
 #include "model/eswitch.h"
-#include "model/health.h"
 #include "model/locality.h"
 #include "plan/mlx4.h"
 #include "plan/request.h"
@@ -60,7 +59,6 @@ typedef struct HostView {
         const DeviceStatusTable *status; /* NULL: no findings */
         const Mlx4 *mlx4;
         const ProbeCache *eswitches; /* NULL: unknown */
-        const HealthList *health;    /* NULL: unknown */
         const VfReportList *vfs;     /* NULL: unknown */
         const PciAddress *in_use;    /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;

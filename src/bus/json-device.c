@@ -73,7 +73,6 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
 }
 
 static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
-        const Health *health = health_list_find(view->health, dev);
 
         json_text_key(t, "numa_node");
         json_text_known(t, dev->numa_node);
@@ -95,10 +94,6 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_words(t, dev->reset_methods);
         json_text_key(t, "power_state");
         json_text_string(t, dev->power_state);
-        json_text_key(t, "link");
-        json_text_object(t, health ? json_link(&health->last.link) : NULL);
-        json_text_key(t, "aer");
-        json_text_object(t, health ? json_errors(&health->last.errors) : NULL);
         json_text_key(t, "bars");
         put_bars(t, dev);
         json_text_key(t, "acs");

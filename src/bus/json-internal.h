@@ -9,9 +9,6 @@
 int json_print_devices(json_object *devices, struct printbuf *out, int level, int flags);
 /* pairs: false if the plan has no GPU-NIC pairs; then the worst distance is null. */
 json_object *json_score(const Score *s, bool pairs);
-/* NULL when the link or the counters were not read. */
-json_object *json_link(const HealthLink *l);
-json_object *json_errors(const HealthErrors *e);
 /* Array of the names of the PCI_ACS_BIT()s that are set in bits; NULL if the ACS state of dev is unknown or if dev has
  * no ACS capability. */
 json_object *json_acs_bits(const PciDevice *dev, uint16_t bits);

@@ -139,22 +139,6 @@ void view_read_only(json_object *node) {
                 fprintf(stderr, "%s\n", why);
 }
 
-static void view_link(json_object *device) {
-        json_object *link = reply_member(device, "link");
-
-        if (link)
-                view_field("Link", "%s x%s of %s x%s", reply_cell(link, "speed"), reply_cell(link, "width"),
-                           reply_cell(link, "max_speed"), reply_cell(link, "max_width"));
-}
-
-static void view_errors(json_object *device) {
-        json_object *aer = reply_member(device, "aer");
-
-        if (aer)
-                view_field("Errors", "%s fatal, %s nonfatal, %s correctable", reply_cell(aer, "fatal"),
-                           reply_cell(aer, "nonfatal"), reply_cell(aer, "correctable"));
-}
-
 /* "acs" is ACS of the function itself, against other functions of its card; "isolated" covers the ports above it. */
 static const char *isolation(json_object *d) {
         const char *acs = reply_cell(d, "acs");
@@ -186,8 +170,6 @@ void view_device(json_object *d) {
         view_member("Eswitch mode", d, "eswitch_mode");
         view_list("Reset", d, "reset_methods");
         view_member("Power", d, "power_state");
-        view_link(d);
-        view_errors(d);
         view_bars(d);
         view_field("ACS", "%s, %s", reply_cell(d, "acs"), isolation(d));
         view_member("Fault", d, "fault");

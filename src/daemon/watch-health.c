@@ -10,7 +10,6 @@
 #include "host/health.h"
 #include "host/holders.h"
 #include "manager.h"
-#include "model/pcilink.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -72,7 +71,7 @@ static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size
                 HealthReading reading = { .error = -EBUSY };
 
                 if (!used[i])
-                        health_read(fs, dev, dev->parent >= 0 ? &inv->devices[dev->parent] : NULL, &reading);
+                        health_read(fs, dev, &reading);
                 probe_tell(s, i, &reading);
         }
         return 0;
@@ -91,20 +90,6 @@ static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
         manager_publish_devices(m, &device, 1);
 }
 
-static void log_link(Health *h) {
-        const HealthLink *l = &h->last.link;
-        bool below = health_link_is_below(l);
-
-        if (below && !h->link_reported)
-                log_full(LOG_WARNING, 0,
-                         (&(LogFields){ .id = MESSAGE_LINK_BELOW, .device = PCI_ADDRESS_STR(h->address) }),
-                         "The link of %s has %u lane%s at %s, but supports %u at %s, ignoring.",
-                         PCI_ADDRESS_STR(h->address), l->width, PLURAL(l->width), PCI_LINK_SPEED_STR(l->speed),
-                         l->max_width, PCI_LINK_SPEED_STR(l->max_speed));
-        if (l->width > 0)
-                h->link_reported = below;
-}
-
 static void on_answer(PciAddress device, const void *answer, void *userdata) {
         const Checkup *c = userdata;
         Manager *m = c->manager;
@@ -118,7 +103,6 @@ static void on_answer(PciAddress device, const void *answer, void *userdata) {
         if (!h || !may_be_checked(m, dev) || health_evaluate(h, &reading, h->asked, &why) < 0)
                 return;
         set_unhealthy(m, device, why);
-        log_link(h);
 }
 
 static void begin(Manager *m);

@@ -44,7 +44,6 @@ HostView host_state_view(const HostState *s) {
                 .ledger = s->ledger,
                 .status = &s->status,
                 .eswitches = &s->eswitches,
-                .health = &s->health,
                 .vfs = &s->vfs,
         };
 }

@@ -44,13 +44,11 @@ static const char *cause(const HealthReading *r) {
 }
 
 /* Returns the number of fatal errors above the baseline, which it may raise. */
-static uint64_t count_fatal(Health *h, const HealthErrors *e, HealthTrigger why) {
-        uint64_t seen = h->known && h->last.errors.known ? h->last.errors.fatal : e->fatal;
-
+static uint64_t count_fatal(Health *h, uint64_t fatal, HealthTrigger why) {
         /* A lower count means that the counters were reset. */
-        if (!h->known || !h->last.errors.known || e->fatal < seen || (why == HEALTH_DUE_RESCAN && e->fatal == seen))
-                h->fatal_before = e->fatal;
-        return e->fatal - h->fatal_before;
+        if (!h->counted || fatal < h->fatal || (why == HEALTH_DUE_RESCAN && fatal == h->fatal))
+                h->fatal_before = fatal;
+        return fatal - h->fatal_before;
 }
 
 int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret) {
@@ -61,25 +59,21 @@ int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char *
 
         if (!dead && r->error != 0)
                 return -ENODATA;
-        if (r->errors.known)
-                fatal = count_fatal(&now, &r->errors, why);
+        if (r->counted)
+                fatal = count_fatal(&now, r->fatal, why);
         if (dead && string_replace(&text, "%s is unhealthy: %s", PCI_ADDRESS_STR(h->address), dead) < 0)
                 return -ENODATA;
         if (!dead && fatal > 0 &&
             string_replace(&text, "%s is unhealthy: it had %" PRIu64 " fatal PCI Express errors.",
                            PCI_ADDRESS_STR(h->address), fatal) < 0)
                 return -ENODATA;
-        now.known = true;
-        now.last = *r;
+        now.counted = r->counted;
+        now.fatal = r->fatal;
         *h = now;
         if (!text)
                 return 0;
         *ret = text;
         return 1;
-}
-
-bool health_link_is_below(const HealthLink *l) {
-        return l->width < l->max_width || l->speed < l->max_speed;
 }
 
 int health_parse_errors(const char *text, uint64_t *ret) {

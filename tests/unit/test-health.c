@@ -11,7 +11,6 @@
 
 #include <errno.h>
 
-#include "bus/json-internal.h"
 #include "host/health.h"
 #include "sentences.h"
 #include "treefixture.h"
@@ -21,7 +20,6 @@
 #define GPU_DIRECTORY "pci0000:00/" PORT_TEXT "/" GPU_TEXT
 
 static const PciDevice gpu = { .address = { .bus = 1 }, .instance = 7 };
-static const PciDevice port = { .address = { .slot = 1 } };
 
 /* What health_evaluate() says: what the sentence names, NULL for a device that is well. */
 static void assert_judged(Health *h, HealthReading r, HealthTrigger why, const char *names) {
@@ -38,7 +36,7 @@ static void assert_judged(Health *h, HealthReading r, HealthTrigger why, const c
 }
 
 static HealthReading counted(uint64_t fatal) {
-        return (HealthReading){ .errors = { .known = true, .fatal = fatal } };
+        return (HealthReading){ .counted = true, .fatal = fatal };
 }
 
 static void test_dead(void **state) {
@@ -54,7 +52,6 @@ static void test_dead(void **state) {
         assert_int_equal(health_evaluate(&h, &(HealthReading){ .error = -EACCES }, HEALTH_DUE_RESCAN, &text), -ENODATA);
         assert_int_equal(health_evaluate(&h, &(HealthReading){ .error = -ENODEV }, HEALTH_DUE_RESCAN, &text), -ENODATA);
         assert_null(text);
-        assert_true(h.last.cold);
 }
 
 static void test_fatal(void **state) {
@@ -117,25 +114,6 @@ static void test_parse(void **state) {
         assert_int_equal(n, 9);
 }
 
-static void test_link(void **state) {
-        assert_false(health_link_is_below(&(HealthLink){ 0 }));
-        assert_false(health_link_is_below(&(HealthLink){ 16000, 16000, 16, 16 }));
-        assert_true(health_link_is_below(&(HealthLink){ 8000, 16000, 16, 16 }));
-        assert_true(health_link_is_below(&(HealthLink){ 16000, 16000, 8, 16 }));
-}
-
-static void test_json(void **state) {
-        _cleanup_json_ json_object *link = json_link(&(HealthLink){ 2500, 16000, 8, 16 });
-        _cleanup_json_ json_object *errors = json_errors(&(HealthErrors){ true, 1, 2, UINT64_MAX });
-
-        assert_string_equal(json_object_to_json_string_ext(link, JSON_C_TO_STRING_PLAIN),
-                            "{\"speed\":\"2.5 GT\\/s\",\"max_speed\":\"16.0 GT\\/s\",\"width\":8,\"max_width\":16}");
-        assert_string_equal(json_object_to_json_string_ext(errors, JSON_C_TO_STRING_PLAIN),
-                            "{\"fatal\":1,\"nonfatal\":2,\"correctable\":18446744073709551615}");
-        assert_null(json_link(&(HealthLink){ 0 }));
-        assert_null(json_errors(&(HealthErrors){ 0 }));
-}
-
 static int setup(void **state) {
         Fixture *f = fixture_new(state);
 
@@ -144,20 +122,7 @@ static int setup(void **state) {
         /* Its vendor is two spaces. */
         tree_attribute(f->root, GPU_TEXT, "config", "                                                                ");
         tree_attribute(f->root, GPU_TEXT, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1");
-        tree_attribute(f->root, GPU_TEXT, "aer_dev_nonfatal", "TOTAL_ERR_NONFATAL 2");
-        tree_attribute(f->root, GPU_TEXT, "aer_dev_correctable", "TOTAL_ERR_COR 3");
-        tree_attribute(f->root, GPU_TEXT, "current_link_speed", "8.0 GT/s PCIe");
-        tree_attribute(f->root, GPU_TEXT, "max_link_speed", "32.0 GT/s PCIe");
-        tree_attribute(f->root, GPU_TEXT, "current_link_width", "8");
-        tree_attribute(f->root, GPU_TEXT, "max_link_width", "16");
         return 0;
-}
-
-static void assert_link(const HealthLink *l, unsigned speed, unsigned max_speed, unsigned width, unsigned max_width) {
-        assert_int_equal(l->speed, speed);
-        assert_int_equal(l->max_speed, max_speed);
-        assert_int_equal(l->width, width);
-        assert_int_equal(l->max_width, max_width);
 }
 
 static void test_read(void **state) {
@@ -165,47 +130,31 @@ static void test_read(void **state) {
         PciDevice vf = gpu;
         HealthReading r;
 
-        health_read(f->fs, &gpu, NULL, &r);
+        health_read(f->fs, &gpu, &r);
         assert_int_equal(r.error, 0);
         assert_false(r.cold || r.power_error);
-        assert_true(r.errors.known);
-        assert_int_equal(r.errors.fatal, 1);
-        assert_int_equal(r.errors.nonfatal, 2);
-        assert_int_equal(r.errors.correctable, 3);
-        assert_link(&r.link, 8000, 32000, 8, 16);
+        assert_true(r.counted);
+        assert_int_equal(r.fatal, 1);
         vf.type = PCI_TYPE_VF;
-        health_read(f->fs, &vf, &port, &r);
-        assert_false(r.errors.known);
-        assert_link(&r.link, 0, 0, 0, 0);
+        health_read(f->fs, &vf, &r);
+        assert_false(r.counted);
 }
 
 static void test_read_less(void **state) {
         const Fixture *f = *state;
         HealthReading r;
 
-        /* A port that does not say does not count. */
-        health_read(f->fs, &gpu, &port, &r);
-        assert_link(&r.link, 8000, 32000, 8, 16);
-        tree_attribute(f->root, PORT_TEXT, "max_link_speed", "16.0 GT/s PCIe");
-        tree_attribute(f->root, PORT_TEXT, "max_link_width", "255");
-        health_read(f->fs, &gpu, &port, &r);
-        assert_link(&r.link, 8000, 16000, 8, 16);
-        tree_attribute(f->root, PORT_TEXT, "max_link_width", "8");
-        health_read(f->fs, &gpu, &port, &r);
-        assert_link(&r.link, 8000, 16000, 8, 8);
-        tree_attribute(f->root, GPU_TEXT, "current_link_width", "0");
-        tree_attribute(f->root, GPU_TEXT, "aer_dev_nonfatal", "nonsense");
+        tree_attribute(f->root, GPU_TEXT, "aer_dev_fatal", "nonsense");
         tree_attribute(f->root, GPU_TEXT, "power_state", "error");
-        health_read(f->fs, &gpu, &port, &r);
-        assert_link(&r.link, 0, 0, 0, 0);
-        assert_false(r.errors.known);
+        health_read(f->fs, &gpu, &r);
+        assert_false(r.counted);
         assert_true(r.power_error);
         tree_attribute(f->root, GPU_TEXT, "power_state", "D3cold");
         tree_attribute(f->root, GPU_TEXT, "vendor", "0x10de");
-        health_read(f->fs, &gpu, &port, &r);
+        health_read(f->fs, &gpu, &r);
         assert_int_equal(r.error, -ENXIO);
         assert_true(r.cold);
-        health_read(f->fs, &(PciDevice){ .address = { .bus = 9 } }, NULL, &r);
+        health_read(f->fs, &(PciDevice){ .address = { .bus = 9 } }, &r);
         assert_int_equal(r.error, -ENOENT);
 }
 
@@ -219,8 +168,6 @@ int main(void) {
                 cmocka_unit_test(test_fatal),
                 cmocka_unit_test(test_list),
                 cmocka_unit_test(test_parse),
-                cmocka_unit_test(test_link),
-                cmocka_unit_test(test_json),
                 cmocka_unit_test_setup_teardown(test_read, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_read_less, setup, teardown),
                 cmocka_unit_test(test_sentences),
