@@ -13,12 +13,13 @@
 #include "util/cleanup.h"
 
 /*
- * Journal fields of an event; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
- * DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=.
+ * Journal fields of a message; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
+ * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=.
  */
 typedef struct LogFields {
-        const char *id; /* MESSAGE_* of util/messages.h */
-        const char *device;
+        const char *id;     /* MESSAGE_* of util/messages.h */
+        const char *event;  /* the kind of event, for log_event() */
+        const char *device; /* a PCI address, or several separated by ", ": the entry then repeats the field */
         const char *allocation;
         const char *step;
         const char *owner;      /* uid of the allocation's owner */
@@ -61,3 +62,9 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
 #define log_warning_errno(error, ...)       log_internal(LOG_WARNING, (error), NULL, __VA_ARGS__)
 #define log_error(...)                      log_internal(LOG_ERR, 0, NULL, __VA_ARGS__)
 #define log_error_errno(error, ...)         log_internal(LOG_ERR, (error), NULL, __VA_ARGS__)
+
+/*
+ * Sends an event to the journal, where 'passthroughctl history' finds it: whatever the maximum level and the target
+ * are. With a target other than the journal the message also goes there, as log_internal() sends it.
+ */
+void log_event(int level, const LogFields *fields, const char *message);

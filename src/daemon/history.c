@@ -14,32 +14,33 @@
 #include "util/strings.h"
 
 static const struct {
+        const char *name; /* in PASSTHROUGH_EVENT= */
         int level;
         const char *id;
 } kinds[_HISTORY_EVENT_MAX] = {
-        [HISTORY_RESERVED] = { LOG_INFO, MESSAGE_DEVICE_RESERVED },
-        [HISTORY_READY] = { LOG_INFO, MESSAGE_DEVICE_READY },
-        [HISTORY_RELEASED] = { LOG_INFO, MESSAGE_DEVICE_RELEASED },
-        [HISTORY_FAILED] = { LOG_NOTICE, MESSAGE_DEVICE_FAILED },
-        [HISTORY_RESUMED] = { LOG_NOTICE, MESSAGE_DEVICE_RESUMED },
-        [HISTORY_STUCK] = { LOG_ERR, MESSAGE_DEVICE_STUCK },
-        [HISTORY_UNSTUCK] = { LOG_NOTICE, MESSAGE_DEVICE_UNSTUCK },
-        [HISTORY_CONTESTED] = { LOG_WARNING, MESSAGE_DEVICE_CONTESTED },
-        [HISTORY_UNCONTESTED] = { LOG_NOTICE, MESSAGE_DEVICE_UNCONTESTED },
-        [HISTORY_VFS_CREATED] = { LOG_NOTICE, MESSAGE_VFS_CREATED },
-        [HISTORY_VFS_CHANGED] = { LOG_NOTICE, MESSAGE_VFS_CHANGED },
-        [HISTORY_VFS_REMOVED] = { LOG_NOTICE, MESSAGE_VFS_REMOVED },
-        [HISTORY_HARDWARE_CHANGED] = { LOG_ERR, MESSAGE_HARDWARE_CHANGED },
-        [HISTORY_MISSING] = { LOG_WARNING, MESSAGE_DEVICE_MISSING },
-        [HISTORY_BACK] = { LOG_NOTICE, MESSAGE_DEVICE_BACK },
-        [HISTORY_MOVED] = { LOG_WARNING, MESSAGE_DEVICE_MOVED },
-        [HISTORY_ACCEPTED] = { LOG_NOTICE, MESSAGE_DEVICE_ACCEPTED },
-        [HISTORY_QUARANTINED] = { LOG_ERR, MESSAGE_DEVICE_QUARANTINED },
-        [HISTORY_CLEARED] = { LOG_NOTICE, MESSAGE_DEVICE_CLEARED },
-        [HISTORY_UNHEALTHY] = { LOG_ERR, MESSAGE_DEVICE_UNHEALTHY },
-        [HISTORY_HEALTHY] = { LOG_NOTICE, MESSAGE_DEVICE_HEALTHY },
-        [HISTORY_PROMISE_BROKEN] = { LOG_ERR, MESSAGE_PROMISE_BROKEN },
-        [HISTORY_PROMISE_KEPT] = { LOG_NOTICE, MESSAGE_PROMISE_KEPT },
+        [HISTORY_RESERVED] = { "reserved", LOG_INFO, MESSAGE_DEVICE_RESERVED },
+        [HISTORY_READY] = { "ready", LOG_INFO, MESSAGE_DEVICE_READY },
+        [HISTORY_RELEASED] = { "released", LOG_INFO, MESSAGE_DEVICE_RELEASED },
+        [HISTORY_FAILED] = { "failed", LOG_NOTICE, MESSAGE_DEVICE_FAILED },
+        [HISTORY_RESUMED] = { "resumed", LOG_NOTICE, MESSAGE_DEVICE_RESUMED },
+        [HISTORY_STUCK] = { "stuck", LOG_ERR, MESSAGE_DEVICE_STUCK },
+        [HISTORY_UNSTUCK] = { "unstuck", LOG_NOTICE, MESSAGE_DEVICE_UNSTUCK },
+        [HISTORY_CONTESTED] = { "contested", LOG_WARNING, MESSAGE_DEVICE_CONTESTED },
+        [HISTORY_UNCONTESTED] = { "uncontested", LOG_NOTICE, MESSAGE_DEVICE_UNCONTESTED },
+        [HISTORY_VFS_CREATED] = { "vfs-created", LOG_NOTICE, MESSAGE_VFS_CREATED },
+        [HISTORY_VFS_CHANGED] = { "vfs-changed", LOG_NOTICE, MESSAGE_VFS_CHANGED },
+        [HISTORY_VFS_REMOVED] = { "vfs-removed", LOG_NOTICE, MESSAGE_VFS_REMOVED },
+        [HISTORY_HARDWARE_CHANGED] = { "hardware-changed", LOG_ERR, MESSAGE_HARDWARE_CHANGED },
+        [HISTORY_MISSING] = { "missing", LOG_WARNING, MESSAGE_DEVICE_MISSING },
+        [HISTORY_BACK] = { "back", LOG_NOTICE, MESSAGE_DEVICE_BACK },
+        [HISTORY_MOVED] = { "moved", LOG_WARNING, MESSAGE_DEVICE_MOVED },
+        [HISTORY_ACCEPTED] = { "accepted", LOG_NOTICE, MESSAGE_DEVICE_ACCEPTED },
+        [HISTORY_QUARANTINED] = { "quarantined", LOG_ERR, MESSAGE_DEVICE_QUARANTINED },
+        [HISTORY_CLEARED] = { "cleared", LOG_NOTICE, MESSAGE_DEVICE_CLEARED },
+        [HISTORY_UNHEALTHY] = { "unhealthy", LOG_ERR, MESSAGE_DEVICE_UNHEALTHY },
+        [HISTORY_HEALTHY] = { "healthy", LOG_NOTICE, MESSAGE_DEVICE_HEALTHY },
+        [HISTORY_PROMISE_BROKEN] = { "promise-broken", LOG_ERR, MESSAGE_PROMISE_BROKEN },
+        [HISTORY_PROMISE_KEPT] = { "promise-kept", LOG_NOTICE, MESSAGE_PROMISE_KEPT },
 };
 
 void manager_open_history(Manager *m, const char *state_dir) {
@@ -49,20 +50,22 @@ void manager_open_history(Manager *m, const char *state_dir) {
                 log_warning_errno(r, "Failed to open the history of devices, no history is written, ignoring: %m");
 }
 
-static void log_event(HistoryEvent event, const PciAddress *device, const Allocation *a, const char *message) {
+/* devices: their addresses, separated by ", ". a: the allocation that has them, or NULL. */
+static void send_event(HistoryEvent event, const char *devices, const Allocation *a, const char *message) {
         char owner[16], generation[24];
 
         if (a) {
                 (void) snprintf(owner, sizeof(owner), "%" PRIu32, a->owner);
                 (void) snprintf(generation, sizeof(generation), "%" PRIu64, a->generation);
         }
-        log_full(kinds[event].level, 0,
-                 (&(LogFields){ .id = kinds[event].id,
-                                .device = device ? PCI_ADDRESS_STR(*device) : NULL,
+        log_event(kinds[event].level,
+                  &(LogFields){ .id = kinds[event].id,
+                                .event = kinds[event].name,
+                                .device = devices,
                                 .allocation = a ? a->name : NULL,
                                 .owner = a ? owner : NULL,
-                                .generation = a ? generation : NULL }),
-                 "%s", message);
+                                .generation = a ? generation : NULL },
+                  message);
 }
 
 /* A failure is only logged. With a read-only ledger the history is read-only too. */
@@ -94,7 +97,7 @@ void manager_record(Manager *m, HistoryEvent event, PciAddress device, const All
         va_end(ap);
         if (!message)
                 return;
-        log_event(event, &device, a, message);
+        send_event(event, PCI_ADDRESS_STR(device), a, message);
         append_event(m, event, device, a, message);
 }
 
@@ -128,7 +131,7 @@ void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation 
 
                 if (format_message(&message, event, device, a, why) < 0)
                         continue;
-                log_event(event, &device, a, message);
+                send_event(event, PCI_ADDRESS_STR(device), a, message);
                 line = history_format(&(HistoryEntry){ now, event, device, a, message });
                 if (line)
                         (void) fputs(line, f);
@@ -159,7 +162,7 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
                 message = string_format("A guest can run with '%s' as promised again.", a->name);
         if (!message)
                 return;
-        log_event(event, why && why->has_device ? &why->device : NULL, a, message);
+        send_event(event, why && why->has_device ? PCI_ADDRESS_STR(why->device) : NULL, a, message);
         for (size_t i = 0; i < a->n_devices; i++)
                 if (!why || !why->has_device || pci_address_equal(why->device, a->devices[i].address))
                         append_event(m, event, a->devices[i].address, a, message);

@@ -12,6 +12,7 @@
 #include <systemd/sd-journal.h>
 
 #include "util/log.h"
+#include "util/strings.h"
 #include "util/stringtable.h"
 
 #define LOG_LINE_MAX 2048
@@ -79,30 +80,64 @@ static bool wants_journal(void) {
         return target == LOG_TARGET_JOURNAL || (target == LOG_TARGET_AUTO && stderr_is_journal());
 }
 
-static void add_field(struct iovec *iov, int *n, char *buf, size_t size, const char *key, const char *value) {
-        if (!value)
-                return;
-        (void) snprintf(buf, size, "%s=%s", key, value);
-        iov[(*n)++] = (struct iovec){ .iov_base = buf, .iov_len = strlen(buf) };
+/* The fields of a journal entry, each "KEY=VALUE". */
+typedef struct JournalEntry {
+        struct iovec *fields;
+        size_t n;
+} JournalEntry;
+
+static void journal_entry_done(JournalEntry *e) {
+        for (size_t i = 0; i < e->n; i++)
+                free(e->fields[i].iov_base);
+        free(e->fields);
+}
+
+static int add_field(JournalEntry *e, const char *key, const char *value, size_t size) {
+        char *text;
+
+        if (ARRAY_RESERVE(e->fields, e->n) < 0)
+                return -ENOMEM;
+        text = string_format("%s=%.*s", key, (int) size, value);
+        if (!text)
+                return -ENOMEM;
+        e->fields[e->n++] = (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
+        return 0;
+}
+
+/* Adds a field for each word of list, which may be NULL. Words are separated by commas and spaces. */
+static int add_fields(JournalEntry *e, const char *key, const char *list) {
+        int r = 0;
+
+        for (const char *at = list ?: ""; r >= 0 && *at; at += strspn(at, ", ")) {
+                size_t n = strcspn(at, ", ");
+
+                r = add_field(e, key, at, n);
+                at += n;
+        }
+        return r;
 }
 
 static int log_to_journal(int level, const char *message, const LogFields *fields) {
-        char priority[2] = { (char) ('0' + level), 0 };
-        char buf[7][128], text[LOG_LINE_MAX + sizeof("MESSAGE=")];
-        struct iovec iov[8];
-        int n = 0;
+        const LogFields f = fields ? *fields : (LogFields){ 0 };
+        const struct {
+                const char *key, *value;
+        } single[] = {
+                { "MESSAGE", message },
+                { "PRIORITY", (char[]){ (char) ('0' + level), 0 } },
+                { "MESSAGE_ID", f.id },
+                { "PASSTHROUGH_EVENT", f.event },
+                { "PASSTHROUGH_ALLOCATION", f.allocation },
+                { "PASSTHROUGH_STEP", f.step },
+                { "PASSTHROUGH_OWNER", f.owner },
+                { "PASSTHROUGH_GENERATION", f.generation },
+        };
+        _cleanup_(journal_entry_done) JournalEntry e = { 0 };
+        int r = add_fields(&e, "PASSTHROUGH_DEVICE", f.device);
 
-        add_field(iov, &n, text, sizeof(text), "MESSAGE", message);
-        add_field(iov, &n, buf[0], sizeof(buf[0]), "PRIORITY", priority);
-        if (fields) {
-                add_field(iov, &n, buf[1], sizeof(buf[1]), "PASSTHROUGH_DEVICE", fields->device);
-                add_field(iov, &n, buf[2], sizeof(buf[2]), "PASSTHROUGH_ALLOCATION", fields->allocation);
-                add_field(iov, &n, buf[3], sizeof(buf[3]), "PASSTHROUGH_STEP", fields->step);
-                add_field(iov, &n, buf[4], sizeof(buf[4]), "PASSTHROUGH_OWNER", fields->owner);
-                add_field(iov, &n, buf[5], sizeof(buf[5]), "PASSTHROUGH_GENERATION", fields->generation);
-                add_field(iov, &n, buf[6], sizeof(buf[6]), "MESSAGE_ID", fields->id);
-        }
-        return sd_journal_sendv(iov, n);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(single); i++)
+                if (single[i].value)
+                        r = add_field(&e, single[i].key, single[i].value, strlen(single[i].value));
+        return r < 0 ? r : sd_journal_sendv(e.fields, (int) e.n);
 }
 
 static void log_to_stderr(const char *message) {
@@ -134,4 +169,11 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
 
         errno = saved;
         return error;
+}
+
+void log_event(int level, const LogFields *fields, const char *message) {
+        bool sent = log_to_journal(level, message, fields) >= 0;
+
+        if (level <= max_level && target != LOG_TARGET_NULL && !(sent && wants_journal()))
+                log_to_stderr(message);
 }
