@@ -59,9 +59,6 @@
         "allow-qemu-commandline" /* b: the document may have elements of QEMU's namespace                              \
                                   */
 
-/* GetHistory returns at most this many entries. */
-#define BUS_HISTORY_MAX 1000U
-
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"
 #define JOB_RESULT_FAILED  "failed"

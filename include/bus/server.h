@@ -36,8 +36,6 @@ typedef struct ServerCallbacks {
         Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
-        /* *ret is a JSON array as text; the caller frees it. */
-        Verdict (*history)(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
 } ServerCallbacks;

@@ -19,7 +19,7 @@
 #define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus closed the connection */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
 
-/* Device events; ledger/history.h. */
+/* Device events; daemon/history.c. */
 #define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* the device is reserved for an allocation */
 #define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* the device is ready for a guest */
 #define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* the device is free again */

@@ -185,23 +185,6 @@ static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus
         return reply_json(call, json_topology(&c));
 }
 
-static int method_get_history(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        Server *s = userdata;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        _cleanup_free_ char *json = NULL;
-        PciAddress device;
-        const char *text;
-        uint32_t max;
-        int r = sd_bus_message_read(call, "su", &text, &max);
-
-        if (r < 0)
-                return r;
-        if (bus_read_address(text, &device, &refusal) != VERDICT_NONE ||
-            s->callbacks->history(s->userdata, device, MIN(max, BUS_HISTORY_MAX), &json, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return sd_bus_reply_method_return(call, "s", json);
-}
-
 static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
                                 sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         return sd_bus_message_append(reply, "s", VERSION);
@@ -247,8 +230,6 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, OPEN),
         SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("s", json), method_describe_topology, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("GetHistory", SD_BUS_ARGS("s", device, "u", max), SD_BUS_RESULT("s", json),
-                                method_get_history, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl history: the past events of a device, with the allocation and the owner of each. */
+/* passthroughctl history: the events of a device in the journal of this machine, as log_event() sent them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <systemd/sd-journal.h>
 #include <time.h>
 
-#include "bus/names.h"
+#include "document.h"
 #include "reply.h"
 #include "report.h"
 #include "table.h"
+#include "util/strings.h"
 #include "verbs.h"
+
+#define USEC_PER_SEC UINT64_C(1000000)
 
 static const Column columns[] = {
         { "TIME" },
@@ -19,76 +24,153 @@ static const Column columns[] = {
         { "MESSAGE", .cut = true },
 };
 
-/* Converts "2026-03-01T12:00:00.123456Z" to local time, "2026-03-01 13:00:00.123". Returns utc if it has another
- * format. */
-static const char *local_time(const char *utc, char *buf, size_t size) {
-        struct tm tm = { 0 };
-        const char *rest = strptime(utc, "%Y-%m-%dT%H:%M:%S", &tm);
-        time_t seconds;
-        size_t n;
+DEFINE_CLEANUP(sd_journal *, sd_journal_close)
 
-        if (!rest || *rest != '.' || strlen(rest) < strlen(".000"))
-                return utc;
-        seconds = timegm(&tm);
-        if (!localtime_r(&seconds, &tm))
-                return utc;
-        n = strftime(buf, size, "%Y-%m-%d %H:%M:%S", &tm);
-        (void) snprintf(buf + n, size - n, "%.4s", rest);
-        return buf;
+/* The user may lack the permission to read files of the journal; sd-journal then opens none of them. */
+static int open_journal(const Args *args, sd_journal **ret) {
+        _cleanup_(cleanup_sd_journal_close) sd_journal *j = NULL;
+        int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+
+        if (r < 0)
+                return report_errno(args, r, "Cannot open the journal");
+        if (sd_journal_has_runtime_files(j) <= 0 && sd_journal_has_persistent_files(j) <= 0) {
+                if (geteuid() == 0)
+                        (void) report_failure(args, SD_BUS_ERROR_FILE_NOT_FOUND, "This node has no journal.");
+                else
+                        (void) report_failure(args, SD_BUS_ERROR_ACCESS_DENIED,
+                                              "Only root and members of the group 'systemd-journal' or 'adm' may read "
+                                              "the journal of this node: sudo usermod -aG systemd-journal USER, then "
+                                              "log in again.");
+                return -EACCES;
+        }
+        *ret = TAKE_PTR(j);
+        return 0;
 }
 
-static int add_entry(struct libscols_table *table, json_object *e) {
-        char buf[64];
-        const char *cells[ELEMENTSOF(columns)] = {
-                local_time(reply_cell(e, "time"), buf, sizeof(buf)),
-                reply_cell(e, "event"),
-                reply_cell(e, "owner"),
-                reply_cell(e, "generation"),
-                reply_cell(e, "allocation"),
-                reply_cell(e, "message"),
-        };
+/* In UTC, or in local time for a table. */
+static json_object *new_time(uint64_t usec, bool local) {
+        time_t seconds = (time_t) (usec / USEC_PER_SEC);
+        char date[32], text[48];
+        struct tm tm;
 
-        return table_add(table, cells);
+        if (local ? !localtime_r(&seconds, &tm) : !gmtime_r(&seconds, &tm))
+                return NULL;
+        (void) strftime(date, sizeof(date), local ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%dT%H:%M:%S", &tm);
+        if (local)
+                (void) snprintf(text, sizeof(text), "%s.%03" PRIu64, date, usec % USEC_PER_SEC / 1000);
+        else
+                (void) snprintf(text, sizeof(text), "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
+        return json_object_new_string(text);
+}
+
+/* NULL when the current entry of j does not have the field. */
+static json_object *new_text(sd_journal *j, const char *field) {
+        size_t n, skip = strlen(field) + strlen("=");
+        const void *data;
+
+        if (sd_journal_get_data(j, field, &data, &n) < 0 || n < skip)
+                return NULL;
+        return json_object_new_string_len((const char *) data + skip, (int) (n - skip));
+}
+
+static json_object *new_number(sd_journal *j, const char *field) {
+        _cleanup_json_ json_object *text = new_text(j, field);
+        uint64_t number;
+
+        return text && parse_unsigned(json_object_get_string(text), UINT64_MAX, &number) == 0
+                       ? json_object_new_uint64(number)
+                       : NULL;
+}
+
+/* Adds the current entry of j, unless it is a message about the device that is no event. 0 or -ENOMEM. */
+static int add_entry(sd_journal *j, const char *address, bool local, json_object *entries) {
+        json_object *event = new_text(j, "PASSTHROUGH_EVENT"), *o;
+        uint64_t usec = 0;
+
+        if (!event)
+                return 0;
+        (void) sd_journal_get_realtime_usec(j, &usec);
+        o = json_object_new_object();
+        if (!o || json_object_array_add(entries, o) < 0) {
+                json_object_put(event);
+                json_object_put(o);
+                return -ENOMEM;
+        }
+        json_object_object_add(o, "device", json_object_new_string(address));
+        json_object_object_add(o, "time", new_time(usec, local));
+        json_object_object_add(o, "event", event);
+        json_object_object_add(o, "allocation", new_text(j, "PASSTHROUGH_ALLOCATION"));
+        json_object_object_add(o, "owner", new_number(j, "PASSTHROUGH_OWNER"));
+        json_object_object_add(o, "generation", new_number(j, "PASSTHROUGH_GENERATION"));
+        json_object_object_add(o, "message", new_text(j, "MESSAGE"));
+        return 0;
+}
+
+/* Reads the last max entries, newest first. Only root can send entries with _UID=0, so nobody else can forge one. */
+static int read_newest_first(sd_journal *j, const char *address, size_t max, bool local, json_object *entries) {
+        char match[sizeof("PASSTHROUGH_DEVICE=") + PCI_ADDRESS_STRING_MAX];
+        int r;
+
+        (void) snprintf(match, sizeof(match), "PASSTHROUGH_DEVICE=%s", address);
+        r = sd_journal_add_match(j, "_UID=0", 0);
+        if (r >= 0)
+                r = sd_journal_add_match(j, match, 0);
+        if (r >= 0)
+                r = sd_journal_seek_tail(j);
+        while (r >= 0 && json_object_array_length(entries) < max) {
+                r = sd_journal_previous(j);
+                if (r <= 0)
+                        break;
+                r = add_entry(j, address, local, entries);
+        }
+        return r;
+}
+
+static json_object *reversed(json_object *array) {
+        json_object *o = json_object_new_array();
+
+        for (size_t i = json_object_array_length(array); o && i > 0; i--)
+                json_object_array_add(o, json_object_get(json_object_array_get_idx(array, i - 1)));
+        return o;
 }
 
 static int print_table(const Args *args, const char *address, json_object *entries) {
         _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
         size_t n = json_object_array_length(entries);
+        int r = table ? 0 : -ENOMEM;
 
-        if (!table)
-                return report_errno(args, -ENOMEM, "Cannot print");
-        for (size_t i = 0; i < n; i++)
-                if (add_entry(table, json_object_array_get_idx(entries, i)) < 0)
-                        return report_errno(args, -ENOMEM, "Cannot print");
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                json_object *e = json_object_array_get_idx(entries, i);
+
+                r = table_add(table, (const char *[]){ reply_cell(e, "time"), reply_cell(e, "event"),
+                                                       reply_cell(e, "owner"), reply_cell(e, "generation"),
+                                                       reply_cell(e, "allocation"), reply_cell(e, "message") });
+        }
         if (n == 0)
-                fprintf(stderr, "There is no history of %s.\n", address);
-        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+                fprintf(stderr, "The journal has no events of %s.\n", address);
+        else if (r >= 0)
+                r = table_print(table);
+        return r < 0 ? report_errno(args, r, "Cannot print") : 0;
 }
 
 int verb_history(const Args *args) {
-        uint32_t lines = args_has(args, OPTION_LINES) ? (uint32_t) args->number[OPTION_LINES] : BUS_HISTORY_MAX;
-        _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_json_ json_object *entries = NULL;
+        size_t max = args_has(args, OPTION_LINES) ? (size_t) args->number[OPTION_LINES] : HISTORY_LINES_MAX;
+        _cleanup_json_ json_object *newest_first = json_object_new_array(), *entries = NULL;
+        _cleanup_(cleanup_sd_journal_close) sd_journal *j = NULL;
         char address[PCI_ADDRESS_STRING_MAX];
-        const char *text;
         int r = reply_device_address(args, args->operands[0], address);
 
         if (r != 0)
                 return r;
-        r = client_new(args, &c);
-        if (r >= 0)
-                r = client_ask(c, "GetHistory", &reply, "su", address, lines);
+        r = open_journal(args, &j);
         if (r < 0)
                 return r;
-        r = sd_bus_message_read(reply, "s", &text);
+        r = newest_first ? read_newest_first(j, address, max, !args_has(args, OPTION_JSON), newest_first) : -ENOMEM;
         if (r < 0)
-                return client_bad_reply(c, r);
-        if (args_has(args, OPTION_JSON)) {
-                puts(text);
-                return 0;
-        }
-        entries = json_tokener_parse(text);
-        return json_object_is_type(entries, json_type_array) ? print_table(args, address, entries)
-                                                             : client_bad_reply(c, -EBADMSG);
+                return report_errno(args, r, "Cannot read the journal");
+        entries = reversed(newest_first);
+        if (!entries)
+                return report_errno(args, -ENOMEM, "Cannot read the journal");
+        return args_has(args, OPTION_JSON) ? document_print(args, TAKE_PTR(entries))
+                                           : print_table(args, address, entries);
 }

@@ -21,6 +21,13 @@ static const OptionNote snapshot_notes[] = {
         { 0 },
 };
 
+static const OptionNote history_notes[] = {
+        { OPTION_HOST, NULL,
+          "history reads the journal of the machine that it runs on: ssh HOST passthroughctl history" },
+        { OPTION_NODE, NULL, "a recorded node has no journal" },
+        { 0 },
+};
+
 static const Verb verbs[] = {
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE,
@@ -46,7 +53,8 @@ static const Verb verbs[] = {
         { "snapshot", verb_snapshot, "", 0, 0, BIT(OPTION_IDENTITIES) | BIT(OPTION_NODE),
           "Record this machine as a .tree file on stdout", snapshot_notes,
           "snapshot writes to standard output, use > " },
-        { "history", verb_history, "DEVICE", 1, 1, BIT(OPTION_LINES), "Show the past events and owners of a device" },
+        { "history", verb_history, "DEVICE", 1, 1, BIT(OPTION_LINES), "Show the past events and owners of a device",
+          history_notes },
         { "quarantine", verb_quarantine, "[DEVICE]", 0, 1, BIT(OPTION_CLEAR) | BIT(OPTION_NO_WAIT),
           "List devices in quarantine, or clear one" },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },

@@ -64,7 +64,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Write an SVG picture to a file; - is stdout" },
         [OPTION_IDENTITIES] = { "--identities", 0, OPTION_TYPE_FLAG, NULL, 0,
                                 "Keep serial numbers, MACs and names unchanged" },
-        [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", BUS_HISTORY_MAX,
+        [OPTION_LINES] = { "--lines", 0, OPTION_TYPE_NUMBER, "N", HISTORY_LINES_MAX,
                            "Only the last N entries, at most 1000" },
         [OPTION_REPEAT] = { "--repeat", 0, OPTION_TYPE_FLAG, NULL, 0,
                             "Count how many such requests fit, and show where" },

@@ -13,6 +13,9 @@
 #define EXIT_USAGE       2
 #define EXIT_INTERRUPTED 130
 
+/* The largest argument of --lines, and its default. */
+#define HISTORY_LINES_MAX 1000U
+
 typedef enum Option {
         OPTION_HELP,
         OPTION_VERSION,

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes what happens to devices, and which allocation had them, to the journal and to the history file. */
+/*
+ * Events: what happens to devices, and which allocation has them. Each is one journal entry, sent right after the fact.
+ */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "manager.h"
-#include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -43,13 +42,6 @@ static const struct {
         [HISTORY_PROMISE_KEPT] = { "promise-kept", LOG_NOTICE, MESSAGE_PROMISE_KEPT },
 };
 
-void manager_open_history(Manager *m, const char *state_dir) {
-        int r = history_open(state_dir, &m->publisher.history);
-
-        if (r < 0)
-                log_warning_errno(r, "Failed to open the history of devices, no history is written, ignoring: %m");
-}
-
 /* devices: their addresses, separated by ", ". a: the allocation that has them, or NULL. */
 static void send_event(HistoryEvent event, const char *devices, const Allocation *a, const char *message) {
         char owner[16], generation[24];
@@ -68,26 +60,6 @@ static void send_event(HistoryEvent event, const char *devices, const Allocation
                   message);
 }
 
-/* A failure is only logged. With a read-only ledger the history is read-only too. */
-static void append_lines(Manager *m, const char *lines, size_t size) {
-        int r;
-
-        if (!m->publisher.history || m->host.ledger->read_only || size == 0)
-                return;
-        r = history_append(m->publisher.history, lines, size);
-        if (r < 0 && !m->publisher.history_unwritten)
-                log_warning_errno(r, "Failed to write the history of devices, ignoring: %m");
-        m->publisher.history_unwritten = r < 0;
-}
-
-static void append_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *message) {
-        _cleanup_free_ char *line =
-                history_format(&(HistoryEntry){ clock_usec(CLOCK_REALTIME), event, device, a, message });
-
-        if (line)
-                append_lines(m, line, strlen(line));
-}
-
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
         _cleanup_free_ char *message = NULL;
         va_list ap;
@@ -95,49 +67,44 @@ void manager_record(Manager *m, HistoryEvent event, PciAddress device, const All
         va_start(ap, format);
         message = string_vformat(format, ap);
         va_end(ap);
-        if (!message)
-                return;
-        send_event(event, PCI_ADDRESS_STR(device), a, message);
-        append_event(m, event, device, a, message);
-}
-
-static int format_message(char **ret, HistoryEvent event, PciAddress device, const Allocation *a, const char *why) {
-        const char *address = PCI_ADDRESS_STR(device);
-
-        if (event == HISTORY_RESERVED)
-                return string_replace(ret, "%s is reserved for '%s' of uid %u.", address, a->name, a->owner);
-        if (event == HISTORY_READY)
-                return string_replace(ret, "%s is ready for '%s'.", address, a->name);
-        if (event == HISTORY_RELEASED)
-                return string_replace(ret, "%s is released from '%s'.", address, a->name);
-        if (event == HISTORY_RESUMED)
-                return string_replace(ret,
-                                      a->state == ALLOCATION_RELEASING ? "%s is being released from '%s' again."
-                                                                       : "%s is prepared for '%s' again.",
-                                      address, a->name);
-        return string_replace(ret, "%s, allocated to '%s': %s", address, a->name, why);
-}
-
-/* Writes all lines at once, so that Allocate waits for one write only. */
-void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why) {
-        _cleanup_free_ char *lines = NULL;
-        uint64_t now = clock_usec(CLOCK_REALTIME);
-        size_t size = 0;
-        FILE *f = open_memstream(&lines, &size);
-
-        for (size_t i = 0; f && i < a->n_devices; i++) {
-                _cleanup_free_ char *message = NULL, *line = NULL;
-                PciAddress device = a->devices[i].address;
-
-                if (format_message(&message, event, device, a, why) < 0)
-                        continue;
+        if (message)
                 send_event(event, PCI_ADDRESS_STR(device), a, message);
-                line = history_format(&(HistoryEntry){ now, event, device, a, message });
-                if (line)
-                        (void) fputs(line, f);
-        }
-        if (f && fclose(f) == 0)
-                append_lines(m, lines, size);
+}
+
+/* The addresses of the devices of a, separated by ", ". The caller frees; NULL when out of memory. */
+static char *format_devices(const Allocation *a) {
+        _cleanup_free_ char *list = string_format("%s", "");
+
+        for (size_t i = 0; list && i < a->n_devices; i++)
+                if (string_replace(&list, "%s%s%s", list, *list ? ", " : "", PCI_ADDRESS_STR(a->devices[i].address)) <
+                    0)
+                        return NULL;
+        return TAKE_PTR(list);
+}
+
+static char *format_message(HistoryEvent event, const char *devices, const Allocation *a, const char *why) {
+        if (!*devices)
+                devices = "no devices";
+        if (event == HISTORY_RESERVED)
+                return string_format("Reserved '%s' for uid %u: %s, %zu CPU%s, %s of memory.", a->name, a->owner,
+                                     devices, a->n_pins, PLURAL(a->n_pins), FORMAT_SIZE(allocation_memory(a)));
+        if (event == HISTORY_READY)
+                return string_format("'%s' is ready: %s.", a->name, devices);
+        if (event == HISTORY_RELEASED)
+                return string_format("Released '%s': %s.", a->name, devices);
+        if (event == HISTORY_RESUMED)
+                return string_format("%s '%s' again: %s.", a->state == ALLOCATION_RELEASING ? "Releasing" : "Preparing",
+                                     a->name, devices);
+        return string_format("'%s' failed: %s", a->name, why);
+}
+
+void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why) {
+        _cleanup_free_ char *devices = format_devices(a), *message = NULL;
+
+        if (devices)
+                message = format_message(event, devices, a, why);
+        if (message)
+                send_event(event, devices, a, message);
 }
 
 void manager_record_failure(Manager *m, const ManagerJob *mj) {
@@ -150,9 +117,9 @@ void manager_record_failure(Manager *m, const ManagerJob *mj) {
                                job_message(mj->job));
 }
 
-/* Writes one journal entry, and a history entry for the device that why names, or else for all devices of a. */
 void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why) {
-        HistoryEvent event = why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT;
+        _cleanup_free_ char *devices =
+                why && why->has_device ? string_format("%s", PCI_ADDRESS_STR(why->device)) : format_devices(a);
         _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
 
         /* The removal or replacement of the device was recorded already. */
@@ -160,12 +127,8 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
                 return;
         if (!why)
                 message = string_format("A guest can run with '%s' as promised again.", a->name);
-        if (!message)
-                return;
-        send_event(event, why && why->has_device ? PCI_ADDRESS_STR(why->device) : NULL, a, message);
-        for (size_t i = 0; i < a->n_devices; i++)
-                if (!why || !why->has_device || pci_address_equal(why->device, a->devices[i].address))
-                        append_event(m, event, a->devices[i].address, a, message);
+        if (devices && message)
+                send_event(why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT, devices, a, message);
 }
 
 void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
@@ -183,22 +146,4 @@ void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *wh
                 manager_record(m, HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
         if (!stands)
                 manager_record_allocation(m, HISTORY_FAILED, a, why->message);
-}
-
-Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
-        _cleanup_history_list_ HistoryList l = { .max = max };
-        int r = m->publisher.history ? history_read(m->publisher.history, device, &l) : 0;
-        char *text;
-
-        if (r < 0)
-                return refuse(ret_refusal, VERDICT_LIMIT, NULL, "Check the file 'history' in the state directory.",
-                              "The history of devices could not be read: %s.", strerror(-r));
-        if (l.n == 0 && !inventory_find(m->host.inventory, device) && !ledger_holder(m->host.ledger, device))
-                return refuse(ret_refusal, VERDICT_NO_SUCH_DEVICE, &device, NULL,
-                              "%s is not on this node, and there is no history of it.", PCI_ADDRESS_STR(device));
-        text = history_list_format(&l);
-        if (!text)
-                return refuse_no_memory(ret_refusal);
-        *ret = text;
-        return VERDICT_NONE;
 }

@@ -37,7 +37,6 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         r = manager_load_services(m, services);
         if (r < 0)
                 return r;
-        manager_open_history(m, state_dir);
         r = manager_find_orphans(m, state_dir);
         if (r < 0)
                 return r;
@@ -88,7 +87,6 @@ Manager *manager_free(Manager *m) {
         sd_event_source_disable_unref(m->reconcile.source);
         server_free(m->publisher.server);
         sd_event_unref(m->event);
-        history_close(m->publisher.history);
         store_close(m->store);
         mlx4_done(&m->options);
         host_state_done(&m->host);
@@ -170,10 +168,6 @@ static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *
         return manager_clear_quarantine(userdata, device, ret_job, ret);
 }
 
-static Verdict on_history(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
-        return manager_history(userdata, device, max, ret, ret_refusal);
-}
-
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         ManagerJob *mj = manager_find_job(userdata, id);
 
@@ -203,7 +197,6 @@ static const ServerCallbacks server_callbacks = {
         .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,
         .reload = on_reload,
-        .history = on_history,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
 };

@@ -295,9 +295,6 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
         server_allocation_new(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
         manager_record_allocation(m, HISTORY_RESERVED, a, NULL);
-        log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }),
-                 "Reserved '%s' for uid %u: %zu device%s, %zu CPU%s, %s of memory.", a->name, a->owner, a->n_devices,
-                 PLURAL(a->n_devices), a->n_pins, PLURAL(a->n_pins), FORMAT_SIZE(allocation_memory(a)));
 }
 
 static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
@@ -321,7 +318,6 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                 }
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
                 manager_record_allocation(m, HISTORY_READY, a, NULL);
-                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "'%s' is ready.", a->name);
                 manager_forget_attributes(m, a);
                 manager_check_promise(m, a);
                 break;

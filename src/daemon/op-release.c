@@ -126,7 +126,6 @@ static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult re
                         manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                         return JOB_FAILED_DIRTY;
                 }
-                log_full(LOG_INFO, 0, (&(LogFields){ .allocation = a->name }), "Released '%s'.", a->name);
                 manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:

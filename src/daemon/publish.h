@@ -5,7 +5,6 @@
 
 #include "bus/changes.h"
 #include "bus/server.h"
-#include "host/history.h"
 
 typedef struct Manager Manager;
 typedef struct ManagerJob ManagerJob;
@@ -13,8 +12,6 @@ typedef struct ManagerJob ManagerJob;
 typedef struct Publisher {
         Server *server;
         DeviceSnapshotList *shown; /* device properties as last published; NULL before the announcement */
-        History *history;          /* NULL when it could not be opened */
-        bool history_unwritten;    /* the last write failed and was logged */
 } Publisher;
 
 /* publish.c */
@@ -28,11 +25,36 @@ void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n);
 void manager_publish_allocation(Manager *m, const Allocation *a);
 
 /* history.c */
-void manager_open_history(Manager *m, const char *state_dir);
-/* Writes an event of a device to journal and history. a: its allocation, or NULL. */
+typedef enum HistoryEvent {
+        HISTORY_RESERVED,
+        HISTORY_READY,
+        HISTORY_RELEASED,
+        HISTORY_FAILED,
+        HISTORY_RESUMED,
+        HISTORY_STUCK,
+        HISTORY_UNSTUCK,
+        HISTORY_CONTESTED,
+        HISTORY_UNCONTESTED,
+        HISTORY_VFS_CREATED,
+        HISTORY_VFS_CHANGED,
+        HISTORY_VFS_REMOVED,
+        HISTORY_HARDWARE_CHANGED,
+        HISTORY_MISSING,
+        HISTORY_BACK,
+        HISTORY_MOVED,
+        HISTORY_ACCEPTED,
+        HISTORY_QUARANTINED,
+        HISTORY_CLEARED,
+        HISTORY_UNHEALTHY,
+        HISTORY_HEALTHY,
+        HISTORY_PROMISE_BROKEN,
+        HISTORY_PROMISE_KEPT,
+        _HISTORY_EVENT_MAX,
+} HistoryEvent;
+/* Sends an event of a device to the journal. a: its allocation, or NULL. */
 void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
         _printf_(5, 6);
-/* manager_record() for each device of a. why: the reason, for HISTORY_FAILED. */
+/* Sends one event for all devices of a. why: the reason, for HISTORY_FAILED. */
 void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
 /* Records the failure of a job for the devices of its allocation, or for ManagerJob.devices. */
 void manager_record_failure(Manager *m, const ManagerJob *mj);
@@ -40,5 +62,3 @@ void manager_record_failure(Manager *m, const ManagerJob *mj);
 void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
 /* Records that the node cannot keep its promise to a, or (why NULL) can again. Call it before the reason changes. */
 void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why);
-/* Returns the newest max entries of the device as a JSON array; the caller frees *ret. */
-Verdict manager_history(Manager *m, PciAddress device, size_t max, char **ret, Refusal *ret_refusal);

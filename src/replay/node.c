@@ -196,11 +196,6 @@ static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *
         return refuse_change(ret);
 }
 
-static Verdict on_history(void *userdata, PciAddress device, size_t max, char **ret, Refusal *ret_refusal) {
-        return refuse(ret_refusal, VERDICT_NOT_SUPPORTED, NULL, "Ask the daemon on the node itself.",
-                      "A recorded node has no history.");
-}
-
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         return false;
 }
@@ -219,7 +214,6 @@ const ServerCallbacks replay_node_callbacks = {
         .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,
         .reload = on_reload,
-        .history = on_history,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
 };

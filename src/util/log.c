@@ -141,13 +141,15 @@ static int log_to_journal(int level, const char *message, const LogFields *field
 }
 
 static void log_to_stderr(const char *message) {
-        char line[LOG_LINE_MAX + 1];
-        int n = snprintf(line, sizeof(line), "%s\n", message);
+        struct iovec line[] = {
+                { .iov_base = (char *) message, .iov_len = strlen(message) },
+                { .iov_base = (char *) "\n", .iov_len = 1 },
+        };
 
         /*
-         * One write(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported anywhere.
+         * One writev(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported anywhere.
          */
-        if (n > 0 && write(STDERR_FILENO, line, (size_t) n) < 0)
+        if (writev(STDERR_FILENO, line, ELEMENTSOF(line)) < 0)
                 return;
 }
 

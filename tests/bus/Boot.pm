@@ -10,7 +10,7 @@ use Test::More;
 
 use Node;
 
-our @EXPORT = qw(boot with_serial renumbered history_of);
+our @EXPORT = qw(boot with_serial renumbered);
 
 # Stops daemon and node, starts the node of TEXT, and the daemon on it. Returns the tree as it was before the daemon.
 sub boot {
@@ -40,12 +40,6 @@ sub renumbered {
         my $old = join '|', keys %numbers;
         return $text =~ s/\b0000:($old):(?=\d\d\.)/0000:$numbers{$1}:/gr =~ s{iommu_groups/(\d+)}{'iommu_groups/' . ($1 + 300)}ger
                 =~ s{iommu_groups/\{\+(\d+)\}}{'iommu_groups/{+' . ($1 + 300) . '}'}ger;
-}
-
-# What happened at an address, in words.
-sub history_of {
-        my ($bus, $address) = @_;
-        return map { $_->{event} } @{ JSON::PP->new->decode($bus->call('GetHistory', 'su', $address, 50)->{body}[0]) };
 }
 
 1;

@@ -18,6 +18,7 @@ our @EXPORT = qw(
         node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid daemon_children daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state within_a_second clear_quarantine driver_of other_hand_binds start_again killed_in
+        history history_shows
         names
 );
 
@@ -106,7 +107,7 @@ sub writes    { return int slurp("$ENV{NODE_ROOT}/.nodesim/writes") }
 sub write_log { return split /\n/, slurp("$ENV{NODE_ROOT}/.nodesim/log") }
 
 # Name to contents of what is in the state directory; with times => 1 also what tells a rewrite with the same contents. The number of
-# the last generation and the history are left out without it: they grow whatever happens.
+# the last generation is left out without it: it grows whatever happens.
 sub snapshot {
         my (%options) = @_;
         my %found;
@@ -115,7 +116,7 @@ sub snapshot {
                 my $path = "$ENV{STATE_DIRECTORY}/$name";
                 my @stat = Time::HiRes::lstat($path) or next;
                 my @meta = $options{times} ? (@stat[1, 2, 7], map { sprintf '%.9f', $_ } @stat[9, 10]) : ();
-                next if $name =~ m{^\./(generation|history|history\.1)$} && !$options{times};
+                next if $name eq './generation' && !$options{times};
                 if (-d $path) {
                         opendir my $d, $path or $!{ENOENT} ? next : die "$path: $!";
                         push @queue, map { "$name/$_" } grep { !/^\.\.?$/ } readdir $d;
@@ -248,6 +249,24 @@ sub device {
 sub devices_state {
         my ($bus, $pool) = @_;
         return { map { $_->[0] => $_->[2] } grep { $_->[1] eq $pool } @{ $bus->call('ListDevices')->{body}[0] } };
+}
+
+# The events of a device, the newest last, when the journal has all that was sent until now.
+sub history {
+        my ($device, @options) = @_;
+        system(qw(journalctl --quiet --sync)) == 0 or die 'the journal does not answer';
+        return @{ ctl_json('history', $device, @options) };
+}
+
+# The function is true for the kinds of the events of a device.
+sub history_shows {
+        my ($device, $fact, $name) = @_;
+        SKIP: {
+                skip 'no journal for the node here', 1 if $ENV{NODE_JOURNAL} ne 'yes';
+                my @events = map { $_->{event} } history($device);
+                ok($fact->(@events), $name) or diag("@events");
+        }
+        return;
 }
 
 # Allocates and waits on a connection that listens: the result of the job, or the name of the error.

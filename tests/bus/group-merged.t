@@ -43,7 +43,6 @@ sub kept {
         return;
 }
 
-sub events { my ($device) = @_; return map { $_->{event} } @{ JSON::PP->new->decode($bus->call('GetHistory', 'su', $device, 10)->{body}[0]) } }
 
 # ---- two owners, one VF each, and a start that finds both VFs in one group
 
@@ -64,14 +63,14 @@ nothing_written('merged: no device is bound');
 same_tree($merged, 'merged: nothing is touched');
 broken('merged', qr/group $group{one}\b/, qw(one two));
 is(device($bus, $device{$_})->{state}, 'contested', "merged: the device of '$_' is contested") for qw(one two);
-is((grep { $_ eq 'promise-broken' } events($device{$_})), 1, "merged: the history of the device of '$_' has it once") for qw(one two);
+history_shows($device{$_}, sub { 1 == grep { $_ eq 'promise-broken' } @_ }, "merged: the history of the device of '$_' has it once") for qw(one two);
 is($bus->call('Explain', 's', $device{one})->{error}, undef, 'merged: explain');
 my ($member) = grep { $_->{address} eq $device{two} } @{ JSON::PP->new->decode($bus->call('Explain', 's', $device{one})->{body}[0])->{group} };
 is($member->{role}, 'blocks the group', 'merged: it says who blocks');
 restart();
 $bus = Bus->new->listen;
 broken('merged, again', qr/group $group{one}\b/, qw(one two));
-is((grep { $_ eq 'promise-broken' } events($device{one})), 1, 'merged, again: told once');
+history_shows($device{one}, sub { 1 == grep { $_ eq 'promise-broken' } @_ }, 'merged, again: told once');
 
 # One of them leaves: the group is the other's, which the next start binds.
 is(release($bus, 'two'), 'done', 'merged: one is released');
@@ -100,7 +99,7 @@ is(scalar(grep { $_->{member} eq 'PropertiesChanged' && ($_->{body}[1]{State} //
 fault($split);
 ok(!$bus->call('Rescan')->{error}, 'split again: another rescan finds two');
 kept('split again', qw(one two));
-is((grep { $_ eq 'promise-kept' } events($device{$_})), 1, "split again: the history of the device of '$_' says so") for qw(one two);
+history_shows($device{$_}, sub { 1 == grep { $_ eq 'promise-kept' } @_ }, "split again: the history of the device of '$_' says so") for qw(one two);
 is(release($bus, $_), 'done', "split again: '$_' is released") for qw(one two);
 
 # ---- a device on a host driver is plugged into the group of an allocation

@@ -87,7 +87,7 @@ $bus->forget_signals();
 rescan();
 ok(signalled($gpu, 'available'), 'a rescan finds it well, and that is signalled');
 is(device($bus, $gpu)->{reason}, undef, 'without a reason');
-like((ctl('history', $gpu))[1], qr/ unhealthy .*\n.* healthy /, 'its history has both');
+history_shows($gpu, sub { "@_" =~ /\bunhealthy healthy\b/ }, 'its history has both');
 dies($host);
 rescan();
 is(state_of($host), 'available', 'one that a driver of the host has is left to it');

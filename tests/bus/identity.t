@@ -63,7 +63,7 @@ for my $where (sort keys %where) {
         stranger_untouched("$what, at start");
         is(allocation_state($bus, 'guest'), 'failed', "$what: the allocation has failed");
         like(allocation($bus, 'guest')->{reason} // '', names($gpu), "$what: and says why");
-        ok((grep { $_->{event} eq 'hardware-changed' } @{ ctl_json('history', $gpu) }), "$what: so does the history");
+        history_shows($gpu, sub { grep { $_ eq 'hardware-changed' } @_ }, "$what: so does the history");
         fault('reset');
         is((release($bus, 'guest'))[0], 'done', "$what: it can be released");
         is(allocation_state($bus, 'guest'), 'gone', "$what: and is gone");
@@ -102,7 +102,7 @@ for my $now ('ready', 'preparing', 'releasing') {
         if ($now ne 'releasing') {
                 isnt(allocation_state($bus, 'guest'), 'gone', "$what: the promise is kept");
                 like(allocation($bus, 'guest')->{reason} // '', names($gpu), "$what: with the reason");
-                ok((grep { $_->{event} eq 'missing' } @{ ctl_json('history', $gpu) }), "$what: so does the history");
+                history_shows($gpu, sub { grep { $_ eq 'missing' } @_ }, "$what: so does the history");
                 is((allocate($bus, 'other', gpu => 1))[0], 'org.passthroughd1.Error.Insufficient', "$what: nobody else gets one");
         }
         if ($now ne 'releasing') {

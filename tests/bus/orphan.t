@@ -24,11 +24,6 @@ sub connect_again { $bus = Bus->new->listen; return }
 sub stuck         { my ($address) = @_; return device($bus, $address)->{state} eq 'stuck' }
 sub pending       { return grep { /PENDING/ } write_log() }
 
-sub history {
-        my ($address) = @_;
-        return map { $_->{event} } @{ JSON::PP->new->decode($bus->call('GetHistory', 'su', $address, 1000)->{body}[0]) };
-}
-
 # Names of the files that say which jobs have a process.
 sub locks {
         opendir my $d, $jobs or die "$jobs: $!";
@@ -117,7 +112,7 @@ for my $case (
                 }
                 fault('release');
                 ok(wait_until(sub { !grep { stuck($_) } @at }), "$what: until it comes back");
-                is_deeply([(grep { /stuck/ } history($_))[-2, -1]], ['stuck', 'unstuck'], "$what: which is in the history of $_") for @at;
+                history_shows($_, sub { join(' ', grep { /stuck/ } @_) =~ /\bstuck unstuck$/ }, "$what: which is in the history of $_") for @at;
                 ok(wait_until(sub { allocation_state($bus, 'a') eq ($signal eq 'TERM' ? 'failed' : 'ready') }), "$what: then it is brought to its end");
                 ok(wait_until(sub { locks() eq '' }), "$what: no process is on record") or diag(locks());
                 is(allocation($bus, 'a')->{reason}, undef, "$what: without a reason any more") if $signal eq 'KILL';

@@ -115,8 +115,7 @@ sub resume_refused {
         is(allocation_state($bus, 'guest'), 'failed', "$what: the allocation has failed");
         like(allocation($bus, 'guest')->{reason} // '', $sentence, "$what: and says why");
         like(log_since($offset), names('guest', qr/\Q$pf\E|\Q$vfs[0]\E/), "$what: so does the journal");
-        my ($last) = reverse @{ ctl_json('history', $pf) };
-        is($last->{event}, 'failed', "$what: and the history");
+        history_shows($pf, sub { $_[-1] eq 'failed' }, "$what: and the history");
         return;
 }
 

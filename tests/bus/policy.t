@@ -34,7 +34,6 @@ my %reading = (
         GetNcclTopology => ['sa{sv}', 'guest', []],
         Describe        => [],
         DescribeTopology => [],
-        GetHistory      => ['su', '0000:82:00.0', 10],
 );
 my %changing = (
         Allocate            => ['sa{sv}', 'mine', $request[1]],

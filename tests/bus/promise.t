@@ -18,7 +18,6 @@ my $pf  = '0000:11:00.0';
 configure(slurp("$FindBin::Bin/../nodes/connectx.conf"));
 $bus = Bus->new->listen;
 
-sub events { my ($device) = @_; return map { $_->{event} } @{ JSON::PP->new->decode($bus->call('GetHistory', 'su', $device, 20)->{body}[0]) } }
 
 # The promise of 'guest' is broken, as the reason says; the bus is told.
 sub broken {
@@ -76,11 +75,11 @@ SKIP: {
                 $n++;
                 notified("$name changed", 'failed', sub { ok(ip('link', 'set', $interface, 'vf', $index, $name, $other), "$name: it is changed") });
                 broken($name, qr/\Q$vf\E.*$words/);
-                is((grep { $_ eq 'promise-broken' } events($vf)), $n, "$name: in the history");
+                history_shows($vf, sub { $n == grep { $_ eq 'promise-broken' } @_ }, "$name: in the history");
                 is(device($bus, $vf)->{state}, 'contested', "$name: the device is contested");
                 notified("$name given again", 'ready', sub { ok(ip('link', 'set', $interface, 'vf', $index, $name, $promised), "$name: it is given again") });
                 kept($name);
-                is((grep { $_ eq 'promise-kept' } events($vf)), $n, "$name: in the history too");
+                history_shows($vf, sub { $n == grep { $_ eq 'promise-kept' } @_ }, "$name: in the history too");
         }
 }
 
@@ -116,7 +115,7 @@ my $online = slurp("$ENV{NODE_ROOT}/sys/devices/system/cpu/online") =~ s/\n//r;
 my ($first) = allocation($bus, 'guest')->{cpus} =~ /^(\d+)/;
 changed('cpus, offline', 'failed', 'set sys/devices/system/cpu/online ' . ($first > 0 ? '0-' . ($first - 1) : '8-15'), "event offline cpu/cpu$first");
 broken('cpus', qr/CPUs $first\b/);
-is((grep { $_ eq 'promise-broken' } events($vf)) >= 1, 1, 'cpus: in the history of its device');
+history_shows($vf, sub { grep { $_ eq 'promise-broken' } @_ }, 'cpus: in the history of its device');
 changed('cpus, online', 'ready', "set sys/devices/system/cpu/online $online", "event online cpu/cpu$first");
 kept('cpus');
 

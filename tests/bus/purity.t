@@ -32,7 +32,6 @@ my %calls = (
         'ListAllocations'       => ['ListAllocations'],
         'Describe'              => ['Describe'],
         'DescribeTopology'      => ['DescribeTopology'],
-        'GetHistory'            => ['GetHistory', 'su', '0000:82:00.0', 1000],
         'GetDomainXML'          => ['GetDomainXML', 'sa{sv}', 'guest', []],
         'GetNcclTopology'       => ['GetNcclTopology', 'sa{sv}', 'guest', []],
 );

@@ -72,7 +72,7 @@ like($out, names($bad), 'passthroughctl says so');
 same_tree($before, 'it is back');
 same_state($state, 'on disk too');
 is(device($bus, $bad)->{state}, 'available', 'and on offer');
-like((ctl('history', $bad))[1], qr/quarantined.*\n.*cleared/s, 'its history tells of both');
+history_shows($bad, sub { "@_" =~ /\bquarantined\b.*\bcleared\b/ }, 'its history tells of both');
 
 # ---- it does not answer
 

@@ -90,7 +90,8 @@ for my $case (['without serial numbers', $plain], ['with serial numbers', $seria
         like(document('guest', $what), qr/bus=['"]0x84['"]/, "$what: with the new address");
         like(log_since($offset), names('0000:83:00.0', '0000:82:00.0', 'guest'),
                 "$what: the journal says so");
-        is((grep { $_ eq 'moved' } history_of($bus, '0000:84:00.1')), ++$moves, "$what: and the history, once");
+        $moves++;
+        history_shows('0000:84:00.1', sub { $moves == grep { $_ eq 'moved' } @_ }, "$what: and the history, once");
         my $file = JSON::PP->new->decode(slurp(ledger_file('guest')));
         is_deeply([map { $_->{address} } @{ $file->{devices} }], ['0000:83:00.0', '0000:84:00.1'], "$what: it is on disk");
         is($file->{devices}[1]{physical_function}, '0000:84:00.0', "$what: the PF too");
@@ -213,7 +214,7 @@ my ($status, $stdout, $stderr) = ctl('accept', 'guest');
 is($status, 0, 'another card, accepted: that can be said') or diag($stderr);
 like($stdout, names('guest'), 'another card, accepted: and is waited for');
 in_order('another card, accepted', 'guest', '0000:82:00.0', '0000:83:00.1');
-is((grep { $_ eq 'accepted' } history_of($bus, '0000:82:00.0')), 1, 'another card, accepted: the history knows');
+history_shows('0000:82:00.0', sub { 1 == grep { $_ eq 'accepted' } @_ }, 'another card, accepted: the history knows');
 is(allocation($bus, 'guest')->{generation}, $generation, 'another card, accepted: it is the same allocation');
 ($status, undef, $stderr) = ctl('accept', 'guest');
 is($status, 1, 'another card, accepted: there is no other one');

@@ -33,8 +33,7 @@ fault('reset');
 my ($quarantined) = map { $_->{address} } @{ describe($bus)->{quarantine} };
 ok(defined $quarantined, 'it is');
 is(daemon('stop'), 0, 'the daemon stops');
-my $tree    = tree();
-my $history = slurp("$ENV{STATE_DIRECTORY}/history");
+my $tree = tree();
 
 # The promises, whatever else changes.
 sub promises {
@@ -61,11 +60,11 @@ sub wrong_with {
 
 # Cuts FILE at each byte, starts the daemon, and asks the function what is wrong.
 sub cut {
-        my ($file, $wrong, $from) = @_;
+        my ($file, $wrong) = @_;
         my $path  = "$ENV{STATE_DIRECTORY}/$file";
         my $whole = slurp($path);
         my $cuts  = 0;
-        for my $n ($from // 0 .. length($whole) - 1) {
+        for my $n (0 .. length($whole) - 1) {
                 next if !chosen() && length($whole) > FEW;
                 spew($path, substr $whole, 0, $n);
                 $state = snapshot();
@@ -103,22 +102,7 @@ cut('generation', sub {
         return $given > $spent ? () : "'$text' was taken for a number: generation $given is given out again, $spent was before ($result)";
 });
 
-# ---- what a crash really leaves: a last line that is not whole, and temporaries
-
-my ($last) = map { length($history) - length($_) } $history =~ /([^\n]+\n)\z/;
-my ($guest_gpu) = JSON::PP->new->decode(slurp(ledger_file('guest')))->{devices}[0]{address};
-cut('history', sub {
-        my ($n, $text) = @_;
-        my @wrong = describe($bus)->{read_only} ? 'it is read-only' : ();
-        my ($status, undef, $err) = ctl('history', $guest_gpu);
-        push @wrong, "passthroughctl history: $status $err" if $status != 0;
-        $bus->forget_signals();
-        push @wrong, 'nothing can be allocated' if allocate($bus, 'late', ethernet => 1) ne 'done' || release($bus, 'late') ne 'done';
-        my @lines = split /\n/, substr slurp("$ENV{STATE_DIRECTORY}/history"), $last;
-        my @whole = grep { eval { JSON::PP->new->decode($_) } } @lines;
-        push @wrong, 'a torn line spoils what comes after it: ' . join "\n", @lines if @lines - @whole > 1 || @whole < 3;
-        return @wrong;
-}, $last);
+# ---- what a crash really leaves: temporaries
 
 my $file = substr slurp(ledger_file('guest')), 0, 100; # nobody reads it, so the rest is no different
 for my $name ('allocations/.new.json.tmp', 'allocations/.guest.json.tmp', "quarantine/.$quarantined.json.tmp", '.generation.tmp') {

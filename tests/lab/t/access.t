@@ -13,7 +13,7 @@ use Lab;
 
 use constant MANAGER => qw(org.passthroughd1 /org/passthroughd1 org.passthroughd1.Manager);
 
-my %reads = map { $_ => 1 } qw(ListDevices GetDevice ListAllocations GetAllocation Explain Plan GetDomainXML GetNcclTopology Describe DescribeTopology GetHistory);
+my %reads = map { $_ => 1 } qw(ListDevices GetDevice ListAllocations GetAllocation Explain Plan GetDomainXML GetNcclTopology Describe DescribeTopology);
 
 sub as_nobody   { my (@command) = @_; return command(qw(setpriv --reuid=nobody --regid=nogroup --groups=passthrough), @command) }
 sub as_outsider { my (@command) = @_; return command(qw(setpriv --reuid=nobody --regid=nogroup --clear-groups), @command) }
