@@ -149,6 +149,8 @@ uint64_t allocation_memory(const Allocation *a);
  * serial number is unknown, the same path.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
+/* Every device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the binding. */
+bool allocation_is_bound(const Allocation *a, const Inventory *inv);
 /* Both serial numbers are known, and they differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
 /*

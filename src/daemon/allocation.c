@@ -16,7 +16,7 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-Verdict manager_refuse_storage(Refusal *ret, int error) {
+Verdict refuse_storage(Refusal *ret, int error) {
         log_full(LOG_ERR, error, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
                  "A call is refused because the ledger could not be written: %m");
         return refuse(ret, VERDICT_READ_ONLY, NULL,
@@ -25,7 +25,7 @@ Verdict manager_refuse_storage(Refusal *ret, int error) {
 }
 
 static Verdict check_blocked(const Manager *m, PciAddress device, bool only_orphaned, Refusal *ret) {
-        return only_orphaned && !manager_is_orphaned(m, device)
+        return only_orphaned && !orphans_have(&m->jobs.orphans, device)
                        ? VERDICT_NONE
                        : device_status_check_blocked(&m->host.status, device, ret);
 }
@@ -71,17 +71,6 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to write the state of '%s' to the ledger: %m", a->name);
         server_allocation_changed(m->publisher.server, a->name);
-}
-
-bool manager_is_bound(const Manager *m, const Allocation *a) {
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
-
-                if (!dev || !allocation_device_is(&a->devices[i], dev) ||
-                    !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
-                        return false;
-        }
-        return true;
 }
 
 void manager_delete_allocation(Manager *m, Allocation *a) {

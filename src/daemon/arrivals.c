@@ -3,20 +3,29 @@
 
 #include "manager.h"
 #include "plan/device-state.h"
+#include "util/fileio.h"
 #include "util/log.h"
 #include "util/strings.h"
 
-void manager_want_reconcile(Manager *m) {
-        if (m->reconcile.source)
-                (void) sd_event_source_set_enabled(m->reconcile.source, SD_EVENT_ONESHOT);
+void reconcile_done(Reconcile *r) {
+        (void) free_names(r->queue, r->n_queue);
+        free(r->round);
+        free(r->unread);
+        free(r->arrived);
+        sd_event_source_disable_unref(r->source);
+}
+
+void reconcile_want(Reconcile *r) {
+        if (r->source)
+                (void) sd_event_source_set_enabled(r->source, SD_EVENT_ONESHOT);
 }
 
 bool manager_is_new(const Manager *m, PciAddress address) {
         return !m->announced || pci_addresses_have(m->reconcile.round, m->reconcile.n_round, address);
 }
 
-void manager_arrived(Manager *m, PciAddress address) {
-        if (pci_address_append(&m->reconcile.arrived, &m->reconcile.n_arrived, address) < 0)
+void reconcile_queue(Reconcile *r, PciAddress address) {
+        if (pci_address_append(&r->arrived, &r->n_arrived, address) < 0)
                 log_warning("The new device %s is not set up, ignoring: Out of memory.", PCI_ADDRESS_STR(address));
 }
 
@@ -42,20 +51,20 @@ bool manager_is_arriving(const Manager *m, const Allocation *a) {
         return false;
 }
 
-bool manager_wants_binding(const Manager *m, const PciDevice *dev) {
-        HostView c = host_state_view(&m->host);
-        const Pool *pool = policy_pool(m->host.policy, dev);
+bool manager_wants_binding(const HostState *host, const PciDevice *dev) {
+        HostView view = host_state_view(host);
+        const Pool *pool = policy_pool(host->policy, dev);
 
         return pool && pool->bind == POOL_BIND_START && !dev->vfio &&
-               !streq_ptr(dev->driver, m->host.config->vfio_driver) &&
-               device_state(&c, dev, NULL) == DEVICE_STATE_AVAILABLE;
+               !streq_ptr(dev->driver, host->config->vfio_driver) &&
+               device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n) {
         int r = 0;
 
         for (size_t i = 0; m->announced && r >= 0 && i < m->host.inventory->n_devices; i++)
-                if (manager_wants_binding(m, &m->host.inventory->devices[i]))
+                if (manager_wants_binding(&m->host, &m->host.inventory->devices[i]))
                         r = pci_address_append(ret, ret_n, m->host.inventory->devices[i].address);
         return r;
 }
@@ -64,7 +73,7 @@ void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
         for (size_t i = 0; m->announced && i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
 
-                if (manager_wants_binding(m, dev) && !pci_addresses_have(unbound, n, dev->address))
-                        manager_arrived(m, dev->address);
+                if (manager_wants_binding(&m->host, dev) && !pci_addresses_have(unbound, n, dev->address))
+                        reconcile_queue(&m->reconcile, dev->address);
         }
 }

@@ -18,7 +18,7 @@ static int append_with_vfs(const Manager *m, PciAddress address, PciAddress **bu
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         _cleanup_free_ PciAddress *busy = NULL, *at = NULL;
         size_t n = 0, n_at = 0;
-        int r = manager_orphaned_devices(m, &at, &n_at);
+        int r = orphans_devices(&m->jobs.orphans, &at, &n_at);
 
         for (size_t i = 0; r == 0 && i < m->jobs.n; i++)
                 if (!job_is_gone(m->jobs.list[i].job))
@@ -44,7 +44,7 @@ bool manager_is_busy(const Manager *m, PciAddress address) {
         size_t n = 0;
 
         /* Out of memory: assume that the device is busy. */
-        if (m->jobs.n + manager_orphans(m) > 0 && manager_busy_devices(m, &busy, &n) < 0)
+        if (m->jobs.n + m->jobs.orphans.n > 0 && manager_busy_devices(m, &busy, &n) < 0)
                 return true;
         for (size_t i = 0; i < n; i++)
                 if (pci_address_equal(busy[i], address))

@@ -36,7 +36,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         return true;
 }
 
-Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
+Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
         if (error == -ENOMEM)
                 return refuse_no_memory(ret);
         if (error == -ETIMEDOUT)
@@ -92,7 +92,7 @@ Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check,
                 return refuse_no_memory(ret);
         r = holders_find(m->fs, queries, make_queries(m, a, check, queries), &holder);
         if (r < 0)
-                return manager_refuse_use_unknown(&queries[0].address, r, ret);
+                return refuse_use_unknown(&queries[0].address, r, ret);
         if (r == 0)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_BUSY, &queries[holder.device].address, holder.remedy, "%s is in use by %s.",

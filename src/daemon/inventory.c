@@ -14,7 +14,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-void manager_log_policy(const Policy *policy) {
+void log_policy(const Policy *policy) {
         for (size_t i = 0; i < policy->n_problems; i++)
                 log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
 }
@@ -42,6 +42,60 @@ static void check_claims(Manager *m, const Inventory *old) {
         }
 }
 
+static bool has_vfs_job(const Manager *m, PciAddress pf) {
+        for (size_t i = 0; i < m->jobs.n; i++)
+                if (streq(job_verb(m->jobs.list[i].job), MANAGER_VERB_VFS) &&
+                    streq(job_subject(m->jobs.list[i].job), PCI_ADDRESS_STR(pf)))
+                        return true;
+        return false;
+}
+
+/*
+ * Another program changed the number of VFs. Not counted: a change of the PF's driver, which removes the VFs, and
+ * mlx4_core, which creates the number of VFs in its module options when it is loaded.
+ */
+static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
+        return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
+               !pci_device_is_mlx4_pf(now) && policy_vf_pool(m->host.policy, now) && !has_vfs_job(m, now->address) &&
+               !orphans_have(&m->jobs.orphans, now->address);
+}
+
+static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
+        bool known = device_status_get(&m->host.status, now->address, DEVICE_CONTESTED);
+        size_t ours = known ? device_status_find(&m->host.status, now->address)->n_vfs : before->n_virtfns;
+        const char *address = PCI_ADDRESS_STR(now->address);
+        _cleanup_free_ char *message = NULL;
+
+        if (now->n_virtfns == ours) {
+                (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
+                manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
+                               PLURAL(ours));
+                return;
+        }
+        if (string_replace(&message, "Another program changed the number of its VFs from %zu to %zu.", ours,
+                           now->n_virtfns) < 0 ||
+            device_status_set_contested(&m->host.status, now->address, ours, message) < 0)
+                return;
+        manager_record(m, HISTORY_CONTESTED, now->address, NULL,
+                       "Another program changed the number of VFs of %s from %zu to %zu.", address, ours,
+                       now->n_virtfns);
+}
+
+/* Finds PFs whose number of VFs another program changed. */
+static void check_vfs(Manager *m, const Inventory *old) {
+        for (size_t i = 0; m->announced && i < m->host.inventory->n_devices; i++) {
+                const PciDevice *now = &m->host.inventory->devices[i];
+                const PciDevice *before = inventory_find(old, now->address);
+
+                if (now->type != PCI_TYPE_PF)
+                        continue;
+                if (!before || before->instance != now->instance)
+                        (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
+                else if (was_changed(m, before, now))
+                        contest(m, before, now);
+        }
+}
+
 /* At startup all devices are new, and START_VFS handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->reconcile.phase <= START_VFS)
@@ -50,7 +104,7 @@ static void find_arrived(Manager *m, const Inventory *old) {
                 const PciDevice *now = &m->host.inventory->devices[i], *before = inventory_find(old, now->address);
 
                 if (!before || before->instance != now->instance)
-                        manager_arrived(m, now->address);
+                        reconcile_queue(&m->reconcile, now->address);
         }
 }
 
@@ -67,14 +121,14 @@ static int take_inventory(Manager *m, Inventory *inv) {
         manager_read_serials(m, old);
         twice = &m->host.policy->conflict;
         if (!old)
-                manager_log_policy(m->host.policy);
+                log_policy(m->host.policy);
         if (m->announced && twice->verdict != VERDICT_NONE && !was_conflict)
                 log_warning("%s %s", twice->message, twice->remedy);
         if (!old)
                 return 0;
         manager_write_options(m, false);
         check_claims(m, old);
-        manager_check_vfs(m, old);
+        check_vfs(m, old);
         manager_forget_health(m);
         find_arrived(m, old);
         manager_publish(m);

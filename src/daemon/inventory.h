@@ -6,6 +6,8 @@
 #include "manager.h"
 
 /* inventory.c */
+/* Logs the problems that the policy found with the pools on this node. */
+void log_policy(const Policy *policy);
 /* Scans the whole node and publishes the differences. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
 /* Scans only these devices and the others of their slot, their PF and their VFs. locked: a driver may hold their device
@@ -50,10 +52,6 @@ void manager_check_promises(Manager *m);
  * invalid afterwards.
  */
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
-
-/* contest.c */
-/* Finds PFs whose number of VFs another program changed. old: the inventory that was just replaced. */
-void manager_check_vfs(Manager *m, const Inventory *old);
 
 /* mlx4.c */
 /*

@@ -4,37 +4,41 @@
 #include <errno.h>
 
 #include "inventory.h"
+#include "util/fileio.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
 
-static ManagerJob *find(Manager *m, const Job *job) {
-        for (size_t i = 0; i < m->jobs.n; i++)
-                if (m->jobs.list[i].job == job)
-                        return &m->jobs.list[i];
+ManagerJob *job_queue_find(const JobQueue *q, uint32_t id) {
+        for (size_t i = 0; i < q->n; i++)
+                if (job_id(q->list[i].job) == id)
+                        return &q->list[i];
         return NULL;
 }
 
-ManagerJob *manager_find_job(Manager *m, uint32_t id) {
-        for (size_t i = 0; i < m->jobs.n; i++)
-                if (job_id(m->jobs.list[i].job) == id)
-                        return &m->jobs.list[i];
-        return NULL;
-}
-
-bool manager_has_job(const Manager *m, const char *subject) {
-        for (size_t i = 0; i < m->jobs.n; i++)
-                if (streq(job_subject(m->jobs.list[i].job), subject))
+bool job_queue_has(const JobQueue *q, const char *subject) {
+        for (size_t i = 0; i < q->n; i++)
+                if (streq(job_subject(q->list[i].job), subject))
                         return true;
         return false;
 }
 
-size_t manager_active_jobs(const Manager *m) {
+size_t job_queue_active(const JobQueue *q) {
         size_t n = 0;
 
-        for (size_t i = 0; i < m->jobs.n; i++)
-                n += !job_is_stuck(m->jobs.list[i].job);
+        for (size_t i = 0; i < q->n; i++)
+                n += !job_is_stuck(q->list[i].job);
         return n;
+}
+
+void job_queue_done(JobQueue *q) {
+        for (size_t i = 0; i < q->n; i++) {
+                job_free(q->list[i].job);
+                free(q->list[i].devices);
+        }
+        free(q->list);
+        (void) free_names(q->stopped, q->n_stopped);
+        orphans_done(&q->orphans);
 }
 
 static void unblock_devices(Manager *m, ManagerJob *mj) {
@@ -45,7 +49,7 @@ static void unblock_devices(Manager *m, ManagerJob *mj) {
 /* Publishes the allocation of the job and all its devices. */
 static void publish(Manager *m, const Job *job) {
         const Allocation *a = ledger_find(m->host.ledger, job_subject(job));
-        const ManagerJob *mj = find(m, job);
+        const ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
@@ -70,10 +74,10 @@ static int check_waited(Manager *m, const ManagerJob *mj) {
 /* Runs after the reply to the method call was sent, so that JobNew follows the reply. */
 static int on_begin(Job *job, void *userdata) {
         Manager *m = userdata;
-        const ManagerJob *mj = find(m, job);
+        const ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
 
         if (job_steps_total(job) > 0)
-                job_set_lock(job, manager_lock_job(m, job));
+                job_set_lock(job, orphans_lock_job(&m->jobs.orphans, job));
         if (mj->kind->begun)
                 mj->kind->begun(m, mj);
         server_job_new(m->publisher.server, job_id(job));
@@ -90,32 +94,36 @@ static void on_step(Job *job, void *userdata) {
 
 static void on_found(Job *job, const Step *step, const VfAttributes *found, void *userdata) {
         Manager *m = userdata;
-        const ManagerJob *mj = find(m, job);
+        const ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
 
         mj->kind->found(m, mj, step, found);
 }
 
 static void on_device_failed(Job *job, const Step *step, const char *message, void *userdata) {
         Manager *m = userdata;
-        const ManagerJob *mj = find(m, job);
+        const ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
 
         mj->kind->device_failed(m, mj, step, message);
 }
 
 static int on_active(Job *job _unused_, const Step *step, void *userdata) {
-        return manager_service_active(userdata, step->to);
+        Manager *m = userdata;
+
+        return services_add(&m->jobs, step->to);
 }
 
 static void on_started(Job *job _unused_, const Step *step, bool asked, int error, void *userdata) {
-        manager_service_started(userdata, step->to, asked, error);
+        Manager *m = userdata;
+
+        services_started(&m->jobs, m->store, step->to, asked, error);
 }
 
 static int on_all_found(Job *job, void *userdata) {
         Manager *m = userdata;
-        const ManagerJob *mj = find(m, job);
+        const ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
         int r = mj->kind->all_found ? mj->kind->all_found(m, mj) : 0;
 
-        return r < 0 ? r : manager_save_services(m);
+        return r < 0 ? r : services_save(&m->jobs, m->store);
 }
 
 static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) {
@@ -151,20 +159,33 @@ static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
         return after;
 }
 
+/* An earlier job stops or starts a service of this job, or creates or removes a shared memory region of it. */
+static bool must_wait(const JobQueue *q, const Job *job) {
+        for (size_t i = 0; i < q->n; i++) {
+                const Job *other = q->list[i].job;
+
+                if (other != job && !job_has_result(other) && job_id(other) < job_id(job) &&
+                    (step_lists_share_service(job_steps(other), job_steps(job)) ||
+                     step_lists_share_region(job_steps(other), job_steps(job))))
+                        return true;
+        }
+        return false;
+}
+
 /* Starts the held jobs that no longer have to wait. */
 static void begin_waiting(Manager *m) {
         for (size_t i = 0; i < m->jobs.n; i++)
-                if (job_is_held(m->jobs.list[i].job) && !manager_job_must_wait(m, m->jobs.list[i].job))
+                if (job_is_held(m->jobs.list[i].job) && !must_wait(&m->jobs, m->jobs.list[i].job))
                         (void) job_let_begin(m->jobs.list[i].job);
 }
 
 static void on_result(Job *job, JobResult result, void *userdata) {
         Manager *m = userdata;
-        ManagerJob *mj = find(m, job);
+        ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
 
         unblock_devices(m, mj);
         if (job_is_gone(job))
-                manager_unlock_job(m, job);
+                orphans_unlock_job(&m->jobs.orphans, job);
         if (result == JOB_TIMEOUT)
                 mark_stuck(m, job);
         result = finish(m, mj, result);
@@ -175,7 +196,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
                          "Job %u, %s %s: %s", job_id(job), job_verb(job), job_subject(job), job_message(job));
         publish(m, job);
         /* finished() may have started another job and so moved the array. */
-        mj = find(m, job);
+        mj = job_queue_find(&m->jobs, job_id(job));
         mj->starting = false;
         server_job_changed(m->publisher.server, job_id(job));
         server_job_removed(m->publisher.server, job_id(job), job_result_to_string(result));
@@ -183,7 +204,7 @@ static void on_result(Job *job, JobResult result, void *userdata) {
         begin_waiting(m);
         /* A failed start-services job is tried again at the next start of the daemon only, to avoid a loop. */
         m->reconcile.services_due = m->reconcile.services_due || !streq(job_verb(job), MANAGER_VERB_START_SERVICES);
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
 }
 
 /* The child of a timed-out job has exited: unblocks the device it was stuck on, and reads the job's devices again. */
@@ -204,16 +225,16 @@ static void release_stuck(Manager *m, const Job *job) {
 
 static void on_gone(Job *job, void *userdata) {
         Manager *m = userdata;
-        ManagerJob *mj = find(m, job);
+        ManagerJob *mj = job_queue_find(&m->jobs, job_id(job));
 
-        manager_unlock_job(m, job);
+        orphans_unlock_job(&m->jobs.orphans, job);
         if (mj->timed_out)
                 release_stuck(m, job);
         job_free(job);
         free(mj->devices);
         *mj = m->jobs.list[--m->jobs.n];
         m->reconcile.released = true;
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
 }
 
 static const JobCallbacks job_callbacks = {
@@ -245,8 +266,8 @@ static int block_devices(Manager *m, ManagerJob *mj, const char *subject, const 
         return 0;
 }
 
-Verdict manager_check_jobs(const Manager *m, Refusal *ret) {
-        if (m->jobs.n + manager_orphans(m) < SERVER_JOBS_MAX)
+Verdict job_queue_check_room(const JobQueue *q, Refusal *ret) {
+        if (q->n + q->orphans.n < SERVER_JOBS_MAX)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_LIMIT, NULL, "Try again when a job has ended.",
                       "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
@@ -258,7 +279,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         int r;
 
         steps->timeout_sec = m->host.config->job_timeout;
-        if (manager_check_jobs(m, ret) != VERDICT_NONE) {
+        if (job_queue_check_room(&m->jobs, ret) != VERDICT_NONE) {
                 step_list_free(steps);
                 return VERDICT_LIMIT;
         }
@@ -271,7 +292,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 }
         /* The job may unbind the GPUs, and then their minors are invalid. */
         for (size_t i = 0; i < steps->n; i++)
-                manager_forget_gpu(m, steps->steps[i].device);
+                probe_cache_remove(&m->watches.gpus, steps->steps[i].device);
         r = job_new(m->jobs.last_id + 1, kind->verb, subject, steps, &mj.job);
         if (r >= 0 && ARRAY_RESERVE(m->jobs.list, m->jobs.n) < 0)
                 r = -ENOMEM;
@@ -279,7 +300,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 r = block_devices(m, &mj, subject, devices, n_devices);
         if (r >= 0)
                 r = job_start(mj.job, m->event, m->fs, m->host.config->job_timeout, &job_callbacks, m);
-        mj.waited = r >= 0 && manager_job_must_wait(m, mj.job);
+        mj.waited = r >= 0 && must_wait(&m->jobs, mj.job);
         if (mj.waited)
                 r = job_hold(mj.job);
         if (r < 0) {

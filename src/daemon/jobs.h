@@ -6,11 +6,12 @@
  * jobs have stopped.
  */
 
+#include "host/joblock.h"
+#include "host/store.h"
 #include "job.h"
 #include "ledger/allocation.h"
 
 typedef struct Manager Manager;
-typedef struct Orphans Orphans;
 
 typedef struct ManagerJob {
         Job *job;
@@ -25,12 +26,21 @@ typedef struct ManagerJob {
         size_t n_devices;
 } ManagerJob;
 
+/* Children of an earlier daemon that are still alive. Their devices are blocked until they exit. */
+typedef struct Orphans {
+        int dir_fd;     /* directory of the locks; negative when it could not be opened */
+        bool unwritten; /* the failure to write a lock was logged */
+        JobLock *locks;
+        size_t n;
+        sd_event_source *timer;
+} Orphans;
+
 typedef struct JobQueue {
         ManagerJob *list;
         size_t n;
         uint32_t last_id;
-        Orphans *orphans; /* orphans.c */
-        char **stopped;   /* services.c: services stopped for jobs */
+        Orphans orphans;
+        char **stopped; /* services stopped for jobs */
         size_t n_stopped;
 } JobQueue;
 
@@ -54,12 +64,13 @@ typedef struct JobKind {
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
 /* VERDICT_NONE when another job may start. */
-Verdict manager_check_jobs(const Manager *m, Refusal *ret);
-ManagerJob *manager_find_job(Manager *m, uint32_t id);
+Verdict job_queue_check_room(const JobQueue *q, Refusal *ret);
+ManagerJob *job_queue_find(const JobQueue *q, uint32_t id);
 /* Whether a job has this subject. */
-bool manager_has_job(const Manager *m, const char *subject);
+bool job_queue_has(const JobQueue *q, const char *subject);
 /* The number of jobs that are not stuck. */
-size_t manager_active_jobs(const Manager *m);
+size_t job_queue_active(const JobQueue *q);
+void job_queue_done(JobQueue *q);
 
 /* busy.c */
 /*
@@ -71,22 +82,22 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
 bool manager_is_busy(const Manager *m, PciAddress address);
 
 /* orphans.c */
-/* Orphans are children of an earlier daemon that are still alive. Their devices are blocked until they exit. */
-/* Finds orphans and blocks their devices. Call it before the first scan. Returns 0 or a negative errno. */
-int manager_find_orphans(Manager *m, const char *state_dir);
-void manager_forget_orphans(Manager *m);
-/* The number of orphans. */
-size_t manager_orphans(const Manager *m);
+/* Finds orphans and blocks their devices. Call it before the first scan. */
+void manager_find_orphans(Manager *m, const char *state_dir);
+void orphans_done(Orphans *o);
 /* Whether an orphan works on this device, or did until it exited just now. */
-bool manager_is_orphaned(const Manager *m, PciAddress address);
+bool orphans_have(const Orphans *o, PciAddress address);
 /* Appends the devices of all orphans. */
-int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n);
-/* Verb and subject of an orphan's job that may hold the kernel's lock for adding and removing VFs; NULL for none. */
-const char *manager_find_orphan_at_vfs(const Manager *m);
-/* Creates the lock by which a later daemon finds the job's child. Returns its descriptor, or a negative errno. */
-int manager_lock_job(Manager *m, const Job *job);
+int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n);
+/* The job may hold the kernel's lock for adding and removing VFs. */
+bool orphan_changes_vfs(const JobLock *lock);
+/* Verb and subject of an orphan's job that may hold that lock; NULL for none. */
+const char *orphans_find_at_vfs(const Orphans *o);
+/* Creates the lock by which a later daemon finds the job's child. Returns its descriptor, or a negative errno.
+ */
+int orphans_lock_job(Orphans *o, const Job *job);
 /* Removes the lock of the job; its child has exited. */
-void manager_unlock_job(Manager *m, const Job *job);
+void orphans_unlock_job(const Orphans *o, const Job *job);
 
 /* orphans-end.c */
 /* Polls from the event loop for the exit of orphans, and queues their devices for manager_reconcile(). */
@@ -94,18 +105,15 @@ int manager_follow_orphans(Manager *m);
 
 /* services.c */
 /* Loads the services that an earlier daemon left stopped. text is from store_load(), and is modified. */
-int manager_load_services(Manager *m, char *text);
+int services_load(JobQueue *q, char *text);
 /* Writes the noted services to disk. Returns 0 or a negative errno. */
-int manager_save_services(Manager *m);
+int services_save(const JobQueue *q, Store *store);
 /* Notes in memory that the active service is about to be stopped. Returns 0 or -ENOMEM. */
-int manager_service_active(Manager *m, const char *name);
-/* asked: systemd was asked to start the service, so it is no longer noted. error: why the service is not active. */
-void manager_service_started(Manager *m, const char *name, bool asked, int error);
-bool manager_service_is_noted(const Manager *m, const char *name);
-/* An earlier job stops or starts a service of this job, or creates or removes a shared memory region of it. */
-bool manager_job_must_wait(const Manager *m, const Job *job);
-
-/* services-job.c */
+int services_add(JobQueue *q, const char *name);
+/* asked: systemd was asked to start the service, so it is no longer noted. error: why the service is not
+ * active. */
+void services_started(JobQueue *q, Store *store, const char *name, bool asked, int error);
+bool services_have(const JobQueue *q, const char *name);
 #define MANAGER_VERB_START_SERVICES "start-services"
 /* Starts a job for the noted services that no running job will start. */
 void manager_start_services(Manager *m);

@@ -18,6 +18,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
 
         if (!m)
                 return -ENOMEM;
+        m->jobs.orphans.dir_fd = -1;
         m->config_path = config_path;
         m->modprobe_dir = modprobe_dir;
         r = sysfs_new(sysroot, &m->fs);
@@ -34,12 +35,10 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
                 r = store_load(m->store, m->host.ledger, &services);
         if (r < 0)
                 return r;
-        r = manager_load_services(m, services);
+        r = services_load(&m->jobs, services);
         if (r < 0)
                 return r;
-        r = manager_find_orphans(m, state_dir);
-        if (r < 0)
-                return r;
+        manager_find_orphans(m, state_dir);
         r = host_state_read_machine_id(&m->host, m->fs);
         if (r < 0)
                 return r;
@@ -48,7 +47,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         if (r < 0)
                 return r;
         manager_find_moved(m);
-        r = manager_check_config(m);
+        r = manager_check_config(&m->host);
         if (r != 0)
                 return r;
         manager_write_options(m, true);
@@ -56,36 +55,26 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         return 0;
 }
 
+static void watches_done(Watches *w) {
+        uevent_queue_free(w->uevents);
+        sd_event_source_disable_unref(w->guests.source);
+        probe_close(w->attributes.probe);
+        sd_event_source_disable_unref(w->attributes.links);
+        probe_close(w->eswitch_probe);
+        probe_close(w->gpu_probe);
+        probe_cache_done(&w->gpus);
+        sd_event_source_disable_unref(w->shm);
+        for (size_t i = 0; i < ELEMENTSOF(w->checkups); i++)
+                probe_close(w->checkups[i].probe);
+}
+
 Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
-        for (size_t i = 0; i < m->jobs.n; i++) {
-                job_free(m->jobs.list[i].job);
-                free(m->jobs.list[i].devices);
-        }
-        free(m->jobs.list);
-        for (size_t i = 0; i < m->reconcile.n_queue; i++)
-                free(m->reconcile.queue[i]);
-        free(m->reconcile.queue);
-        for (size_t i = 0; i < m->jobs.n_stopped; i++)
-                free(m->jobs.stopped[i]);
-        free(m->jobs.stopped);
-        free(m->reconcile.round);
-        free(m->reconcile.unread);
-        free(m->reconcile.arrived);
-        device_snapshot_list_free(m->publisher.shown);
-        manager_forget_orphans(m);
-        manager_close_uevents(m);
-        m->watches.eswitch_probe = probe_close(m->watches.eswitch_probe);
-        m->watches.gpu_probe = probe_close(m->watches.gpu_probe);
-        m->watches.attributes.probe = probe_close(m->watches.attributes.probe);
-        sd_event_source_disable_unref(m->watches.attributes.links);
-        sd_event_source_disable_unref(m->watches.shm);
-        probe_cache_done(&m->watches.gpus);
-        manager_health_close(m);
-        sd_event_source_disable_unref(m->watches.guests.source);
-        sd_event_source_disable_unref(m->reconcile.source);
-        server_free(m->publisher.server);
+        job_queue_done(&m->jobs);
+        reconcile_done(&m->reconcile);
+        watches_done(&m->watches);
+        publisher_done(&m->publisher);
         sd_event_unref(m->event);
         store_close(m->store);
         mlx4_done(&m->options);
@@ -105,17 +94,19 @@ static HostView on_view(void *userdata) {
 
 static Verdict on_allocate(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                            Refusal *ret) {
-        Verdict v = manager_allocate(userdata, name, r, owner, ret_job, ret);
+        Manager *m = userdata;
+        Verdict v = manager_allocate(m, name, r, owner, ret_job, ret);
 
         /* The fresh facts may leave work to do. */
-        manager_want_reconcile(userdata);
+        reconcile_want(&m->reconcile);
         return v;
 }
 
 static Verdict on_release(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
-        Verdict v = manager_release(userdata, name, generation, ret_job, ret);
+        Manager *m = userdata;
+        Verdict v = manager_release(m, name, generation, ret_job, ret);
 
-        manager_want_reconcile(userdata);
+        reconcile_want(&m->reconcile);
         return v;
 }
 
@@ -124,9 +115,10 @@ static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret)
 }
 
 static Verdict on_accept(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
-        Verdict v = manager_accept(userdata, name, generation, ret_job, ret);
+        Manager *m = userdata;
+        Verdict v = manager_accept(m, name, generation, ret_job, ret);
 
-        manager_want_reconcile(userdata);
+        reconcile_want(&m->reconcile);
         return v;
 }
 
@@ -136,14 +128,15 @@ static Verdict on_set_virtual_functions(void *userdata, PciAddress pf, unsigned 
 }
 
 static Verdict on_rescan(void *userdata, Refusal *ret) {
-        int r = manager_scan(userdata);
+        Manager *m = userdata;
+        int r = manager_scan(m);
 
-        manager_find_guests(userdata);
-        manager_probe_eswitches_again(userdata);
-        manager_make_attributes_due(userdata);
-        manager_probe_gpus_again(userdata);
-        manager_check_health(userdata, HEALTH_DUE_RESCAN);
-        manager_want_reconcile(userdata);
+        manager_find_guests(m);
+        manager_probe_eswitches_again(m);
+        manager_make_attributes_due(m);
+        manager_probe_gpus_again(m);
+        manager_check_health(m, HEALTH_DUE_RESCAN);
+        reconcile_want(&m->reconcile);
         return r < 0 ? refuse(ret, VERDICT_LIMIT, NULL, NULL, "The node could not be read: %s.", strerror(-r))
                      : VERDICT_NONE;
 }
@@ -169,7 +162,8 @@ static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *
 }
 
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
-        ManagerJob *mj = manager_find_job(userdata, id);
+        const Manager *m = userdata;
+        const ManagerJob *mj = job_queue_find(&m->jobs, id);
 
         if (!mj || mj->timed_out)
                 return false;
@@ -208,11 +202,11 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
         (void) sd_notify(false, "STOPPING=1");
         if (m->stopping)
                 return sd_event_exit(m->event, 0);
-        if (manager_active_jobs(m) > 0)
+        if (job_queue_active(&m->jobs) > 0)
                 log_info("Stopping when %zu running jobs have ended; a second signal stops at once.",
-                         manager_active_jobs(m));
+                         job_queue_active(&m->jobs));
         m->stopping = true;
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
         return 0;
 }
 

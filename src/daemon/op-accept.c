@@ -156,7 +156,7 @@ static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) 
         r = store_save(m->store, *b);
         if (r < 0) {
                 (void) store_save(m->store, a);
-                return manager_refuse_storage(ret, r);
+                return refuse_storage(ret, r);
         }
         (void) ledger_remove(m->host.ledger, a->name);
         v = ledger_adopt(m->host.ledger, *b, ret);
@@ -181,7 +181,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         manager_note_serials(m, b);
         v = manager_check_hardware(m, b, ret);
         if (v == VERDICT_NONE)
-                v = manager_check_drivers(m, b, ret);
+                v = manager_check_drivers(&m->host, b, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = replace(m, a, &b, ret);
@@ -193,7 +193,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
                 return v;
         }
         /* As for a resumed job, only a release undoes a failure. */
-        manager_find_job(m, *ret_job)->resumed = true;
+        job_queue_find(&m->jobs, *ret_job)->resumed = true;
         server_allocation_changed(m->publisher.server, accepted->name);
         manager_publish_allocation(m, accepted);
         return VERDICT_NONE;
@@ -206,7 +206,7 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
         manager_find_guests(m);
         v = manager_check_tenancy(m, a, name, generation, ret);
         if (v == VERDICT_NONE)
-                v = manager_check_jobs(m, ret);
+                v = job_queue_check_room(&m->jobs, ret);
         if (v == VERDICT_NONE && manager_refresh_host(m) < 0)
                 v = refuse_no_memory(ret);
         if (v == VERDICT_NONE && manager_refresh_groups(m, a) < 0)

@@ -208,7 +208,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         if (r >= 0)
                 r = store_next_generation(m->store, &claimed->generation);
         if (r < 0)
-                return manager_refuse_storage(ret, r);
+                return refuse_storage(ret, r);
         (void) sd_id128_to_uuid_string(id, claimed->id);
         claimed->owner = owner;
         claimed->state = ALLOCATION_PREPARING;
@@ -223,17 +223,17 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
                 /* The file may exist although the fsync() of its directory failed. */
                 (void) store_remove(m->store, name);
                 (void) ledger_remove(m->host.ledger, name);
-                return manager_refuse_storage(ret, r);
+                return refuse_storage(ret, r);
         }
         *a = NULL;
         return VERDICT_NONE;
 }
 
-Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret) {
+Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const char *driver = allocation_driver(a, &a->devices[i]);
 
-                if (!inventory_may_have_driver(m->host.inventory, driver))
+                if (!inventory_may_have_driver(host->inventory, driver))
                         return policy_refuse_driver(&a->devices[i].address, driver, ret);
         }
         return VERDICT_NONE;
@@ -241,7 +241,7 @@ Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *re
 
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
-        Verdict v = manager_check_drivers(m, a, ret);
+        Verdict v = manager_check_drivers(&m->host, a, ret);
 
         if (v != VERDICT_NONE)
                 return v;
@@ -264,7 +264,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
                 v = refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or take another name.",
                            "There is already an allocation '%s'.", name);
         if (v == VERDICT_NONE)
-                v = manager_check_jobs(m, ret);
+                v = job_queue_check_room(&m->jobs, ret);
         if (v == VERDICT_NONE)
                 v = manager_check_regions(m, request, ret);
         if (v == VERDICT_NONE)
@@ -311,7 +311,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                 (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
-                if (!manager_is_bound(m, a)) {
+                if (!allocation_is_bound(a, m->host.inventory)) {
                         job_set_message(mj->job, "All steps succeeded, but a device is not bound to its VFIO driver.");
                         manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
                         return JOB_FAILED_DIRTY;

@@ -39,7 +39,7 @@ void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, c
         const AllocationDevice *d = a ? allocation_find_device(a, step_failed_device(step)) : NULL;
 
         if (d && quarantine(m, a, d, message) < 0)
-                manager_find_job(m, job_id(mj->job))->unsaved = true;
+                job_queue_find(&m->jobs, job_id(mj->job))->unsaved = true;
 }
 
 int manager_quarantine_used(Manager *m, const Allocation *a) {
@@ -72,13 +72,13 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
         Verdict v;
         int r;
 
-        if (steps_release(rest, m->host.inventory, manager_after_release(m, rest), false, &steps) < 0)
+        if (steps_release(rest, m->host.inventory, manager_after_release(&m->host, rest), false, &steps) < 0)
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
         r = store_save_quarantined(m->store, rest);
         if (r < 0) {
                 step_list_free(steps);
-                v = manager_refuse_storage(ret, r);
+                v = refuse_storage(ret, r);
         } else
                 v = manager_start_job(m, &clear_kind, PCI_ADDRESS_STR(device), steps, &device, 1, ret_job, ret);
         if (v != VERDICT_NONE)

@@ -32,7 +32,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         Verdict v;
         int r;
 
-        if (steps_release(a, m->host.inventory, manager_after_release(m, a), true, &steps) < 0 ||
+        if (steps_release(a, m->host.inventory, manager_after_release(&m->host, a), true, &steps) < 0 ||
             steps_clean(a, m->host.config, &steps) < 0 || steps_remove_regions(a, steps) < 0)
                 return refuse_no_memory(ret);
         leave_out_quarantined(m->host.ledger, steps);
@@ -41,14 +41,14 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         r = store_save(m->store, a);
         if (r < 0) {
                 ledger_set_state(m->host.ledger, a, before);
-                return manager_refuse_storage(ret, r);
+                return refuse_storage(ret, r);
         }
         v = manager_start_job(m, &release_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
         if (v != VERDICT_NONE) {
                 manager_set_state(m, a, before, a->reason);
                 return v;
         }
-        manager_find_job(m, *ret_job)->before = before;
+        job_queue_find(&m->jobs, *ret_job)->before = before;
         server_allocation_changed(m->publisher.server, a->name);
         return VERDICT_NONE;
 }

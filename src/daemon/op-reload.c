@@ -36,13 +36,13 @@ int manager_load_config(Manager *m) {
 }
 
 /* Logs a warning for each allocated device that no pool offers any more. */
-static void log_dropped(const Manager *m) {
-        for (size_t i = 0; i < m->host.ledger->n_claims; i++) {
-                const Claim *claim = &m->host.ledger->claims[i];
-                const PciDevice *dev = inventory_find(m->host.inventory, claim->address);
+static void log_dropped(const HostState *host) {
+        for (size_t i = 0; i < host->ledger->n_claims; i++) {
+                const Claim *claim = &host->ledger->claims[i];
+                const PciDevice *dev = inventory_find(host->inventory, claim->address);
                 const char *name = claim->allocation->name;
 
-                if (dev && device_left_pools(m->host.policy, claim->allocation, dev))
+                if (dev && device_left_pools(host->policy, claim->allocation, dev))
                         log_full(LOG_WARNING, 0,
                                  (&(LogFields){ .device = PCI_ADDRESS_STR(claim->address), .allocation = name }),
                                  "%s is not on offer any more; '%s' keeps it until the allocation is released.",
@@ -58,19 +58,19 @@ static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *
         return promise_check_config(policy, ledger, ret);
 }
 
-int manager_check_config(const Manager *m) {
+int manager_check_config(const HostState *host) {
         _cleanup_refusal_ Refusal why = { 0 };
 
-        if (check_twice(m->host.policy, m->host.ledger, &why) != VERDICT_NONE) {
+        if (check_twice(host->policy, host->ledger, &why) != VERDICT_NONE) {
                 log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_CONFIG_REFUSED }), "%s %s", why.message, why.remedy);
                 return EXIT_CONFIG;
         }
-        log_dropped(m);
+        log_dropped(host);
         return 0;
 }
 
-AfterRelease manager_after_release(const Manager *m, const Allocation *a) {
-        return allocation_left_pools(m->host.policy, a) ? AFTER_RELEASE_RESTORE : m->host.config->after_release;
+AfterRelease manager_after_release(const HostState *host, const Allocation *a) {
+        return allocation_left_pools(host->policy, a) ? AFTER_RELEASE_RESTORE : host->config->after_release;
 }
 
 /* The new policy wants VFs on the device, or wants it bound at startup, and the old one did not. */
@@ -88,14 +88,14 @@ static bool wants_start(const Policy *now, const Policy *before, const PciDevice
 static void take_config(Manager *m, Config *config, Policy *policy) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++)
                 if (wants_start(policy, m->host.policy, &m->host.inventory->devices[i]))
-                        manager_arrived(m, m->host.inventory->devices[i].address);
+                        reconcile_queue(&m->reconcile, m->host.inventory->devices[i].address);
         host_state_take_config(&m->host, config, policy);
-        manager_log_policy(policy);
-        log_dropped(m);
+        log_policy(policy);
+        log_dropped(&m->host);
         log_info("Loaded the configuration, %zu file%s.", config->n_files, PLURAL(config->n_files));
         manager_write_options(m, true);
         manager_publish(m);
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
 }
 
 /* The configuration also decides which devices the host needs, so they are marked again first. */

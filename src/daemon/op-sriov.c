@@ -26,7 +26,7 @@ static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS,
 
 /* A change that hangs holds the kernel's lock for adding and removing VFs, and the next one would block on it. */
 static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
-        const char *orphan = manager_find_orphan_at_vfs(m);
+        const char *orphan = orphans_find_at_vfs(&m->jobs.orphans);
 
         if (orphan)
                 return refuse(ret, VERDICT_STUCK, &pf->address,
@@ -127,7 +127,7 @@ static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
         int r = holders_find(m->fs, &query, 1, &holder);
 
         if (r < 0)
-                return manager_refuse_use_unknown(&pf->address, r, ret);
+                return refuse_use_unknown(&pf->address, r, ret);
         if (r == 0)
                 return VERDICT_NONE;
         return refuse(ret, VERDICT_BUSY, holder.has_vf ? &holder.vf : &pf->address, holder.remedy,
@@ -319,7 +319,7 @@ static void queue_vfs(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
         for (size_t i = 0; m->announced && pf && i < pf->n_vfs; i++)
-                manager_arrived(m, pf->vfs[i]);
+                reconcile_queue(&m->reconcile, pf->vfs[i]);
 }
 
 /* The VFs exist all the same. An allocation sets the attributes of its VF again, and fails if that is impossible. */

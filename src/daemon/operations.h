@@ -12,7 +12,7 @@
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 /* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
-Verdict manager_check_drivers(const Manager *m, const Allocation *a, Refusal *ret);
+Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
 /* Starts the job that prepares a; its steps depend on the present drivers of the devices. */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret);
 
@@ -65,13 +65,11 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count,
 /* Reads the configuration at startup. Returns 0 or a negative errno. */
 int manager_load_config(Manager *m);
 /* After the first scan: returns 0, or EXIT_CONFIG when the configuration would offer hardware twice. */
-int manager_check_config(const Manager *m);
+int manager_check_config(const HostState *host);
 /* What a release of a does: AfterRelease=, or a return to the host when its pool no longer offers a device of it. */
-AfterRelease manager_after_release(const Manager *m, const Allocation *a);
+AfterRelease manager_after_release(const HostState *host, const Allocation *a);
 /* Reads the configuration again. Applies it completely, or refuses it and keeps the old one; logs the outcome. */
 Verdict manager_reload(Manager *m, Refusal *ret);
-/* Logs the problems that the policy found with the pools on this node. */
-void manager_log_policy(const Policy *policy);
 
 /* allocation.c */
 /* VERDICT_NONE unless the ledger is read-only or the daemon is stopping. */
@@ -80,13 +78,11 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
 /* manager_refresh() of the devices of a and of their IOMMU groups. */
 int manager_refresh_groups(Manager *m, const Allocation *a);
-/* Every device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the binding. */
-bool manager_is_bound(const Manager *m, const Allocation *a);
 /* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
 void manager_delete_allocation(Manager *m, Allocation *a);
-Verdict manager_refuse_storage(Refusal *ret, int error);
+Verdict refuse_storage(Refusal *ret, int error);
 
 /* holders.c */
 typedef enum UseCheck {
@@ -104,7 +100,7 @@ Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check,
  */
 size_t manager_find_open(const Manager *m, Allocation *const *allocations, size_t n);
 /* The refusal for an error of holders_find(), a negative errno. */
-Verdict manager_refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
+Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 
 /* regions.c */
 /*

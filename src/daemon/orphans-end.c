@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "inventory.h"
-#include "orphans.h"
 #include "util/log.h"
 
 #define POLL_USEC (2U * 1000U * 1000U)
@@ -13,9 +12,9 @@
 static void queue_device(Manager *m, PciAddress address) {
         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
-        manager_arrived(m, address);
+        reconcile_queue(&m->reconcile, address);
         for (size_t i = 0; dev && i < dev->n_vfs; i++)
-                manager_arrived(m, dev->vfs[i]);
+                reconcile_queue(&m->reconcile, dev->vfs[i]);
 }
 
 /* Queues the PFs that could get no VFs while the orphan held the kernel's lock for adding and removing VFs. */
@@ -24,13 +23,13 @@ static void queue_pfs(Manager *m) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
 
                 if (dev->n_vfs == 0 && policy_vf_pool(m->host.policy, dev))
-                        manager_arrived(m, dev->address);
+                        reconcile_queue(&m->reconcile, dev->address);
         }
 }
 
 /* The orphan has exited: scans the node, and unblocks the devices on which no other orphan works. */
 static void handle_exit(Manager *m, size_t i) {
-        Orphans *o = m->jobs.orphans;
+        Orphans *o = &m->jobs.orphans;
         JobLock lock;
 
         /* Scan before the orphan is removed, so that its change of the number of VFs is not reported as contested. */
@@ -40,7 +39,7 @@ static void handle_exit(Manager *m, size_t i) {
         for (size_t j = 0; j < lock.n_devices; j++) {
                 PciAddress device = lock.devices[j];
 
-                if (manager_is_orphaned(m, device))
+                if (orphans_have(o, device))
                         continue;
                 (void) device_status_set(&m->host.status, device, DEVICE_STUCK, NULL);
                 manager_record(m, HISTORY_UNSTUCK, device, ledger_holder(m->host.ledger, device),
@@ -55,7 +54,7 @@ static void handle_exit(Manager *m, size_t i) {
 
 static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
         Manager *m = userdata;
-        Orphans *o = m->jobs.orphans;
+        Orphans *o = &m->jobs.orphans;
         size_t before = o->n;
 
         for (size_t i = o->n; i-- > 0;)
@@ -63,7 +62,7 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
                         handle_exit(m, i);
         if (o->n < before) {
                 m->reconcile.released = true;
-                manager_want_reconcile(m);
+                reconcile_want(&m->reconcile);
         }
         if (o->n == 0) {
                 o->timer = sd_event_source_disable_unref(o->timer);
@@ -76,8 +75,8 @@ static int on_poll(sd_event_source *source, uint64_t usec, void *userdata) {
 int manager_follow_orphans(Manager *m) {
         int r;
 
-        if (m->jobs.orphans->n == 0)
+        if (m->jobs.orphans.n == 0)
                 return 0;
-        r = sd_event_add_time_relative(m->event, &m->jobs.orphans->timer, CLOCK_MONOTONIC, POLL_USEC, 0, on_poll, m);
+        r = sd_event_add_time_relative(m->event, &m->jobs.orphans.timer, CLOCK_MONOTONIC, POLL_USEC, 0, on_poll, m);
         return r < 0 ? log_error_errno(r, "Failed to watch the processes of an earlier daemon: %m") : 0;
 }

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "operations.h"
-#include "orphans.h"
 #include "util/log.h"
 #include "util/strings.h"
 
@@ -18,23 +17,19 @@
 #define FIND_TRIES 50
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
 
-size_t manager_orphans(const Manager *m) {
-        return m->jobs.orphans->n;
-}
-
-bool manager_is_orphaned(const Manager *m, PciAddress address) {
-        for (size_t i = 0; i < m->jobs.orphans->n; i++)
-                for (size_t j = 0; j < m->jobs.orphans->locks[i].n_devices; j++)
-                        if (pci_address_equal(m->jobs.orphans->locks[i].devices[j], address))
+bool orphans_have(const Orphans *o, PciAddress address) {
+        for (size_t i = 0; i < o->n; i++)
+                for (size_t j = 0; j < o->locks[i].n_devices; j++)
+                        if (pci_address_equal(o->locks[i].devices[j], address))
                                 return true;
         return false;
 }
 
-int manager_orphaned_devices(const Manager *m, PciAddress **devices, size_t *n) {
+int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n) {
         int r = 0;
 
-        for (size_t i = 0; i < m->jobs.orphans->n; i++) {
-                const JobLock *lock = &m->jobs.orphans->locks[i];
+        for (size_t i = 0; i < o->n; i++) {
+                const JobLock *lock = &o->locks[i];
 
                 for (size_t j = 0; r >= 0 && lock->fd >= 0 && j < lock->n_devices; j++)
                         r = pci_address_append(devices, n, lock->devices[j]);
@@ -46,10 +41,10 @@ bool orphan_changes_vfs(const JobLock *lock) {
         return strncmp(lock->job, MANAGER_VERB_VFS " ", sizeof(MANAGER_VERB_VFS)) == 0;
 }
 
-const char *manager_find_orphan_at_vfs(const Manager *m) {
-        for (size_t i = 0; i < m->jobs.orphans->n; i++)
-                if (orphan_changes_vfs(&m->jobs.orphans->locks[i]))
-                        return m->jobs.orphans->locks[i].job;
+const char *orphans_find_at_vfs(const Orphans *o) {
+        for (size_t i = 0; i < o->n; i++)
+                if (orphan_changes_vfs(&o->locks[i]))
+                        return o->locks[i].job;
         return NULL;
 }
 
@@ -82,13 +77,10 @@ static int find(Orphans *o) {
         return r;
 }
 
-int manager_find_orphans(Manager *m, const char *state_dir) {
-        Orphans *o = calloc(1, sizeof(*o));
+void manager_find_orphans(Manager *m, const char *state_dir) {
+        Orphans *o = &m->jobs.orphans;
         int r;
 
-        if (!o)
-                return -ENOMEM;
-        m->jobs.orphans = o;
         o->dir_fd = job_locks_open(state_dir);
         r = o->dir_fd < 0 ? o->dir_fd : find(o);
         if (r < 0) {
@@ -100,21 +92,15 @@ int manager_find_orphans(Manager *m, const char *state_dir) {
                 m->jobs.last_id = MAX(m->jobs.last_id, o->locks[i].id);
                 block_devices(m, &o->locks[i]);
         }
-        return 0;
 }
 
-void manager_forget_orphans(Manager *m) {
-        if (!m->jobs.orphans)
-                return;
-        sd_event_source_disable_unref(m->jobs.orphans->timer);
-        (void) job_locks_free(m->jobs.orphans->locks, m->jobs.orphans->n);
-        cleanup_close(&m->jobs.orphans->dir_fd);
-        free(m->jobs.orphans);
-        m->jobs.orphans = NULL;
+void orphans_done(Orphans *o) {
+        sd_event_source_disable_unref(o->timer);
+        (void) job_locks_free(o->locks, o->n);
+        cleanup_close(&o->dir_fd);
 }
 
-int manager_lock_job(Manager *m, const Job *job) {
-        Orphans *o = m->jobs.orphans;
+int orphans_lock_job(Orphans *o, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         _cleanup_free_ char *text = NULL;
         size_t n = 0;
@@ -134,7 +120,7 @@ int manager_lock_job(Manager *m, const Job *job) {
         return r;
 }
 
-void manager_unlock_job(Manager *m, const Job *job) {
-        if (m->jobs.orphans->dir_fd >= 0)
-                job_lock_remove(m->jobs.orphans->dir_fd, job_id(job));
+void orphans_unlock_job(const Orphans *o, const Job *job) {
+        if (o->dir_fd >= 0)
+                job_lock_remove(o->dir_fd, job_id(job));
 }

@@ -45,7 +45,7 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
 
         if (manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret);
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
         a = ledger_find(m->host.ledger, name);
         if (!a || a->state != ALLOCATION_READY || a->domain)
                 return VERDICT_NONE;

@@ -6,6 +6,11 @@
 #include "manager.h"
 #include "util/log.h"
 
+void publisher_done(Publisher *p) {
+        device_snapshot_list_free(p->shown);
+        server_free(p->server);
+}
+
 static void on_removed(PciAddress address, void *userdata) {
         server_device_removed(userdata, address);
 }

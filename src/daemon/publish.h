@@ -15,6 +15,7 @@ typedef struct Publisher {
 } Publisher;
 
 /* publish.c */
+void publisher_done(Publisher *p);
 /*
  * Emits signals for devices added and removed, and for each property whose value differs from the last one published.
  * Call it after a change of facts, ledger or policy. Does nothing before the announcement.

@@ -93,7 +93,7 @@ static void find_pfs(Manager *m) {
 
 /* After the announcement an allocation counts as interrupted only when one of its devices is new and it has no job. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
-        for (size_t i = 0; m->announced && !manager_has_job(m, a->name) && i < a->n_devices; i++)
+        for (size_t i = 0; m->announced && !job_queue_has(&m->jobs, a->name) && i < a->n_devices; i++)
                 if (manager_is_new(m, a->devices[i].address))
                         return true;
         return !m->announced;
@@ -115,7 +115,7 @@ static void find_interrupted(Manager *m) {
 static void find_unbound(Manager *m) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++)
                 if (manager_is_new(m, m->host.inventory->devices[i].address) &&
-                    manager_wants_binding(m, &m->host.inventory->devices[i]))
+                    manager_wants_binding(&m->host, &m->host.inventory->devices[i]))
                         enqueue(m, PCI_ADDRESS_STR(m->host.inventory->devices[i].address));
 }
 
@@ -153,7 +153,7 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
         /* Another member of its IOMMU group was bound meanwhile, and the device with it. */
-        if (!dev || !manager_wants_binding(m, dev))
+        if (!dev || !manager_wants_binding(&m->host, dev))
                 return false;
         /* One job for each device, so that a failure does not affect the other devices. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
@@ -213,7 +213,7 @@ static bool start_queued(Manager *m) {
                 uint32_t job;
 
                 if (phases[m->reconcile.phase].begin(m, subject, &job))
-                        manager_find_job(m, job)->starting = true;
+                        job_queue_find(&m->jobs, job)->starting = true;
         }
         return m->reconcile.n_queue == 0 && starting_jobs(m) == 0;
 }
@@ -288,6 +288,6 @@ void manager_reconcile(Manager *m) {
         continue_startup(m);
         manager_check_promises(m);
         /* Stuck jobs are not waited for. */
-        if (m->stopping && manager_active_jobs(m) == 0)
+        if (m->stopping && job_queue_active(&m->jobs) == 0)
                 (void) sd_event_exit(m->event, 0);
 }

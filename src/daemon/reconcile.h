@@ -8,9 +8,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "ledger/allocation.h"
-#include "model/inventory.h"
-#include "model/refusal.h"
+#include "host/hoststate.h"
 
 typedef struct Manager Manager;
 
@@ -53,11 +51,12 @@ typedef struct Reconcile {
 void manager_reconcile(Manager *m);
 
 /* arrivals.c */
+void reconcile_done(Reconcile *r);
 /* Runs manager_reconcile() in the next loop iteration. Call it when facts changed, a job ended, or a call was handled.
  */
-void manager_want_reconcile(Manager *m);
+void reconcile_want(Reconcile *r);
 /* Queues the device for the next round of the phases, as after a hot-plug. */
-void manager_arrived(Manager *m, PciAddress address);
+void reconcile_queue(Reconcile *r, PciAddress address);
 /* Whether the current round is about the device; at startup all devices are new. */
 bool manager_is_new(const Manager *m, PciAddress address);
 /* A device of a is new, and its round is not finished. */
@@ -65,7 +64,7 @@ bool manager_is_arriving(const Manager *m, const Allocation *a);
 /* Starts a round for the devices that arrived. Returns false when there are none. */
 bool manager_begin_round(Manager *m);
 /* The device is in a Bind=start pool, is available and is not bound to a VFIO driver. */
-bool manager_wants_binding(const Manager *m, const PciDevice *dev);
+bool manager_wants_binding(const HostState *host, const PciDevice *dev);
 /* Appends the devices for which manager_wants_binding() is true, in ascending order. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* After a change of drivers or policy: queues the devices that want binding and are not in unbound, the list from

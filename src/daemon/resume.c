@@ -10,7 +10,8 @@
 
 bool manager_needs_resume(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_PREPARING || a->state == ALLOCATION_RELEASING ||
-               (a->state == ALLOCATION_READY && (!manager_is_bound(m, a) || !manager_has_regions(m, a)));
+               (a->state == ALLOCATION_READY &&
+                (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a)));
 }
 
 /* After a boot the host may need a device that was allocated before. */
@@ -73,10 +74,10 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         else
                 v = manager_check_hardware(m, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
-                v = manager_check_drivers(m, a, &refusal);
+                v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
                 log_full(LOG_NOTICE, 0, (&(LogFields){ .allocation = a->name }),
-                         manager_is_bound(m, a)
+                         allocation_is_bound(a, m->host.inventory)
                                  ? "The shared memory of '%s' is missing, creating it again."
                                  : "The devices of '%s' are not bound to their VFIO driver, binding them again.",
                          a->name);
@@ -86,7 +87,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                 v = state == ALLOCATION_RELEASING ? manager_start_release(m, a, ret_job, &refusal)
                                                   : manager_start_prepare(m, a, ret_job, &refusal);
         if (v == VERDICT_NONE) {
-                manager_find_job(m, *ret_job)->resumed = true;
+                job_queue_find(&m->jobs, *ret_job)->resumed = true;
                 manager_record_allocation(m, HISTORY_RESUMED, a, NULL);
                 return true;
         }

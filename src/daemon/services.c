@@ -11,71 +11,104 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-bool manager_service_is_noted(const Manager *m, const char *name) {
-        for (size_t i = 0; i < m->jobs.n_stopped; i++)
-                if (streq(m->jobs.stopped[i], name))
+static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result);
+
+static const JobKind start_kind = { .verb = MANAGER_VERB_START_SERVICES, .finished = start_finished };
+
+bool services_have(const JobQueue *q, const char *name) {
+        for (size_t i = 0; i < q->n_stopped; i++)
+                if (streq(q->stopped[i], name))
                         return true;
         return false;
 }
 
-int manager_load_services(Manager *m, char *text) {
+int services_load(JobQueue *q, char *text) {
         char *name;
         int r = 0;
 
         while (r >= 0 && text && (name = strsep(&text, "\n")))
                 if (service_name_is_valid(name))
-                        r = manager_service_active(m, name);
+                        r = services_add(q, name);
         return r;
 }
 
-int manager_save_services(Manager *m) {
+int services_save(const JobQueue *q, Store *store) {
         _cleanup_free_ char *text = NULL;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < m->jobs.n_stopped; i++)
-                r = string_replace(&text, "%s%s\n", text ?: "", m->jobs.stopped[i]);
+        for (size_t i = 0; r >= 0 && i < q->n_stopped; i++)
+                r = string_replace(&text, "%s%s\n", text ?: "", q->stopped[i]);
         if (r >= 0)
-                r = store_save_services(m->store, text);
+                r = store_save_services(store, text);
         if (r < 0)
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE }),
                          "Failed to write the list of stopped services: %m");
         return r;
 }
 
-int manager_service_active(Manager *m, const char *name) {
-        if (manager_service_is_noted(m, name))
+int services_add(JobQueue *q, const char *name) {
+        if (services_have(q, name))
                 return 0;
-        if (ARRAY_RESERVE(m->jobs.stopped, m->jobs.n_stopped) < 0 ||
-            !(m->jobs.stopped[m->jobs.n_stopped] = strdup(name)))
+        if (ARRAY_RESERVE(q->stopped, q->n_stopped) < 0 || !(q->stopped[q->n_stopped] = strdup(name)))
                 return -ENOMEM;
-        m->jobs.n_stopped++;
+        q->n_stopped++;
         return 0;
 }
 
-void manager_service_started(Manager *m, const char *name, bool asked, int error) {
+void services_started(JobQueue *q, Store *store, const char *name, bool asked, int error) {
         if (error < 0)
                 log_full(LOG_WARNING, error, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
                          asked ? "%s was stopped for a job and failed to start again, ignoring: %m"
                                : "%s was stopped for a job and is not started yet, systemd could not be asked: %m",
                          name);
-        for (size_t i = 0; asked && i < m->jobs.n_stopped; i++)
-                if (streq(m->jobs.stopped[i], name)) {
-                        free(m->jobs.stopped[i]);
-                        memmove(&m->jobs.stopped[i], &m->jobs.stopped[i + 1],
-                                (--m->jobs.n_stopped - i) * sizeof(*m->jobs.stopped));
-                        (void) manager_save_services(m);
+        for (size_t i = 0; asked && i < q->n_stopped; i++)
+                if (streq(q->stopped[i], name)) {
+                        free(q->stopped[i]);
+                        memmove(&q->stopped[i], &q->stopped[i + 1], (--q->n_stopped - i) * sizeof(*q->stopped));
+                        (void) services_save(q, store);
                         return;
                 }
 }
 
-bool manager_job_must_wait(const Manager *m, const Job *job) {
-        for (size_t i = 0; i < m->jobs.n; i++) {
-                const Job *other = m->jobs.list[i].job;
-
-                if (other != job && !job_has_result(other) && job_id(other) < job_id(job) &&
-                    (step_lists_share_service(job_steps(other), job_steps(job)) ||
-                     step_lists_share_region(job_steps(other), job_steps(job))))
+/* A running or waiting job will start the service itself. */
+static bool has_job(const JobQueue *q, const char *name) {
+        for (size_t i = 0; i < q->n; i++)
+                if (!job_has_result(q->list[i].job) && step_list_has_service(job_steps(q->list[i].job), name))
                         return true;
-        }
         return false;
+}
+
+/* Starts the services in the reverse order of their stops. */
+static int add_steps(const JobQueue *q, StepList *l) {
+        int r = 0;
+
+        for (size_t i = q->n_stopped; r == 0 && i-- > 0;)
+                if (!has_job(q, q->stopped[i]))
+                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress){ 0 }, NULL, q->stopped[i]);
+        return r;
+}
+
+void manager_start_services(Manager *m) {
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+
+        if (!l || add_steps(&m->jobs, l) < 0 || l->n == 0)
+                return;
+        /* This subject contains a space, so no allocation has the same name. */
+        if (manager_start_job(m, &start_kind, "stopped services", TAKE_PTR(l), NULL, 0, &job, &refusal) != VERDICT_NONE)
+                log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_SERVICE_DOWN }),
+                         "Services that were stopped for a job are not started yet: %s", refusal.message);
+}
+
+static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+        const StepList *l = job_steps(mj->job);
+
+        for (size_t i = 0; result == JOB_DONE && i < l->n; i++)
+                if (services_have(&m->jobs, l->steps[i].to)) {
+                        job_set_message(mj->job,
+                                        "systemd could not be asked; the next start of the daemon tries again.");
+                        return JOB_FAILED;
+                }
+        return result;
 }

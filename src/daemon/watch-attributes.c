@@ -100,7 +100,9 @@ static void on_late(const PciAddress *vfs, size_t n, void *userdata) {
 }
 
 static void on_done(void *userdata) {
-        manager_want_reconcile(userdata);
+        Manager *m = userdata;
+
+        reconcile_want(&m->reconcile);
 }
 
 static void probe(Manager *m);

@@ -61,10 +61,6 @@ void manager_probe_eswitches(Manager *m) {
                 log_warning_errno(r, "Failed to read the modes of eswitches, ignoring: %m");
 }
 
-void manager_forget_eswitch(Manager *m, PciAddress pf) {
-        probe_cache_remove(&m->host.eswitches, pf);
-}
-
 void manager_probe_eswitches_again(Manager *m) {
         probe_cache_ask_again(&m->host.eswitches);
         manager_probe_eswitches(m);

@@ -19,7 +19,9 @@ static void on_late(const PciAddress *gpus, size_t n, void *userdata _unused_) {
 }
 
 static void on_done(void *userdata) {
-        manager_want_reconcile(userdata);
+        Manager *m = userdata;
+
+        reconcile_want(&m->reconcile);
 }
 
 static void on_ended(void *userdata) {
@@ -69,10 +71,6 @@ void manager_doubt_gpu(Manager *m, PciAddress gpu) {
 
         if (known)
                 known->asked = false;
-}
-
-void manager_forget_gpu(Manager *m, PciAddress gpu) {
-        probe_cache_remove(&m->watches.gpus, gpu);
 }
 
 void manager_probe_gpus_again(Manager *m) {

@@ -110,7 +110,7 @@ void manager_find_guests(Manager *m) {
         }
         look_for_foreign(m, guests);
         m->reconcile.guests_read = true;
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
 }
 
 static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata);

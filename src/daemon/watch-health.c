@@ -236,8 +236,3 @@ void manager_forget_health(Manager *m) {
                         (void) device_status_set(&m->host.status, address, DEVICE_UNHEALTHY, NULL);
         }
 }
-
-void manager_health_close(Manager *m) {
-        for (size_t i = 0; i < ELEMENTSOF(m->watches.checkups); i++)
-                m->watches.checkups[i].probe = probe_close(m->watches.checkups[i].probe);
-}

@@ -51,14 +51,14 @@ void manager_open_uevents(Manager *m) {
                           "Failed to listen to udev, changes of the node are noticed on a rescan only, ignoring: %m");
 }
 
-void manager_close_uevents(Manager *m) {
-        if (!m->watches.uevents)
-                return;
-        sd_event_source_disable_unref(m->watches.uevents->io);
-        sd_event_source_disable_unref(m->watches.uevents->timer);
-        uevent_monitor_free(m->watches.uevents->monitor);
-        free(m->watches.uevents);
-        m->watches.uevents = NULL;
+UeventQueue *uevent_queue_free(UeventQueue *q) {
+        if (!q)
+                return NULL;
+        sd_event_source_disable_unref(q->io);
+        sd_event_source_disable_unref(q->timer);
+        uevent_monitor_free(q->monitor);
+        free(q);
+        return NULL;
 }
 
 /* Sets the timer to QUIET_USEC from now, but at most PATIENCE_USEC from the first event. */
@@ -183,7 +183,7 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
 static void probe_bound(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
                 if (events[i].bound) {
-                        manager_forget_eswitch(m, events[i].address);
+                        probe_cache_remove(&m->host.eswitches, events[i].address);
                         manager_doubt_gpu(m, events[i].address);
                 }
         manager_probe_eswitches(m);
@@ -205,7 +205,7 @@ static void find_late_pfs(Manager *m, const Event *events, size_t n) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);
 
                 if (dev && events[i].bound && dev->n_vfs == 0 && policy_vf_pool(m->host.policy, dev))
-                        manager_arrived(m, dev->address);
+                        reconcile_queue(&m->reconcile, dev->address);
         }
 }
 
@@ -237,7 +237,7 @@ static int on_quiet(sd_event_source *source, uint64_t usec, void *userdata) {
                 manager_check_health(m, HEALTH_DUE_EVENT);
         else
                 check_health(m, events, n);
-        manager_want_reconcile(m);
+        reconcile_want(&m->reconcile);
         return 0;
 }
 

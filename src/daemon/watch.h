@@ -54,7 +54,7 @@ typedef struct Watches {
 /* watch-uevents.c */
 /* Starts to collect uevents. Call it before the first scan, so that no change is missed. A failure is only logged. */
 void manager_open_uevents(Manager *m);
-void manager_close_uevents(Manager *m);
+UeventQueue *uevent_queue_free(UeventQueue *q);
 /* Handles uevents from the event loop, including those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
 /* Handles the uevents that were kept while a job worked on their devices; that job has ended. */
@@ -73,7 +73,6 @@ void manager_check_health(Manager *m, HealthTrigger why);
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
 /* Clears the unhealthy mark of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
-void manager_health_close(Manager *m);
 
 /* watch-attributes.c */
 /* Has a child read the attributes of allocated VFs again, once the daemon is announced. */
@@ -92,16 +91,12 @@ int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
 /* Reads the modes of new eswitches in a child; does nothing before the announcement. Without an answer the mode stays
  * unknown. */
 void manager_probe_eswitches(Manager *m);
-/* Drops the mode of the PF's eswitch: a driver was bound to the PF. */
-void manager_forget_eswitch(Manager *m, PciAddress pf);
 /* Reads all modes again; the known modes stay valid until then. */
 void manager_probe_eswitches_again(Manager *m);
 
 /* watch-gpus.c */
 /* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */
 void manager_probe_gpus(Manager *m);
-/* Drops the minor of the GPU: it is being unbound from its driver. */
-void manager_forget_gpu(Manager *m, PciAddress gpu);
 /* Reads the minor of the GPU again at the next probe, since its driver was bound again; the old minor stays until then.
  */
 void manager_doubt_gpu(Manager *m, PciAddress gpu);

@@ -138,6 +138,17 @@ bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev) {
                (same_serial || (streq_ptr(dev->path, d->path) && !allocation_device_differs(d, dev)));
 }
 
+bool allocation_is_bound(const Allocation *a, const Inventory *inv) {
+        for (size_t i = 0; i < a->n_devices; i++) {
+                const PciDevice *dev = inventory_find(inv, a->devices[i].address);
+
+                if (!dev || !allocation_device_is(&a->devices[i], dev) ||
+                    !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                        return false;
+        }
+        return true;
+}
+
 int allocation_device_identify(AllocationDevice *d, const PciDevice *dev) {
         if (string_copy(&d->path, dev->path) < 0)
                 return -ENOMEM;
