@@ -10,6 +10,10 @@
 #define BUS_ALLOCATION_INTERFACE "org.passthroughd1.Allocation"
 #define BUS_JOB_INTERFACE        "org.passthroughd1.Job"
 
+/* The socket in the daemon's runtime directory (/run/passthroughd) on which root speaks D-Bus to the daemon directly.
+ */
+#define BUS_PRIVATE_SOCKET "private"
+
 /* The Unix group whose members may call read-only methods: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
 #define BUS_GROUP "passthrough"
 

@@ -126,9 +126,9 @@ static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata,
         return 0;
 }
 
-int allocation_objects_add(Server *s) {
-        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE,
+int allocation_objects_add(sd_bus *bus, Server *s) {
+        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE,
                                            allocation_vtable, allocation_find, s);
 
-        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_ALLOCATION_PREFIX, allocation_enumerate, s);
+        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_ALLOCATION_PREFIX, allocation_enumerate, s);
 }

@@ -129,9 +129,9 @@ static int device_enumerate(sd_bus *bus, const char *prefix, void *userdata, cha
         return 0;
 }
 
-int device_objects_add(Server *s) {
-        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable,
+int device_objects_add(sd_bus *bus, Server *s) {
+        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable,
                                            device_find, s);
 
-        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_DEVICE_PREFIX, device_enumerate, s);
+        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_DEVICE_PREFIX, device_enumerate, s);
 }

@@ -132,8 +132,8 @@ static void validate_oldest(Server *s) {
                 const WaitingDocument *w = &s->documents[0];
                 _cleanup_refusal_ Refusal refusal = { 0 };
 
-                if (validator_start(sd_bus_get_event(s->bus), w->document, w->size, on_answered, on_ended, s,
-                                    &s->validator, &refusal) != VERDICT_NONE)
+                if (validator_start(s->event, w->document, w->size, on_answered, on_ended, s, &s->validator,
+                                    &refusal) != VERDICT_NONE)
                         answer_oldest(s, &refusal);
         }
 }

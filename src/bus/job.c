@@ -82,8 +82,8 @@ static int job_enumerate(sd_bus *bus, const char *prefix, void *userdata, char *
         return 0;
 }
 
-int job_objects_add(Server *s) {
-        int r = sd_bus_add_fallback_vtable(s->bus, NULL, BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, job_find, s);
+int job_objects_add(sd_bus *bus, Server *s) {
+        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, job_find, s);
 
-        return r < 0 ? r : sd_bus_add_node_enumerator(s->bus, NULL, BUS_JOB_PREFIX, job_enumerate, s);
+        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_JOB_PREFIX, job_enumerate, s);
 }

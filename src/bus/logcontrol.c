@@ -82,8 +82,8 @@ static const sd_bus_vtable log_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-int log_control_add(Server *s) {
-        int r = sd_bus_add_object(s->bus, NULL, PATH, on_call, s);
+int log_control_add(sd_bus *bus, Server *s) {
+        int r = sd_bus_add_object(bus, NULL, PATH, on_call, s);
 
-        return r < 0 ? r : sd_bus_add_object_vtable(s->bus, NULL, PATH, INTERFACE, log_vtable, s);
+        return r < 0 ? r : sd_bus_add_object_vtable(bus, NULL, PATH, INTERFACE, log_vtable, s);
 }

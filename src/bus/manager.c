@@ -241,6 +241,6 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-int manager_object_add(Server *s) {
-        return sd_bus_add_object_vtable(s->bus, NULL, BUS_PATH, BUS_MANAGER_INTERFACE, manager_vtable, s);
+int manager_object_add(sd_bus *bus, Server *s) {
+        return sd_bus_add_object_vtable(bus, NULL, BUS_PATH, BUS_MANAGER_INTERFACE, manager_vtable, s);
 }

@@ -3,6 +3,8 @@
 
 /* Private to bus/. */
 
+#include <sys/un.h>
+
 #include "bus/names.h"
 #include "bus/server.h"
 #include "caller.h"
@@ -22,8 +24,22 @@ typedef struct WaitingDocument {
         size_t size;
 } WaitingDocument;
 
+/* The sender and path of the Disconnected signal that sd-bus generates locally. */
+#define BUS_LOCAL      "org.freedesktop.DBus.Local"
+#define BUS_LOCAL_PATH "/org/freedesktop/DBus/Local"
+
+/* Connections of root to the private socket at once. A further one is closed. */
+#define PEERS_MAX 16U
+
+/* A connection to the private socket. */
+typedef struct Peer {
+        Server *server;
+        sd_bus *bus; /* NULL: not in use */
+} Peer;
+
 struct Server {
-        sd_bus *bus;
+        sd_event *event; /* not owned */
+        sd_bus *bus;     /* the system bus, or the only peer of server_new_peer() */
         const ServerCallbacks *callbacks;
         void *userdata;
         bool announced;       /* the bus name was requested; no signal is sent before */
@@ -34,6 +50,9 @@ struct Server {
         Validator *validator;                             /* the running validator process; NULL: none */
         WaitingDocument documents[DOCUMENTS_WAITING_MAX]; /* oldest first */
         size_t n_documents;
+        struct sockaddr_un socket; /* the private socket */
+        sd_event_source *listening;
+        Peer peers[PEERS_MAX];
 };
 
 static inline HostView server_view(const Server *s) {
@@ -52,12 +71,27 @@ static inline void server_free_nodes(char ***nodes) {
         free(*nodes);
 }
 
-/* Register the D-Bus objects. */
-int manager_object_add(Server *s);
-int device_objects_add(Server *s);
-int allocation_objects_add(Server *s);
-int job_objects_add(Server *s);
-int log_control_add(Server *s);
+/* Register the D-Bus objects on a connection. */
+int manager_object_add(sd_bus *bus, Server *s);
+int device_objects_add(sd_bus *bus, Server *s);
+int allocation_objects_add(sd_bus *bus, Server *s);
+int job_objects_add(sd_bus *bus, Server *s);
+int log_control_add(sd_bus *bus, Server *s);
+
+/* server.c */
+/* Registers all objects on the connection and attaches it to the event loop. */
+int server_add_bus(Server *s, sd_bus *bus, sd_event *event);
+/* Starts a connection whose peer may call every method. */
+int server_start_peer(sd_bus *bus);
+
+/* peers.c */
+/* Listens for root's connections in $RUNTIME_DIRECTORY; does not listen without one. A failure is only logged. */
+void peers_listen(Server *s);
+/* True when the peer has not read many signals. */
+bool peer_is_behind(const Peer *p);
+/* Closes the connection and logs it. */
+void peer_drop(Peer *p);
+void peers_done(Server *s);
 
 /* device.c: look up the device that a method's argument names */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);

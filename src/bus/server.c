@@ -12,22 +12,18 @@
 /* The default address: D-Bus Specification, Well-known Message Bus Instances. */
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
-/* The sender and path of the Disconnected signal that sd-bus generates locally. */
-#define LOCAL      "org.freedesktop.DBus.Local"
-#define LOCAL_PATH "/org/freedesktop/DBus/Local"
-
-static int add_objects(Server *s) {
-        int r = sd_bus_add_object_manager(s->bus, NULL, BUS_PATH);
+static int add_objects(sd_bus *bus, Server *s) {
+        int r = sd_bus_add_object_manager(bus, NULL, BUS_PATH);
 
         if (r >= 0)
-                r = manager_object_add(s);
+                r = manager_object_add(bus, s);
         if (r >= 0)
-                r = device_objects_add(s);
+                r = device_objects_add(bus, s);
         if (r >= 0)
-                r = allocation_objects_add(s);
+                r = allocation_objects_add(bus, s);
         if (r >= 0)
-                r = job_objects_add(s);
-        return r < 0 ? r : log_control_add(s);
+                r = job_objects_add(bus, s);
+        return r < 0 ? r : log_control_add(bus, s);
 }
 
 /* Ignores a read-only call that expects no reply. The bus limits the pending replies of a connection, so a caller
@@ -39,16 +35,25 @@ static int drop_unanswered(sd_bus_message *m, void *userdata, sd_bus_error *erro
                !bus_is_change(member) && !streq(member, "Set");
 }
 
-/* Registers the objects and attaches the connection to the event loop, which exits when the connection is lost. */
+int server_add_bus(Server *s, sd_bus *bus, sd_event *event) {
+        /* At exit the daemon must not wait for a peer to read. Messages are sent when they are queued, if the peer
+         * reads at all. */
+        int r = sd_bus_set_close_on_exit(bus, false);
+
+        if (r >= 0)
+                r = sd_bus_add_filter(bus, NULL, drop_unanswered, s);
+        if (r >= 0)
+                r = add_objects(bus, s);
+        return r < 0 ? r : sd_bus_attach_event(bus, event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+/* Serves s->bus. The event loop exits when the connection is lost. */
 static int set_up(Server *s, sd_event *event) {
         int r = sd_bus_set_exit_on_disconnect(s->bus, true);
 
+        s->event = event;
         if (r >= 0)
-                r = sd_bus_add_filter(s->bus, NULL, drop_unanswered, s);
-        if (r >= 0)
-                r = add_objects(s);
-        if (r >= 0)
-                r = sd_bus_attach_event(s->bus, event, SD_EVENT_PRIORITY_NORMAL);
+                r = server_add_bus(s, s->bus, event);
         return r < 0 ? log_error_errno(r, "Failed to set up the D-Bus objects: %m") : 0;
 }
 
@@ -94,14 +99,14 @@ int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata
         r = set_up(s, event);
         if (r < 0)
                 return r;
-        r = sd_bus_match_signal(s->bus, NULL, LOCAL, LOCAL_PATH, LOCAL, "Disconnected", on_disconnected, s);
+        r = sd_bus_match_signal(s->bus, NULL, BUS_LOCAL, BUS_LOCAL_PATH, BUS_LOCAL, "Disconnected", on_disconnected, s);
         if (r < 0)
                 return log_error_errno(r, "Failed to watch the connection to the system bus: %m");
         *ret = TAKE_PTR(s);
         return 0;
 }
 
-static int start_peer(sd_bus *bus) {
+int server_start_peer(sd_bus *bus) {
         sd_id128_t id;
         int r = sd_id128_randomize(&id);
 
@@ -127,7 +132,7 @@ int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, v
                 r = sd_bus_set_fd(s->bus, fd, fd);
         if (r >= 0) {
                 (void) TAKE_FD(owned);
-                r = start_peer(s->bus);
+                r = server_start_peer(s->bus);
         }
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the D-Bus connection: %m");
@@ -145,6 +150,7 @@ int server_announce(Server *s) {
         if (r < 0)
                 return log_error_errno(r, "Failed to request the name %s on the system bus: %m", BUS_NAME);
         s->announced = true;
+        peers_listen(s);
         return 0;
 }
 
@@ -153,7 +159,8 @@ Server *server_free(Server *s) {
                 return NULL;
         documents_done(s);
         callers_done(s);
-        sd_bus_flush_close_unref(s->bus);
+        peers_done(s);
+        sd_bus_close_unref(s->bus);
         free(s);
         return NULL;
 }

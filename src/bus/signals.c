@@ -1,125 +1,146 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Emits signals when a job, an allocation or a device is added, changes or is removed. */
+/* Emits signals when a job, an allocation or a device is added, changes or is removed: on the bus and to each peer. */
 
 #include <errno.h>
 
 #include "server-internal.h"
 #include "util/log.h"
 
-static void check(int r, const char *what) {
+typedef struct Signal {
+        const char *path;        /* of the object; NULL: out of memory */
+        const char *member;      /* of the Manager's signal */
+        const char *label;       /* the allocation's name, or the device's address */
+        const char *result;      /* of a job */
+        const char **properties; /* that changed */
+        uint32_t id;             /* of a job */
+} Signal;
+
+typedef int (*Emit)(sd_bus *bus, const Signal *signal);
+
+static void emit(Server *s, const char *what, Emit function, const Signal *signal) {
+        int r = signal->path ? 0 : -ENOMEM;
+
+        if (r == 0 && s->announced)
+                r = function(s->bus, signal);
+        for (size_t i = 0; signal->path && i < PEERS_MAX; i++) {
+                Peer *p = &s->peers[i];
+
+                if (p->bus && peer_is_behind(p))
+                        peer_drop(p);
+                else if (p->bus)
+                        (void) function(p->bus, signal);
+        }
         if (r < 0)
                 log_warning_errno(r, "Failed to emit the signal for %s, ignoring: %m", what);
 }
 
-void server_job_new(Server *s, uint32_t id) {
-        _cleanup_free_ char *path = NULL;
-        int r;
+static int emit_job_new(sd_bus *bus, const Signal *signal) {
+        int r = sd_bus_emit_object_added(bus, signal->path);
 
-        if (!s->announced)
-                return;
-        r = job_path(id, &path);
-        if (r >= 0)
-                r = sd_bus_emit_object_added(s->bus, path);
-        if (r >= 0)
-                r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobNew", "uo", id, path);
-        check(r, "a new job");
+        return r < 0 ? r
+                     : sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobNew", "uo", signal->id,
+                                          signal->path);
+}
+
+static int emit_job_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
+                                              "Message", NULL);
+}
+
+static int emit_job_removed(sd_bus *bus, const Signal *signal) {
+        int r = sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", "uos", signal->id, signal->path,
+                                   signal->result);
+
+        return r < 0 ? r : sd_bus_emit_object_removed(bus, signal->path);
+}
+
+static void signal_job(Server *s, uint32_t id, const char *result, const char *what, Emit function) {
+        _cleanup_free_ char *path = NULL;
+
+        (void) job_path(id, &path);
+        emit(s, what, function, &(Signal){ .path = path, .id = id, .result = result });
+}
+
+void server_job_new(Server *s, uint32_t id) {
+        signal_job(s, id, NULL, "a new job", emit_job_new);
 }
 
 void server_job_changed(Server *s, uint32_t id) {
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (!s->announced)
-                return;
-        r = job_path(id, &path);
-        if (r >= 0)
-                r = sd_bus_emit_properties_changed(s->bus, path, BUS_JOB_INTERFACE, "Step", "StepsDone", "StepsTotal",
-                                                   "Message", NULL);
-        check(r, "the progress of a job");
+        signal_job(s, id, NULL, "the progress of a job", emit_job_changed);
 }
 
 void server_job_removed(Server *s, uint32_t id, const char *result) {
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (!s->announced)
-                return;
-        r = job_path(id, &path);
-        if (r >= 0)
-                r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, "JobRemoved", "uos", id, path, result);
-        if (r >= 0)
-                r = sd_bus_emit_object_removed(s->bus, path);
-        check(r, "a removed job");
+        signal_job(s, id, result, "a removed job", emit_job_removed);
 }
 
-/* Emits the Manager's signal and the ObjectManager's signal. A removed object must still exist during the call. */
-static void signal_object(Server *s, const char *signal, const char *label, const char *path, bool added) {
-        int r;
+/* An object's own signal, by the ObjectManager, and the Manager's. */
+static int emit_added(sd_bus *bus, const Signal *signal) {
+        int r = sd_bus_emit_object_added(bus, signal->path);
 
-        if (!s->announced)
-                return;
-        r = added ? sd_bus_emit_object_added(s->bus, path) : sd_bus_emit_object_removed(s->bus, path);
-        if (r >= 0)
-                r = sd_bus_emit_signal(s->bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal, "so", label, path);
-        check(r, signal);
+        return r < 0 ? r
+                     : sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal->member, "so", signal->label,
+                                          signal->path);
 }
 
-static void signal_allocation(Server *s, const char *signal, const char *name, bool added) {
-        _cleanup_free_ char *path = NULL;
+/* A removed object must still exist during the call. */
+static int emit_removed(sd_bus *bus, const Signal *signal) {
+        int r = sd_bus_emit_object_removed(bus, signal->path);
 
-        if (allocation_path(name, &path) >= 0)
-                signal_object(s, signal, name, path, added);
+        return r < 0 ? r
+                     : sd_bus_emit_signal(bus, BUS_PATH, BUS_MANAGER_INTERFACE, signal->member, "so", signal->label,
+                                          signal->path);
 }
 
-static void signal_device(Server *s, const char *signal, PciAddress address, bool added) {
+static int emit_allocation_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
+}
+
+static int emit_device_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_DEVICE_INTERFACE,
+                                                   (char **) signal->properties);
+}
+
+static void signal_allocation(Server *s, const char *name, const char *member, Emit function) {
         _cleanup_free_ char *path = NULL;
 
-        if (device_path(address, &path) >= 0)
-                signal_object(s, signal, PCI_ADDRESS_STR(address), path, added);
+        (void) allocation_path(name, &path);
+        emit(s, member, function, &(Signal){ .path = path, .member = member, .label = name });
+}
+
+static void signal_device(Server *s, PciAddress address, const char *member, const char **properties, Emit function) {
+        _cleanup_free_ char *path = NULL;
+
+        (void) device_path(address, &path);
+        emit(s, member, function,
+             &(Signal){ .path = path, .member = member, .label = PCI_ADDRESS_STR(address), .properties = properties });
 }
 
 void server_allocation_new(Server *s, const char *name) {
-        signal_allocation(s, "AllocationNew", name, true);
+        signal_allocation(s, name, "AllocationNew", emit_added);
 }
 
 void server_allocation_removed(Server *s, const char *name) {
-        signal_allocation(s, "AllocationRemoved", name, false);
+        signal_allocation(s, name, "AllocationRemoved", emit_removed);
 }
 
 void server_allocation_changed(Server *s, const char *name) {
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (!s->announced)
-                return;
-        r = allocation_path(name, &path);
-        if (r >= 0)
-                r = sd_bus_emit_properties_changed(s->bus, path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
-        check(r, "a change of an allocation");
+        signal_allocation(s, name, "a change of an allocation", emit_allocation_changed);
 }
 
 void server_device_added(Server *s, PciAddress address) {
-        signal_device(s, "DeviceAdded", address, true);
+        signal_device(s, address, "DeviceAdded", NULL, emit_added);
 }
 
 void server_device_removed(Server *s, PciAddress address) {
-        signal_device(s, "DeviceRemoved", address, false);
+        signal_device(s, address, "DeviceRemoved", NULL, emit_removed);
 }
 
 void server_device_changed(Server *s, PciAddress address, unsigned properties) {
         const char *names[_DEVICE_PROPERTY_MAX + 1] = { NULL };
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (!s->announced)
-                return;
-        r = device_path(address, &path);
         size_t n = 0;
 
         for (unsigned i = 0; i < _DEVICE_PROPERTY_MAX; i++)
                 if (properties & 1U << i)
                         names[n++] = device_property_to_string((DeviceProperty) i);
-        if (r >= 0)
-                r = sd_bus_emit_properties_changed_strv(s->bus, path, BUS_DEVICE_INTERFACE, (char **) names);
-        check(r, "a change of a device");
+        signal_device(s, address, "a change of a device", names, emit_device_changed);
 }

@@ -6,7 +6,10 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bus/names.h"
 #include "client.h"
@@ -30,6 +33,43 @@ void client_catch_interrupt(void) {
         sigaddset(&set, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         (void) sigaction(SIGINT, &action, NULL);
+}
+
+/* The connected socket, or a negative errno. */
+static int open_private_socket(void) {
+        const char *directory = getenv("RUNTIME_DIRECTORY") ?: "/run/passthroughd";
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" BUS_PRIVATE_SOCKET, directory);
+        _cleanup_close_ int fd = -1;
+
+        if (n < 0 || (size_t) n >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+/* Only root can open the private socket. 1: connected; 0: this program has to use the bus. */
+static int connect_private(Client *c) {
+        int fd, r;
+
+        if (getenv("DBUS_SYSTEM_BUS_ADDRESS"))
+                return 0;
+        fd = open_private_socket();
+        if (fd < 0)
+                return 0;
+        r = sd_bus_new(&c->bus);
+        if (r >= 0)
+                r = sd_bus_set_fd(c->bus, fd, fd);
+        if (r < 0)
+                (void) close(fd);
+        else
+                r = sd_bus_start(c->bus);
+        if (r < 0)
+                return report_errno(c->args, r, "Cannot connect to passthroughd");
+        c->is_private = true;
+        return 1;
 }
 
 static int connect_bus(Client *c, const char *host) {
@@ -58,19 +98,35 @@ static int connect_node(Client *c, const char *node) {
         return r < 0 ? report_errno(c->args, r, "Cannot connect to the replay of the recorded node") : 0;
 }
 
-int client_new(const Args *args, Client **ret) {
+static int connect_any(Client *c, bool bus_only) {
+        int r;
+
+        if (args_has(c->args, OPTION_NODE))
+                return connect_node(c, c->args->text[OPTION_NODE]);
+        r = bus_only || args_has(c->args, OPTION_HOST) ? 0 : connect_private(c);
+        return r != 0 ? r : connect_bus(c, c->args->text[OPTION_HOST]);
+}
+
+static int client_new_full(const Args *args, bool bus_only, Client **ret) {
         _cleanup_(cleanup_client_free) Client *c = calloc(1, sizeof(*c));
         int r;
 
         if (!c)
                 return report_errno(args, -ENOMEM, "Cannot connect");
         c->args = args;
-        r = args_has(args, OPTION_NODE) ? connect_node(c, args->text[OPTION_NODE])
-                                        : connect_bus(c, args->text[OPTION_HOST]);
+        r = connect_any(c, bus_only);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+int client_new(const Args *args, Client **ret) {
+        return client_new_full(args, false, ret);
+}
+
+int client_new_on_bus(const Args *args, Client **ret) {
+        return client_new_full(args, true, ret);
 }
 
 Client *client_free(Client *c) {
@@ -86,6 +142,7 @@ int client_lost(const Client *c, int error) {
         return report_errno(c->args, error,
                             args_has(c->args, OPTION_NODE)   ? "The process that replays the recorded node died"
                             : args_has(c->args, OPTION_HOST) ? "No connection to the other node"
+                            : c->is_private                  ? "passthroughd closed the connection"
                                                              : "No connection to the bus");
 }
 

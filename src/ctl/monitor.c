@@ -353,7 +353,7 @@ int verb_monitor(const Args *args) {
         _cleanup_(monitor_done) Monitor m = { 0 };
         int r;
 
-        r = client_new(args, &c);
+        r = client_new_on_bus(args, &c);
         if (r < 0)
                 return r;
         m.client = c;

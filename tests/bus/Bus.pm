@@ -91,17 +91,17 @@ sub get {
         return [map { get($data, $at, $_) } types(substr $type, 1, -1)];
 }
 
+# A connection to the bus, or to the socket of a peer.
 sub new {
-        my ($class) = @_;
-        my ($path) = ($ENV{DBUS_SYSTEM_BUS_ADDRESS} // '') =~ /^unix:path=([^,;]+)/ or die 'no bus';
+        my ($class, $peer) = @_;
+        my ($path) = $peer // ($ENV{DBUS_SYSTEM_BUS_ADDRESS} // '') =~ /^unix:path=([^,;]+)/ or die 'no bus';
         my $socket = IO::Socket::UNIX->new(Peer => $path) or die "$path: $!";
         my $self   = bless { socket => $socket, in => '', serial => 0, replies => {}, signals => [] }, $class;
         $socket->blocking(1);
-        syswrite $socket, "\0AUTH EXTERNAL " . unpack('H*', $>) . "\r\n";
+        syswrite $socket, "\0AUTH EXTERNAL " . unpack('H*', $>) . "\r\nBEGIN\r\n";
         my $answer = <$socket>;
         die "the bus says $answer" if $answer !~ /^OK /;
-        syswrite $socket, "BEGIN\r\n";
-        $self->{name} = $self->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'Hello')->{body}[0];
+        $self->{name} = $peer ? '' : $self->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'Hello')->{body}[0];
         return $self;
 }
 

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Root's own connections: a socket that only root can open, on which each peer speaks D-Bus to the daemon without a
+ * bus. They work while the system bus is clogged.
+ */
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "server-internal.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* Signals that a peer has not read yet. A peer with more is disconnected, because they fill the daemon's memory. */
+#define UNREAD_MAX 1024U
+
+static void peer_close(Peer *p) {
+        p->bus = sd_bus_close_unref(p->bus);
+}
+
+static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        peer_close(userdata);
+        return 0;
+}
+
+static int start_peer(Peer *p, sd_event *event, int *fd) {
+        int r = sd_bus_new(&p->bus);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_set_fd(p->bus, *fd, *fd);
+        if (r < 0)
+                return r;
+        (void) TAKE_FD(*fd);
+        r = server_start_peer(p->bus);
+        /* A client recognises signals by their sender. */
+        if (r >= 0)
+                r = sd_bus_set_sender(p->bus, BUS_NAME);
+        if (r >= 0)
+                r = server_add_bus(p->server, p->bus, event);
+        return r < 0 ? r
+                     : sd_bus_match_signal(p->bus, NULL, BUS_LOCAL, BUS_LOCAL_PATH, BUS_LOCAL, "Disconnected",
+                                           on_disconnected, p);
+}
+
+static Peer *find_free(Server *s) {
+        for (size_t i = 0; i < PEERS_MAX; i++)
+                if (!s->peers[i].bus)
+                        return &s->peers[i];
+        return NULL;
+}
+
+static int on_connection(sd_event_source *source, int listening, uint32_t events, void *userdata) {
+        Server *s = userdata;
+        _cleanup_close_ int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        Peer *p = find_free(s);
+        int r;
+
+        if (fd < 0)
+                return 0;
+        if (!p) {
+                log_warning("A connection to %s was refused: there are %u already.", s->socket.sun_path, PEERS_MAX);
+                return 0;
+        }
+        p->server = s;
+        r = start_peer(p, sd_event_source_get_event(source), &fd);
+        if (r < 0) {
+                log_warning_errno(r, "Failed to serve a connection to %s: %m", s->socket.sun_path);
+                peer_close(p);
+        }
+        return 0;
+}
+
+static int listen_at(struct sockaddr_un *address) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        /* bind() gives the file the mode of the socket. */
+        if (fd < 0 || fchmod(fd, 0600) < 0)
+                return -errno;
+        if (unlink(address->sun_path) < 0 && errno != ENOENT)
+                return -errno;
+        if (bind(fd, (const struct sockaddr *) address, sizeof(*address)) < 0 || listen(fd, PEERS_MAX) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+void peers_listen(Server *s) {
+        const char *directory = secure_getenv("RUNTIME_DIRECTORY"); /* systemd.exec(5), RuntimeDirectory= */
+        int n, r;
+
+        if (!directory)
+                return;
+        s->socket.sun_family = AF_UNIX;
+        n = snprintf(s->socket.sun_path, sizeof(s->socket.sun_path), "%s/" BUS_PRIVATE_SOCKET, directory);
+        r = n < 0 || (size_t) n >= sizeof(s->socket.sun_path) ? -ENAMETOOLONG : listen_at(&s->socket);
+        if (r >= 0) {
+                int fd = r;
+
+                r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
+                if (r >= 0)
+                        r = sd_event_source_set_io_fd_own(s->listening, true);
+                else
+                        (void) close(fd);
+        }
+        if (r < 0)
+                log_warning_errno(r, "Failed to listen at %s, root can use the system bus only: %m",
+                                  s->socket.sun_path);
+}
+
+bool peer_is_behind(const Peer *p) {
+        uint64_t n;
+
+        return sd_bus_get_n_queued_write(p->bus, &n) >= 0 && n > UNREAD_MAX;
+}
+
+void peer_drop(Peer *p) {
+        log_warning("A connection to %s was closed: its client does not read what it is sent.",
+                    p->server->socket.sun_path);
+        peer_close(p);
+}
+
+void peers_done(Server *s) {
+        sd_event_source_disable_unref(s->listening);
+        for (size_t i = 0; i < PEERS_MAX; i++)
+                peer_close(&s->peers[i]);
+}

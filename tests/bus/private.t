@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Root's private socket: who may open it, that it works while the bus does not, and that no peer keeps the daemon from ending.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use Test::More;
+
+use Node;
+
+node('paper-testbed', root => 1);
+
+use constant PEERS_MAX => 16; # src/bus/server-internal.h
+
+my $socket = "$ENV{RUNTIME_DIRECTORY}/private";
+my $bus    = Bus->new;
+my ($bus_pid) = map { m{(\d+)} } grep { (eval { slurp($_) } // '') =~ m{^dbus-daemon\0--config-file=\Q$ENV{NODE_TMP}\E/bus.conf\0} } glob '/proc/[0-9]*/cmdline';
+
+# Exit status and output of passthroughctl by the private socket, or by the bus where it cannot be opened.
+sub private_ctl {
+        my (@words) = @_;
+        my $output = qx{env -u DBUS_SYSTEM_BUS_ADDRESS timeout 30 passthroughctl @words 2>&1};
+        return ($? >> 8, $output);
+}
+
+sub succeeds {
+        my ($what, @words) = @_;
+        my ($status, $output) = private_ctl(@words);
+        is($status, 0, $what) or diag($output);
+        return $output;
+}
+
+# ---- who may open it
+
+is((stat $socket)[2], 0140600, 'a socket for root alone');
+is(system("setpriv --reuid=nobody --regid=nogroup --clear-groups perl -MIO::Socket::UNIX -e 'exit !!IO::Socket::UNIX->new(Peer => shift)' $socket"), 0, 'another user cannot open it');
+my $peer = Bus->new($socket);
+is($peer->ping->{error}, undef, 'root can');
+is($peer->call('Allocate', 'sa{sv}', 'vm', [['devices', ['a(su)', [['gpu', 99]]]]])->{error}, 'org.passthroughd1.Error.InvalidRequest', 'a refusal has its name');
+
+# ---- while the bus does not work
+
+ok(kill('STOP', $bus_pid), 'the bus is stopped');
+like(succeeds('list', 'list'), names('0000:82:00.0', 'available'), '... names the devices');
+like(succeeds('allocate, which waits for its job', qw(allocate vm gpu=1 --cpus 2 --memory 1G)), names('0000:82:00.0'), '... has the GPU');
+is(driver_of('0000:82:00.0'), 'vfio-pci', '... which is bound');
+succeeds('xml',     qw(xml vm));
+succeeds('release', qw(release vm));
+is($peer->ping->{error}, undef, 'and an earlier peer is served');
+ok(kill('CONT', $bus_pid), 'the bus goes on');
+is($bus->ping->{error}, undef, '... and its clients are served');
+
+# ---- peers that do not read, and too many of them
+
+my $silent = Bus->new($socket);
+$silent->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Describe', '') for 1 .. 3000;
+is($peer->ping->{error}, undef, 'a peer that does not read keeps nobody waiting');
+my $reply = $peer->call('Allocate', 'sa{sv}', 'cpus', [['cpus', ['u', 1]], ['memory', ['t', 1 << 30]]]);
+is($peer->result($reply->{body}[1]), 'done', 'another one allocates');
+is(connections(), 1, 'the one that does not read is disconnected, and no other');
+my @more = map { Bus->new($socket) } 2 .. PEERS_MAX;
+isnt((private_ctl('list'))[0], 0, 'more than the limit are refused');
+is($_->ping->{error}, undef, '... and the others are served') for $bus, $peer, $more[-1];
+
+# ---- the end
+
+$more[0]->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Describe', '') for 1 .. 3000;
+is($peer->ping->{error}, undef, 'replies wait for a peer that does not read');
+kill 'STOP', $bus_pid;
+my $pid = pid();
+kill 'TERM', $pid;
+ok(wait_until(sub { !kill 0, $pid }), 'SIGTERM ends the daemon while the bus is stopped and peers do not read');
+kill 'CONT', $bus_pid;
+daemon('start');
+succeeds('another one takes its place', 'list');
+done_testing();
+
+# Connections that the daemon has accepted at the private socket.
+sub connections { return scalar grep { / \Q$socket\E$/ && / 00000000 0001 03 / } split /\n/, slurp('/proc/net/unix') }
