@@ -249,12 +249,10 @@ char *identities_scrub_path(const Identities *i, const char *path) {
         bool inside = false;
 
         for (char *p = copy; p && *p && !i->keep; p++) {
-                size_t skip = inside ? 0 : mac_name(p);
+                size_t skip = inside ? 0 : mac_name(p), n = skip > 0 ? 12 : !inside && is_uuid(p) ? UUID_LENGTH : 0;
 
-                if (skip > 0) {
-                        replace_digits(i, p + skip, 12);
-                        p += skip + 11;
-                }
+                replace_digits(i, p + skip, n);
+                p += n > 0 ? skip + n - 1 : 0;
                 inside = isalnum((unsigned char) *p);
         }
         return copy;

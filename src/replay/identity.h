@@ -29,9 +29,9 @@ void identities_done(Identities *i);
  */
 char *identities_scrub(const Identities *i, const char *text, bool with_host);
 
-/* Returns a copy of a path or of an interface name, in which only interface names like "enx001b213a4f2c" are replaced.
- * Every occurrence of a path in a recording is replaced by this function, so the occurrences still match. NULL when out
- * of memory; the caller frees. */
+/* Returns a copy of a path or of an interface name, in which UUIDs and interface names like "enx001b213a4f2c" are
+ * replaced. Every occurrence of a path in a recording is replaced by this function, so the occurrences still match.
+ * NULL when out of memory; the caller frees. */
 char *identities_scrub_path(const Identities *i, const char *path);
 
 /* Writes the hash of the n bytes of s as 12 hex digits, even if keep is set. */

@@ -39,29 +39,9 @@ static void write_header(const Recorder *r, const char *unreadable, FILE *out) {
         (void) fputc('\n', out);
 }
 
-/* Records the basic directories of a machine, even if they are empty; root_open() requires sys/devices or sys/bus. */
-static int record_top(Recorder *r) {
-        static const char *const directories[] = { "proc", "sys/bus", "sys/devices" };
-        int e = 0;
-
-        for (size_t i = 0; i < ELEMENTSOF(directories) && e >= 0; i++) {
-                _cleanup_close_ int fd = sysfs_open(r->fs, directories[i], O_PATH | O_DIRECTORY);
-
-                if (fd >= 0)
-                        e = record_directory(r, directories[i]);
-        }
-        return e;
-}
-
 static int record_all(Recorder *r) {
-        int e = record_top(r);
+        int e = record_parts(r);
 
-        if (e >= 0)
-                e = record_pci(r);
-        if (e >= 0)
-                e = record_classes(r);
-        if (e >= 0)
-                e = record_host(r);
         return e < 0 ? e : record_configuration(r);
 }
 

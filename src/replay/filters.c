@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Filters of the files that tell more than the daemon needs to know: they keep the facts that a scan reads, and replace
+ * what identifies the machine. */
+
+#include <errno.h>
+
+#include "cmdline.h"
+#include "host/cpuinfo.h"
+#include "host/critical.h"
+#include "host/numa.h"
+#include "snapshot.h"
+#include "util/strings.h"
+
+static int write_scrubbed(const Recorder *r, const char *text, FILE *f) {
+        _cleanup_free_ char *clean = identities_scrub(&r->identities, text, true);
+
+        if (!clean)
+                return -ENOMEM;
+        (void) fputs(clean, f);
+        return 0;
+}
+
+/* Writes a device node that leads to no block device. Only the directory stays ("/dev/mapper/"); a hash replaces the
+ * name. */
+static void write_other_node(const Recorder *r, const char *node, FILE *f) {
+        static const char *const known[] = { "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-uuid/", "/dev/" };
+        size_t i = 0, n;
+
+        while (strncmp(node, known[i], strlen(known[i])) != 0)
+                i++;
+        n = r->identities.keep ? 0 : strlen(known[i]);
+        (void) fwrite(node, 1, n, f);
+        if (r->identities.keep)
+                (void) fputs(node, f);
+        else
+                identities_write_hash(&r->identities, node + n, strlen(node + n), f);
+}
+
+/* Writes the block device that a device node leads to: "/dev/dm-0" for "/dev/mapper/vg-root", because the recording
+ * does not contain the link. node: a path below /dev/, with the kernel's escapes. */
+static int write_node(const Recorder *r, const char *node, FILE *f) {
+        _cleanup_free_ char *real = NULL, *path = strdup(node);
+        const char *found;
+        int e;
+
+        if (!path)
+                return -ENOMEM;
+        critical_unescape(path);
+        e = sysfs_realpath(r->fs, path, &real);
+        if (e == -ENOMEM)
+                return e;
+        found = strrchr(real ?: path, '/');
+        found = found ? found + 1 : real;
+        if (!strpbrk(found, " \t\n\\") && record_exists(r, "sys/class/block", found))
+                (void) fprintf(f, "/dev/%s", found);
+        else
+                write_other_node(r, node, f);
+        return 0;
+}
+
+static bool is_node(const char *source) {
+        return strncmp(source, "/dev/", strlen("/dev/")) == 0;
+}
+
+/* Writes the source of a mount: one device node, or for bcachefs several, "/dev/sda:/dev/sdb". */
+static int write_nodes(const Recorder *r, char *source, FILE *f) {
+        const char *separator = "", *node;
+        int e = 0;
+
+        while (e >= 0 && (node = strsep(&source, ":"))) {
+                (void) fputs(separator, f);
+                separator = ":";
+                e = is_node(node) ? write_node(r, node, f) : 0;
+        }
+        return e;
+}
+
+/* Writes only the options that name a device, as "dev=". options: "rw,logdev=/dev/sdb1". */
+static int write_options(const Recorder *r, char *options, FILE *f) {
+        const char *node;
+        int e = 0;
+
+        (void) fputs(" rw", f);
+        while (options && e >= 0 && (node = critical_next_option_node(&options))) {
+                (void) fputs(",dev=", f);
+                e = write_node(r, node, f);
+        }
+        (void) fputc('\n', f);
+        return e;
+}
+
+/* Keeps only the device and the mount point of a line of mountinfo:
+ * "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw". */
+static int filter_mount(const Recorder *r, char *line, FILE *f) {
+        char *words[5], *rest = line, *word, *type, *source;
+        int e;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = string_next_word(&rest)))
+                        return 0;
+        while ((word = string_next_word(&rest)) && !streq(word, "-"))
+                ;
+        type = string_next_word(&rest);
+        source = string_next_word(&rest);
+        if (!source || (strncmp(words[2], "0:", 2) == 0 && !(critical_has_true_source(type) && is_node(source))))
+                return 0;
+        (void) fprintf(f, "%s %s %s / ", words[0], words[1], words[2]);
+        e = write_scrubbed(r, words[4], f);
+        (void) fprintf(f, " rw - %s ", type);
+        if (e >= 0 && is_node(source))
+                e = write_nodes(r, source, f);
+        else
+                (void) fputs("none", f);
+        return e < 0 ? e : write_options(r, string_next_word(&rest), f);
+}
+
+static int filter_swap(const Recorder *r, char *line, FILE *f) {
+        char *rest = line, *node = string_next_word(&rest);
+        int e = 0;
+
+        if (!node)
+                return 0;
+        e = is_node(node) ? write_node(r, node, f) : write_scrubbed(r, node, f);
+        (void) fprintf(f, "\t%s\n", rest ? rest + strspn(rest, " \t") : "");
+        return e;
+}
+
+static int write_interface(const Recorder *r, const char *name, FILE *f) {
+        _cleanup_free_ char *clean = identities_scrub_path(&r->identities, name);
+
+        if (!clean)
+                return -ENOMEM;
+        (void) fputs(clean, f);
+        return 0;
+}
+
+/* Keeps only default routes, and removes their gateways. */
+static int filter_route(const Recorder *r, char *line, FILE *f) {
+        char *words[8], *rest = line;
+        int e;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = string_next_word(&rest)))
+                        return 0;
+        if (!streq(words[1], "00000000") || !streq(words[7], "00000000"))
+                return 0;
+        e = write_interface(r, words[0], f);
+        (void) fprintf(f, "\t00000000\t00000000\t%s\t0\t0\t%s\t00000000\t0\t0\t0\n", words[3], words[6]);
+        return e;
+}
+
+static int filter_route6(const Recorder *r, char *line, FILE *f) {
+        static const char zeros[] = "00000000000000000000000000000000";
+        char *words[10], *rest = line;
+        int e;
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (!(words[i] = string_next_word(&rest)))
+                        return 0;
+        if (!streq(words[0], zeros) || !streq(words[1], "00"))
+                return 0;
+        (void) fprintf(f, "%s 00 %s 00 %s %s %s %s %s ", zeros, zeros, zeros, words[5], words[6], words[7], words[8]);
+        e = write_interface(r, words[9], f);
+        (void) fputc('\n', f);
+        return e;
+}
+
+static bool has_key(const char *line, const char *const keys[]) {
+        for (; *keys; keys++)
+                if (strstr(line, *keys))
+                        return true;
+        return false;
+}
+
+static int filter_meminfo(const Recorder *r, char *line, FILE *f) {
+        if (has_key(line, numa_meminfo_keys))
+                (void) fprintf(f, "%s\n", line);
+        return 0;
+}
+
+/* Keeps the lines that the daemon reads, of the first processor only. */
+static int filter_cpuinfo(const Recorder *r, char *line, FILE *f) {
+        for (size_t i = 0; cpuinfo_keys[i]; i++)
+                if (strncmp(line, cpuinfo_keys[i], strlen(cpuinfo_keys[i])) == 0)
+                        (void) fprintf(f, "%s\n", line);
+        return !*line;
+}
+
+static int filter_alias(const Recorder *r, char *line, FILE *f) {
+        if (strncmp(line, "alias vfio_pci:", strlen("alias vfio_pci:")) == 0)
+                (void) fprintf(f, "%s\n", line);
+        return 0;
+}
+
+static int filter_cmdline(const Recorder *r, char *line, FILE *f) {
+        _cleanup_free_ char *scrubbed = cmdline_scrub(&r->identities, line);
+
+        return scrubbed && fprintf(f, "%s\n", scrubbed) >= 0 ? 0 : -ENOMEM;
+}
+
+/* Replaces a MAC address or a GUID, which is the whole line. */
+static int filter_digits(const Recorder *r, char *line, FILE *f) {
+        identities_replace_digits(&r->identities, line);
+        (void) fprintf(f, "%s\n", line);
+        return 0;
+}
+
+/* Replaces a volume name by its hash, because the name may identify the machine. */
+static int filter_name(const Recorder *r, char *line, FILE *f) {
+        if (r->identities.keep)
+                (void) fputs(line, f);
+        else
+                identities_write_hash(&r->identities, line, strlen(line), f);
+        (void) fputc('\n', f);
+        return 0;
+}
+
+/* Keeps the backing device of a loop device. Removes the name of a backing file, which the daemon does not need. */
+static int filter_backing(const Recorder *r, char *line, FILE *f) {
+        if (is_node(line))
+                (void) fprintf(f, "%s\n", line);
+        return 0;
+}
+
+RecordFilter filter_of(const char *path) {
+        static const struct {
+                const char *end; /* of the path */
+                RecordFilter filter;
+        } filters[] = {
+                { "/address", filter_digits },      { "/dm/name", filter_name },
+                { "/ipv6_route", filter_route6 },   { "/loop/backing_file", filter_backing },
+                { "/meminfo", filter_meminfo },     { "/modules.alias", filter_alias },
+                { "/mountinfo", filter_mount },     { "/node_guid", filter_digits },
+                { "/route", filter_route },         { "/sys_image_guid", filter_digits },
+                { "proc/cmdline", filter_cmdline }, { "proc/cpuinfo", filter_cpuinfo },
+                { "proc/swaps", filter_swap },
+        };
+        size_t length = strlen(path);
+
+        for (size_t i = 0; i < ELEMENTSOF(filters); i++) {
+                size_t n = strlen(filters[i].end);
+
+                if (length >= n && streq(path + length - n, filters[i].end))
+                        return filters[i].filter;
+        }
+        return NULL;
+}

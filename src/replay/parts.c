@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Records what a scan reads of sys/ and proc/. Never reads a file that can block (sriov_numvfs) or that wakes a device.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <pci/header.h>
+
+#include "host/modalias.h"
+#include "model/inventory.h"
+#include "snapshot.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "util/tree.h"
+
+#define DEVICES       "sys/bus/pci/devices"
+#define CPUS          "sys/devices/system/cpu"
+#define NODES         "sys/devices/system/node"
+#define BLOCK_DEVICES "sys/class/block"
+#define ENTRIES_MAX   65536U
+#define CONFIG_PCI    256U
+#define EXTENDED_MAX  64U /* limit of the walk through the extended capabilities */
+#define DSN_OFFSET    4U
+
+/* Replaces the serial number in the Device Serial Number capability. */
+static void replace_serial(const Recorder *r, unsigned char *config, size_t size) {
+        size_t at = CONFIG_PCI;
+
+        for (unsigned i = 0; i < EXTENDED_MAX && at >= CONFIG_PCI && at + 12 <= size; i++) {
+                unsigned id = config[at] | (unsigned) config[at + 1] << 8;
+
+                if (id == PCI_EXT_CAP_ID_DSN)
+                        identities_replace_bytes(&r->identities, config + at + DSN_OFFSET, 8);
+                at = (config[at + 2] >> 4 | (size_t) config[at + 3] << 4) & ~(size_t) 3;
+        }
+}
+
+/* path: the directory of a function. */
+static bool shares_slot(const Recorder *r, const char *path) {
+        const char *name = strrchr(path, '/');
+        unsigned n = 0;
+        PciAddress address;
+
+        if (!name || pci_address_parse(name + 1, &address) < 0)
+                return false;
+        for (address.function = 0; address.function < 8; address.function++)
+                n += record_exists(r, DEVICES, PCI_ADDRESS_STR(address));
+        return n > 1;
+}
+
+/* True if a scan reads the config space of the function: bridges and possible bridges (by class), functions that share
+ * a slot, GPUs and NICs. Never VFs, and never functions in D3cold, which the read would wake. */
+static bool wants_config(const Recorder *r, const Entry *entry) {
+        int fd = entry->dir_fd;
+        char buf[SYSFS_ATTRIBUTE_MAX];
+        uint64_t class = 0;
+
+        if (faccessat(fd, "physfn", F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+                return false;
+        if (sysfs_read_at(fd, "power_state", buf, sizeof(buf)) > 0 && streq(buf, "D3cold"))
+                return false;
+        if (sysfs_read_at(fd, "class", buf, sizeof(buf)) > 0)
+                (void) parse_hex(buf, 0xffffff, &class);
+        return (class >> 16 == 0x06 && (class >> 8 & 0xff) >= 0x04) ||
+               pci_device_is_gpu(&(PciDevice){ .class = (uint32_t) class }) ||
+               pci_device_is_nic(&(PciDevice){ .class = (uint32_t) class }) ||
+               faccessat(fd, "secondary_bus_number", F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || shares_slot(r, entry->dir);
+}
+
+static int record_config(Recorder *r, const Entry *entry) {
+        _cleanup_close_ int fd = -1;
+        unsigned char config[TREE_CONFIG_MAX];
+        ssize_t n;
+
+        if (!wants_config(r, entry))
+                return 0;
+        fd = openat(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        n = fd < 0 ? -1 : pread(fd, config, sizeof(config), 0);
+        if (n < 0)
+                return errno == ENOENT ? 0 : record_unreadable(r, entry->path, -errno);
+        replace_serial(r, config, (size_t) n);
+        return record_bytes(r, entry->path, (const char *) config, (size_t) n);
+}
+
+/* The file is write-only. Its presence means that the list of drivers is complete. */
+static int record_presence(Recorder *r, const Entry *entry) {
+        return faccessat(entry->dir_fd, entry->name, F_OK, 0) < 0 ? 0 : record_bytes(r, entry->path, "", 0);
+}
+
+/* The name of the entry is the name of the mounted block device. The contents do not matter. */
+static int record_mounted(Recorder *r, const Entry *entry) {
+        return record_exists(r, BLOCK_DEVICES, entry->name) ? record_entry(r, entry) : 0;
+}
+
+/* Offline CPUs, which matter only without the list of online CPUs. A read waits for a CPU that changes its state. */
+static int record_cpu_state(Recorder *r, const Entry *entry) {
+        return record_exists(r, CPUS, "online") ? 0 : record_entry(r, entry);
+}
+
+/* An unprivileged user may not read the mounts of process 1. Then the mounts of this process are recorded instead. */
+static int record_mounts(Recorder *r, const Entry *entry) {
+        int fd = sysfs_open(r->fs, entry->path, O_RDONLY | O_NONBLOCK), own_fd = -1;
+
+        if (fd == -EACCES || fd == -EPERM)
+                own_fd = sysfs_open(r->fs, "proc/self/mountinfo", O_RDONLY | O_NONBLOCK);
+        r->own_mounts = own_fd >= 0;
+        return record_descriptor(r, own_fd < 0 ? fd : own_fd, entry->path);
+}
+
+/* The file of the running kernel, which tells the VFIO variant drivers. */
+static int record_aliases(Recorder *r, const Entry *entry) {
+        char path[MODALIAS_PATH_MAX];
+
+        return modalias_path(r->fs, path) >= 0 && streq(path, entry->path) ? record_entry(r, entry) : 0;
+}
+
+/*
+ * What is recorded. A component of a pattern is a name, a pattern of fnmatch(), or several of both in braces. "." is
+ * the directory itself. A directory below sys/ is recorded by its path without links; directories and links are
+ * recorded without what they contain or lead to.
+ */
+static const struct Part {
+        const char *pattern;
+        int (*record)(Recorder *r, const Entry *entry); /* NULL: record_entry() */
+} parts[] = {
+        { "proc" },
+        { "sys/{bus,devices}" },
+
+        { "sys/bus/pci/drivers/*" },
+        { "sys/bus/pci/drivers_probe", record_presence },
+        { "sys/kernel/iommu_groups/*/{name,reserved_regions,type}" },
+        { DEVICES "/{.,*}" },
+        /* With what a simulation needs to create VFs. */
+        { DEVICES "/*/{.,boot_vga,class,device,driver,driver_override,infiniband,iommu_group,max_link_speed,"
+                  "max_link_width,net,numa_node,physfn,power_state,reset_method,resource,revision,"
+                  "secondary_bus_number,sriov_drivers_autoprobe,sriov_offset,sriov_stride,sriov_totalvfs,"
+                  "sriov_vf_device,subsystem_device,subsystem_vendor,vendor,vfio-dev,virtfn*}" },
+        { DEVICES "/*/config", record_config },
+        { DEVICES "/*/{infiniband,net,vfio-dev}/*" },
+        { DEVICES "/*/infiniband/*/{node_guid,sys_image_guid}" },
+        { DEVICES "/*/net/*/address" },
+
+        { "sys/class/{block,net}/*" },
+        { "sys/class/{block,net}/*/{.,lower_*}" },
+        { BLOCK_DEVICES "/*/slaves/*" },
+        { BLOCK_DEVICES "/*/dm/name" },
+        { BLOCK_DEVICES "/*/loop/backing_file" },
+        { "sys/devices/virtual/nvme-subsystem/*/nvme*" }, /* links to the controllers */
+        { "sys/devices/virtual/nvme-subsystem/*/nvme*/." },
+        { "sys/dev/block/*" },
+        { "sys/class/graphics/fb*" },
+        { "sys/class/graphics/fb*/." },
+        { "sys/class/vtconsole/*" },
+        { "sys/class/vtconsole/*/name" },
+        { "sys/fs/btrfs/*/devices/*" },
+        { "sys/fs/{ext4,f2fs,xfs}/*", record_mounted },
+        { "proc/fs/jbd2/*", record_mounted },
+
+        { CPUS "/{offline,online,cpu[0-9]*}" },
+        { CPUS "/cpu[0-9]*/online", record_cpu_state },
+        { CPUS "/cpu[0-9]*/topology/{core_cpus_list,die_cpus_list,physical_package_id,thread_siblings_list}" },
+        { NODES "/{.,online,node[0-9]*}" },
+        { NODES "/node[0-9]*/{cpulist,distance,meminfo}" },
+        { NODES "/node[0-9]*/hugepages/*/{nr_hugepages,free_hugepages}" },
+        { "sys/kernel/mm/hugepages/*/{nr_hugepages,free_hugepages}" },
+        { "sys/module/vfio/parameters/enable_unsafe_noiommu_mode" },
+        { "sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts" },
+        { "proc/{cmdline,cpuinfo,meminfo,swaps}" },
+        { "proc/net/{route,ipv6_route}" },
+        { "proc/sys/kernel/{arch,osrelease}" },
+        { "proc/1/mountinfo", record_mounts },
+        { "lib/modules/*/modules.alias", record_aliases },
+};
+
+static int walk(Recorder *r, const struct Part *part, const char *dir, const char *pattern);
+
+/* rest: the pattern below the entry; NULL: the entry itself is recorded. */
+static int visit(Recorder *r, const struct Part *part, const Entry *entry, const char *rest) {
+        _cleanup_free_ char *real = NULL;
+        int e;
+
+        if (!rest)
+                return part->record ? part->record(r, entry) : record_entry(r, entry);
+        if (strncmp(entry->path, "sys/", strlen("sys/")) != 0)
+                return walk(r, part, entry->path, rest);
+        e = sysfs_realpath(r->fs, entry->path, &real);
+        if (e < 0)
+                return e == -ENOMEM ? e : 0; /* missing, or removed meanwhile */
+        return walk(r, part, real, rest);
+}
+
+static int visit_name(Recorder *r, const struct Part *part, int fd, const char *dir, const char *name,
+                      const char *rest) {
+        _cleanup_free_ char *path =
+                streq(name, ".") ? strdup(dir) : string_format("%s%s%s", dir, *dir ? "/" : "", name);
+
+        return path ? visit(r, part, &(Entry){ fd, dir, name, path }, rest) : -ENOMEM;
+}
+
+/* pattern: a pattern of fnmatch() for the names in the directory. */
+static int visit_matching(Recorder *r, const struct Part *part, int fd, const char *dir, const char *pattern,
+                          const char *rest) {
+        char **names;
+        size_t n;
+        int e = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
+
+        if (e < 0)
+                return record_descriptor(r, e, dir);
+        for (size_t i = 0; i < n && e >= 0; i++)
+                if (fnmatch(pattern, names[i], 0) == 0)
+                        e = visit_name(r, part, fd, dir, names[i], rest);
+        (void) free_names(names, n);
+        return e;
+}
+
+static int walk(Recorder *r, const struct Part *part, const char *dir, const char *pattern) {
+        size_t length = strcspn(pattern, "/");
+        const char *rest = pattern[length] ? pattern + length + 1 : NULL;
+        bool braces = *pattern == '{', list = strcspn(pattern, "*") < length;
+        _cleanup_free_ char *component = strndup(pattern + braces, length - 2 * braces);
+        _cleanup_close_ int fd = sysfs_open(r->fs, dir, (list ? O_RDONLY : O_PATH) | O_DIRECTORY);
+        char *words = component, *word;
+        int e = 0;
+
+        if (!component)
+                return -ENOMEM;
+        if (fd < 0)
+                return record_descriptor(r, fd, dir);
+        while (e >= 0 && (word = strsep(&words, ",")))
+                e = strchr(word, '*') ? visit_matching(r, part, fd, dir, word, rest)
+                                      : visit_name(r, part, fd, dir, word, rest);
+        return e;
+}
+
+int record_parts(Recorder *r) {
+        int e = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(parts) && e >= 0; i++)
+                e = walk(r, &parts[i], "", parts[i].pattern);
+        return e;
+}
