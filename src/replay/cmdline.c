@@ -11,73 +11,15 @@
 #define WORD_MAX 64U /* a longer word is not taken for a flag or a key */
 
 /* Keys whose values stay: they matter for devices, their isolation, or the memory and CPUs of guests, or they identify
- * no machine. fnmatch() patterns. '_' also matches '-', as in the kernel. */
-static const char *const harmless[] = { "acpi*",
-                                        "amd_*",
-                                        "amdgpu.*",
-                                        "bnxt_en.*",
-                                        "cgroup*",
-                                        "clocksource",
-                                        "console",
-                                        "crashkernel",
-                                        "default_hugepagesz",
-                                        "earlycon",
-                                        "efi",
-                                        "hugepages*",
-                                        "i40e.*",
-                                        "i915.*",
-                                        "ice.*",
-                                        "idle",
-                                        "intel_*",
-                                        "intremap",
-                                        "iommu*",
-                                        "irqaffinity",
-                                        "isolcpus",
-                                        "ixgbe*.*",
-                                        "kernelcore",
-                                        "kvm*.*",
-                                        "loglevel",
-                                        "maxcpus",
-                                        "mem",
-                                        "memmap",
-                                        "mitigations",
-                                        "mlx4_*.*",
-                                        "mlx5_*.*",
-                                        "mlxfw.*",
-                                        "modprobe.blacklist",
-                                        "module_blacklist",
-                                        "movablecore",
-                                        "nohz*",
-                                        "nosmt",
-                                        "nouveau.*",
-                                        "nr_cpus",
-                                        "numa*",
-                                        "nvidia*.*",
-                                        "nvme.*",
-                                        "nvme_core.*",
-                                        "panic",
-                                        "pci",
-                                        "pci_stub.*",
-                                        "pcie*",
-                                        "possible_cpus",
-                                        "preempt",
-                                        "processor.*",
-                                        "qed*.*",
-                                        "rcu_nocb*",
-                                        "rd.driver.*",
-                                        "rootfstype",
-                                        "skew_tick",
-                                        "spectre*",
-                                        "split_lock_detect",
-                                        "swiotlb",
-                                        "transparent_hugepage*",
-                                        "tsc",
-                                        "tsx*",
-                                        "vfio*",
-                                        "vga",
-                                        "video",
-                                        "x2apic*",
-                                        "xe.*" };
+ * no machine. An extended pattern of fnmatch(). '_' also matches '-', as in the kernel. */
+static const char harmless[] =
+        "@(acpi*|amd_*|amdgpu.*|bnxt_en.*|cgroup*|clocksource|console|crashkernel|default_hugepagesz|"
+        "earlycon|efi|hugepages*|i40e.*|i915.*|ice.*|idle|intel_*|intremap|iommu*|irqaffinity|"
+        "isolcpus|ixgbe*.*|kernelcore|kvm*.*|loglevel|maxcpus|mem|memmap|mitigations|mlx4_*.*|"
+        "mlx5_*.*|mlxfw.*|modprobe.blacklist|module_blacklist|movablecore|nohz*|nosmt|nouveau.*|"
+        "nr_cpus|numa*|nvidia*.*|nvme.*|nvme_core.*|panic|pci|pci_stub.*|pcie*|possible_cpus|preempt|"
+        "processor.*|qed*.*|rcu_nocb*|rd.driver.*|rootfstype|skew_tick|spectre*|split_lock_detect|"
+        "swiotlb|transparent_hugepage*|tsc|tsx*|vfio*|vga|video|x2apic*|xe.*)";
 
 static bool is_harmless(const char *key) {
         char name[WORD_MAX + 1];
@@ -85,10 +27,7 @@ static bool is_harmless(const char *key) {
 
         for (size_t i = 0; i <= n; i++)
                 name[i] = (char) (key[i] == '-' ? '_' : key[i]);
-        for (size_t i = 0; i < ELEMENTSOF(harmless); i++)
-                if (fnmatch(harmless[i], name, 0) == 0)
-                        return true;
-        return false;
+        return fnmatch(harmless, name, FNM_EXTMATCH) == 0;
 }
 
 static bool is_name(const char *s) {
