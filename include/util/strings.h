@@ -59,6 +59,9 @@ char *string_next_word(char **rest);
 int array_reserve(void **array, size_t n, size_t element_size);
 #define ARRAY_RESERVE(array, n) array_reserve((void **) &(array), (n), sizeof(*(array)))
 
+/* True when each of the n bytes is ASCII. */
+bool text_is_ascii(const char *s, size_t n);
+
 /* True when s is valid UTF-8 without control characters. */
 bool text_is_clean(const char *s);
 

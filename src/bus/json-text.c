@@ -6,6 +6,8 @@
 #include "model/json-value.h"
 #include "util/strings.h"
 
+#define BLOCK 16U
+
 void json_text_put(JsonText *t, const char *text, size_t n) {
         if (t->out->size - t->out->bpos > (int) n) {
                 memcpy(t->out->buf + t->out->bpos, text, n);
@@ -26,13 +28,22 @@ void json_text_object(JsonText *t, json_object *o) {
         (void) json_object_put(o);
 }
 
-/* True for ASCII text that needs no escaping in JSON. */
-static bool is_plain(const char *s, size_t n) {
-        bool plain = true;
+/* Nonzero when one of the n bytes is not ASCII or needs escaping in JSON. */
+static inline unsigned find_special(const char *s, size_t n) {
+        unsigned special = 0;
 
         for (size_t i = 0; i < n; i++)
-                plain &= s[i] >= ' ' && s[i] != '"' && s[i] != '\\';
-        return plain;
+                special |= s[i] < ' ' || s[i] == '"' || s[i] == '\\';
+        return special;
+}
+
+/* The compiler turns the loop of constant length into vector instructions. */
+static bool is_plain(const char *s, size_t n) {
+        unsigned special = 0;
+
+        for (; n >= BLOCK; s += BLOCK, n -= BLOCK)
+                special |= find_special(s, BLOCK);
+        return (special | find_special(s, n)) == 0;
 }
 
 static void put_string(JsonText *t, const char *s, size_t n) {
@@ -76,7 +87,11 @@ void json_text_words(JsonText *t, const char *words) {
 }
 
 void json_text_address(JsonText *t, PciAddress a) {
-        json_text_string(t, PCI_ADDRESS_STR(a));
+        char text[1 + PCI_ADDRESS_STRING_MAX + 1] = "\"";
+        size_t n = 1 + strlen(pci_address_format(a, text + 1));
+
+        text[n++] = '"';
+        json_text_put(t, text, n);
 }
 
 void json_text_hex(JsonText *t, unsigned value, unsigned digits) {

@@ -54,10 +54,10 @@ int parse_hex(const char *s, uint64_t max, uint64_t *ret) {
 }
 
 char *format_hex(char *at, uint64_t value, unsigned digits) {
-        unsigned n = 16;
+        unsigned n = MAX(digits, 1U);
 
-        while (n > 1 && n > digits && value >> 4 * (n - 1) == 0)
-                n--;
+        while (n < 16 && value >> 4 * n != 0)
+                n++;
         while (n-- > 0)
                 *at++ = "0123456789abcdef"[value >> 4 * n & 0xf];
         return at;
@@ -181,6 +181,18 @@ int array_reserve(void **array, size_t n, size_t element_size) {
                 return -ENOMEM;
         memcpy(array, &p, sizeof(p));
         return 0;
+}
+
+bool text_is_ascii(const char *s, size_t n) {
+        uint64_t bits = 0, word = 0;
+
+        for (; n >= sizeof(word); s += sizeof(word), n -= sizeof(word)) {
+                memcpy(&word, s, sizeof(word));
+                bits |= word;
+        }
+        word = 0;
+        memcpy(&word, s, n);
+        return ((bits | word) & UINT64_C(0x8080808080808080)) == 0;
 }
 
 /*

@@ -168,6 +168,20 @@ static void test_text_is_clean(void **state _unused_) {
                 assert_false(text_is_clean(dirty[i]));
 }
 
+static void test_text_is_ascii(void **state _unused_) {
+        char text[20];
+
+        memset(text, '\x7f', sizeof(text));
+        for (size_t n = 0; n <= sizeof(text); n++) {
+                assert_true(text_is_ascii(text, n));
+                for (size_t i = 0; i < sizeof(text); i++) {
+                        text[i] = '\x80';
+                        assert_int_equal(text_is_ascii(text, n), i >= n);
+                        text[i] = '\x7f';
+                }
+        }
+}
+
 static void test_quotable(void **state _unused_) {
 #define FIFTY                                                                                                          \
         "0123456789012345678901234567890123456789"                                                                     \
@@ -205,6 +219,7 @@ int main(void) {
                 cmocka_unit_test(test_format_size),    cmocka_unit_test(test_replace_and_copy),
                 cmocka_unit_test(test_next_word),      cmocka_unit_test(test_array_reserve),
                 cmocka_unit_test(test_text_is_clean),  cmocka_unit_test(test_quotable),
+                cmocka_unit_test(test_text_is_ascii),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
