@@ -46,7 +46,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_PROXIMITY] = { "--proximity", 0, OPTION_TYPE_LIST, "LIMIT", 0,
                                "GPU to NIC at most: switch, root-complex, node, any" },
         [OPTION_TOPOLOGY] = { "--topology", 0, OPTION_TYPE_TEXT, "SHAPE", 0, "Guest's PCI tree: mirror or flat" },
-        [OPTION_SHARED_MEMORY] = { "--shared-memory", 0, OPTION_TYPE_LIST, "LIST", 0,
+        [OPTION_SHARED_MEMORY] = { "--shared-memory", 0, OPTION_TYPE_LIST, "REGION", 0,
                                    "Memory shared by guests: NAME=SIZE[:PAGESIZE]" },
         [OPTION_OWNER] = { "--owner", 0, OPTION_TYPE_NUMBER, "UID", UINT32_MAX,
                            "Allocate for this user (default: yourself)" },
