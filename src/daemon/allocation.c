@@ -91,6 +91,6 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
         a = ledger_remove(m->host.ledger, a->name);
         server_allocation_removed(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
-        manager_record_allocation(m, HISTORY_RELEASED, a, NULL);
+        history_record_allocation(HISTORY_RELEASED, a, NULL);
         allocation_free(a);
 }

@@ -60,7 +60,7 @@ static void send_event(HistoryEvent event, const char *devices, const Allocation
                   message);
 }
 
-void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
+void history_record(HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
         _cleanup_free_ char *message = NULL;
         va_list ap;
 
@@ -98,7 +98,7 @@ static char *format_message(HistoryEvent event, const char *devices, const Alloc
         return string_format("'%s' failed: %s", a->name, why);
 }
 
-void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why) {
+void history_record_allocation(HistoryEvent event, const Allocation *a, const char *why) {
         _cleanup_free_ char *devices = format_devices(a), *message = NULL;
 
         if (devices)
@@ -107,17 +107,17 @@ void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation 
                 send_event(event, devices, a, message);
 }
 
-void manager_record_failure(Manager *m, const ManagerJob *mj) {
+void history_record_failure(Manager *m, const ManagerJob *mj) {
         const Allocation *a = mj->n_devices == 0 ? ledger_find(m->host.ledger, job_subject(mj->job)) : NULL;
 
         if (a)
-                manager_record_allocation(m, HISTORY_FAILED, a, job_message(mj->job));
+                history_record_allocation(HISTORY_FAILED, a, job_message(mj->job));
         for (size_t i = 0; i < mj->n_devices; i++)
-                manager_record(m, HISTORY_FAILED, mj->devices[i], NULL, "%s: %s", PCI_ADDRESS_STR(mj->devices[i]),
+                history_record(HISTORY_FAILED, mj->devices[i], NULL, "%s: %s", PCI_ADDRESS_STR(mj->devices[i]),
                                job_message(mj->job));
 }
 
-void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why) {
+void history_record_promise(const Allocation *a, const Refusal *why) {
         _cleanup_free_ char *devices =
                 why && why->has_device ? string_format("%s", PCI_ADDRESS_STR(why->device)) : format_devices(a);
         _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
@@ -131,7 +131,7 @@ void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why)
                 send_event(why ? HISTORY_PROMISE_BROKEN : HISTORY_PROMISE_KEPT, devices, a, message);
 }
 
-void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
+void history_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
         _cleanup_free_ char *text = refusal_text(why);
 
         /* An earlier daemon has recorded this reason. */
@@ -139,11 +139,11 @@ void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *wh
                 return;
         for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)
                 if (!inventory_find(m->host.inventory, a->devices[i].address))
-                        manager_record(m, HISTORY_MISSING, a->devices[i].address, a,
+                        history_record(HISTORY_MISSING, a->devices[i].address, a,
                                        "%s, allocated to '%s', is not on this node any more.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
         if (why->verdict == VERDICT_HARDWARE_CHANGED)
-                manager_record(m, HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
+                history_record(HISTORY_HARDWARE_CHANGED, why->device, a, "%s", why->message);
         if (!stands)
-                manager_record_allocation(m, HISTORY_FAILED, a, why->message);
+                history_record_allocation(HISTORY_FAILED, a, why->message);
 }

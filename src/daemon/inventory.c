@@ -24,10 +24,10 @@ static void record_presence(Manager *m, const Claim *claim, bool there) {
         const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
         if (there)
-                manager_record(m, HISTORY_BACK, claim->address, claim->allocation,
+                history_record(HISTORY_BACK, claim->address, claim->allocation,
                                "%s, allocated to '%s', is on this node again.", device, name);
         else
-                manager_record(m, HISTORY_MISSING, claim->address, claim->allocation,
+                history_record(HISTORY_MISSING, claim->address, claim->allocation,
                                "%s is not on this node any more; '%s' keeps it until the allocation is released.",
                                device, name);
 }
@@ -68,7 +68,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
 
         if (now->n_virtfns == ours) {
                 (void) device_status_set(&m->host.status, now->address, DEVICE_CONTESTED, NULL);
-                manager_record(m, HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
+                history_record(HISTORY_UNCONTESTED, now->address, NULL, "%s has %zu VF%s again.", address, ours,
                                PLURAL(ours));
                 return;
         }
@@ -76,7 +76,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
                            now->n_virtfns) < 0 ||
             device_status_set_contested(&m->host.status, now->address, ours, message) < 0)
                 return;
-        manager_record(m, HISTORY_CONTESTED, now->address, NULL,
+        history_record(HISTORY_CONTESTED, now->address, NULL,
                        "Another program changed the number of VFs of %s from %zu to %zu.", address, ours,
                        now->n_virtfns);
 }

@@ -143,7 +143,7 @@ static void mark_stuck(Manager *m, const Job *job) {
             string_replace(&message, "%s is stuck: the kernel has not returned from the attempt to %s.%s%s",
                            PCI_ADDRESS_STR(step->device), job_step(job), also ? " " : "", also ?: "") < 0)
                 return;
-        manager_record(m, HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
+        history_record(HISTORY_STUCK, step->device, ledger_holder(m->host.ledger, step->device), "%s", message);
         (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, message);
 }
 
@@ -152,10 +152,10 @@ static JobResult finish(Manager *m, const ManagerJob *mj, JobResult result) {
         JobResult after;
 
         if (result != JOB_DONE)
-                manager_record_failure(m, mj);
+                history_record_failure(m, mj);
         after = mj->kind->finished(m, mj, result);
         if (result == JOB_DONE && after != JOB_DONE)
-                manager_record_failure(m, mj);
+                history_record_failure(m, mj);
         return after;
 }
 
@@ -216,7 +216,7 @@ static void release_stuck(Manager *m, const Job *job) {
         if (!step || !step_has_device(step))
                 return;
         (void) device_status_set(&m->host.status, step->device, DEVICE_STUCK, NULL);
-        manager_record(m, HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
+        history_record(HISTORY_UNSTUCK, step->device, ledger_holder(m->host.ledger, step->device),
                        "%s is no longer stuck.", PCI_ADDRESS_STR(step->device));
         (void) step_list_devices(job_steps(job), &devices, &n);
         (void) manager_refresh(m, devices, n, false);

@@ -140,7 +140,7 @@ static int take_replacements(Manager *m, Allocation *b) {
 static void record(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (find_replacement(m, &a->devices[i]))
-                        manager_record(m, HISTORY_ACCEPTED, a->devices[i].address, a,
+                        history_record(HISTORY_ACCEPTED, a->devices[i].address, a,
                                        "%s is a different card than before, and was accepted for '%s'.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
 }

@@ -280,7 +280,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         v = manager_start_prepare(m, reserved, ret_job, ret);
         if (v != VERDICT_NONE) {
                 server_allocation_new(m->publisher.server, name);
-                manager_record_allocation(m, HISTORY_RESERVED, reserved, NULL);
+                history_record_allocation(HISTORY_RESERVED, reserved, NULL);
                 manager_delete_allocation(m, reserved);
                 return v;
         }
@@ -294,7 +294,7 @@ static void prepare_begun(Manager *m, const ManagerJob *mj) {
                 return;
         server_allocation_new(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
-        manager_record_allocation(m, HISTORY_RESERVED, a, NULL);
+        history_record_allocation(HISTORY_RESERVED, a, NULL);
 }
 
 static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
@@ -317,7 +317,7 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                         return JOB_FAILED_DIRTY;
                 }
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
-                manager_record_allocation(m, HISTORY_READY, a, NULL);
+                history_record_allocation(HISTORY_READY, a, NULL);
                 manager_forget_attributes(m, a);
                 manager_check_promise(m, a);
                 break;

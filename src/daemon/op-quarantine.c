@@ -28,8 +28,7 @@ static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d
                 TAKE_PTR(rest);
         else
                 return -ENOMEM;
-        manager_record(m, HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address),
-                       evidence);
+        history_record(HISTORY_QUARANTINED, address, a, "%s is in quarantine: %s", PCI_ADDRESS_STR(address), evidence);
         manager_publish_devices(m, &address, 1);
         return r;
 }
@@ -149,7 +148,7 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
                 return JOB_FAILED;
         }
         rest = ledger_unquarantine(m->host.ledger, device);
-        manager_record(m, HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
+        history_record(HISTORY_CLEARED, device, NULL, "%s is out of quarantine.", PCI_ADDRESS_STR(device));
         manager_check_health_of(m, &device, 1);
         return result;
 }

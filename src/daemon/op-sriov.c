@@ -306,12 +306,12 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
                         to = steps->steps[i].to;
         }
         if (from && to)
-                manager_record(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.",
-                               address, from, to);
+                history_record(HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.", address,
+                               from, to);
         else if (from)
-                manager_record(m, HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
+                history_record(HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
         else if (to)
-                manager_record(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
+                history_record(HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
 /* Queues the new VFs: while the job ran, their uevents could not be handled. */
@@ -345,7 +345,7 @@ static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result
         if (result == JOB_DONE)
                 record_done(m, mj->job, address);
         if (result == JOB_DONE && device_status_get(&m->host.status, address, DEVICE_CONTESTED))
-                manager_record(m, HISTORY_UNCONTESTED, address, NULL,
+                history_record(HISTORY_UNCONTESTED, address, NULL,
                                "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) device_status_set(&m->host.status, address, DEVICE_CONTESTED, NULL);

@@ -21,7 +21,7 @@ void manager_check_promise(Manager *m, Allocation *a) {
         }
         if (streq_ptr(reason, a->reason))
                 return;
-        manager_record_promise(m, a, reason ? &why : NULL);
+        history_record_promise(a, reason ? &why : NULL);
         manager_set_state(m, a, ALLOCATION_READY, reason);
 }
 

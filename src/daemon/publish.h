@@ -53,13 +53,12 @@ typedef enum HistoryEvent {
         _HISTORY_EVENT_MAX,
 } HistoryEvent;
 /* Sends an event of a device to the journal. a: its allocation, or NULL. */
-void manager_record(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
-        _printf_(5, 6);
+void history_record(HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) _printf_(4, 5);
 /* Sends one event for all devices of a. why: the reason, for HISTORY_FAILED. */
-void manager_record_allocation(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
+void history_record_allocation(HistoryEvent event, const Allocation *a, const char *why);
 /* Records the failure of a job for the devices of its allocation, or for ManagerJob.devices. */
-void manager_record_failure(Manager *m, const ManagerJob *mj);
+void history_record_failure(Manager *m, const ManagerJob *mj);
 /* Records that a cannot be resumed. stands: a stays ready. Call it before the state changes. */
-void manager_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
+void history_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
 /* Records that the node cannot keep its promise to a, or (why NULL) can again. Call it before the reason changes. */
-void manager_record_promise(Manager *m, const Allocation *a, const Refusal *why);
+void history_record_promise(const Allocation *a, const Refusal *why);

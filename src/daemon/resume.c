@@ -88,13 +88,13 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
                                                   : manager_start_prepare(m, a, ret_job, &refusal);
         if (v == VERDICT_NONE) {
                 job_queue_find(&m->jobs, *ret_job)->resumed = true;
-                manager_record_allocation(m, HISTORY_RESUMED, a, NULL);
+                history_record_allocation(HISTORY_RESUMED, a, NULL);
                 return true;
         }
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
         stands = state == ALLOCATION_READY && can_pass(v);
-        manager_record_deviation(m, a, &refusal, stands);
+        history_record_deviation(m, a, &refusal, stands);
         if (stands)
                 manager_check_promise(m, a);
         else

@@ -121,12 +121,12 @@ static void record(Manager *m, const Allocation *a, const AllocationDevice *d, P
         const char *was = PCI_ADDRESS_STR(before), *is = PCI_ADDRESS_STR(d->address);
 
         if (d->lost)
-                manager_record(m, HISTORY_MISSING, before, a,
+                history_record(HISTORY_MISSING, before, a,
                                "The card that was %s, allocated to '%s', is not on this node any more; another "
                                "allocated card has that address now.",
                                was, a->name);
         else if (!pci_address_equal(before, d->address))
-                manager_record(m, HISTORY_MOVED, d->address, a,
+                history_record(HISTORY_MOVED, d->address, a,
                                "%s is the card that was %s, and is still allocated to '%s'; its domain must be defined "
                                "again, 'passthroughctl xml %s' prints it.",
                                is, was, a->name, a->name);
@@ -162,7 +162,7 @@ static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
                          "Failed to write the quarantine of %s, a restart would lose it: %m",
                          PCI_ADDRESS_STR(now->address));
         if (ledger_quarantine(m->host.ledger, a) == 0)
-                manager_record(m, HISTORY_MOVED, now->address, NULL,
+                history_record(HISTORY_MOVED, now->address, NULL,
                                "%s is the card that was %s, and is still in quarantine.", PCI_ADDRESS_STR(now->address),
                                PCI_ADDRESS_STR(before));
         else

@@ -54,9 +54,9 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         if (streq_ptr(message, known) || device_status_set(&m->host.status, address, DEVICE_FOREIGN, message) < 0)
                 return;
         if (domain)
-                manager_record(m, HISTORY_CONTESTED, address, NULL, "%s", message);
+                history_record(HISTORY_CONTESTED, address, NULL, "%s", message);
         else
-                manager_record(m, HISTORY_UNCONTESTED, address, NULL, "No domain runs with %s any more.",
+                history_record(HISTORY_UNCONTESTED, address, NULL, "No domain runs with %s any more.",
                                PCI_ADDRESS_STR(address));
         manager_publish_devices(m, &address, 1);
 }

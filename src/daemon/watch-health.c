@@ -84,9 +84,9 @@ static void set_unhealthy(Manager *m, PciAddress device, const char *why) {
         if (streq_ptr(why, known) || device_status_set(&m->host.status, device, DEVICE_UNHEALTHY, why) < 0)
                 return;
         if (why)
-                manager_record(m, HISTORY_UNHEALTHY, device, a, "%s", why);
+                history_record(HISTORY_UNHEALTHY, device, a, "%s", why);
         else
-                manager_record(m, HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
+                history_record(HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
         manager_publish_devices(m, &device, 1);
 }
 
