@@ -26,7 +26,7 @@ static const char *or_dash(const char *s) {
         return s && *s ? s : "-";
 }
 
-static int add_allocation(struct libscols_table *table, json_object *a) {
+static void add_allocation(Table *table, json_object *a) {
         _cleanup_free_ char *nodes = view_join(a, "numa_nodes", ","), *devices = view_addresses(a, ",");
         _cleanup_free_ char *held = view_held(a, ",");
         uint64_t memory = view_memory_total(a);
@@ -42,22 +42,17 @@ static int add_allocation(struct libscols_table *table, json_object *a) {
                 or_dash(held),
         };
 
-        return table_add(table, cells);
+        table_add(table, cells);
 }
 
 static int print_table(const Args *args, json_object *node) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
-        size_t n = reply_length(node, "allocations");
+        _cleanup_table_ Table table;
 
         view_read_only(node);
-        if (!table)
-                return report_errno(args, -ENOMEM, "Cannot print");
-        for (size_t i = 0; i < n; i++)
-                if (add_allocation(table, reply_element(node, "allocations", i)) < 0)
-                        return report_errno(args, -ENOMEM, "Cannot print");
-        if (n == 0)
-                fputs("There are no allocations.\n", stderr);
-        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+        table_init(&table, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < reply_length(node, "allocations"); i++)
+                add_allocation(&table, reply_element(node, "allocations", i));
+        return table_print(&table, args, "There are no allocations.");
 }
 
 int verb_allocations(const Args *args) {

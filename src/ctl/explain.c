@@ -30,21 +30,18 @@ static void print_verdict(json_object *d) {
 }
 
 static int print_group(const Args *args, json_object *d) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
-        size_t n = reply_length(d, "group");
+        _cleanup_table_ Table table;
 
-        if (n == 0)
-                return 0;
-        if (!table)
-                return report_errno(args, -ENOMEM, "Cannot print");
-        for (size_t i = 0; i < n; i++) {
+        table_init(&table, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < reply_length(d, "group"); i++) {
                 json_object *m = reply_element(d, "group", i);
-                const char *cells[] = { reply_cell(m, "address"), reply_cell(m, "driver"), reply_cell(m, "role") };
-                if (table_add(table, cells) < 0)
-                        return report_errno(args, -ENOMEM, "Cannot print");
+
+                table_add(&table,
+                          (const char *[]){ reply_cell(m, "address"), reply_cell(m, "driver"), reply_cell(m, "role") });
         }
-        printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(d, "iommu_group"));
-        return table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+        if (table.n > 0)
+                printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(d, "iommu_group"));
+        return table_print(&table, args, NULL);
 }
 
 static int print_device(const Args *args, json_object *device) {

@@ -135,22 +135,19 @@ static json_object *reversed(json_object *array) {
 }
 
 static int print_table(const Args *args, const char *address, json_object *entries) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
-        size_t n = json_object_array_length(entries);
-        int r = table ? 0 : -ENOMEM;
+        char empty[PCI_ADDRESS_STRING_MAX + 32];
+        _cleanup_table_ Table table;
 
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        table_init(&table, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < json_object_array_length(entries); i++) {
                 json_object *e = json_object_array_get_idx(entries, i);
 
-                r = table_add(table, (const char *[]){ reply_cell(e, "time"), reply_cell(e, "event"),
-                                                       reply_cell(e, "owner"), reply_cell(e, "generation"),
-                                                       reply_cell(e, "allocation"), reply_cell(e, "message") });
+                table_add(&table, (const char *[]){ reply_cell(e, "time"), reply_cell(e, "event"),
+                                                    reply_cell(e, "owner"), reply_cell(e, "generation"),
+                                                    reply_cell(e, "allocation"), reply_cell(e, "message") });
         }
-        if (n == 0)
-                fprintf(stderr, "The journal has no events of %s.\n", address);
-        else if (r >= 0)
-                r = table_print(table);
-        return r < 0 ? report_errno(args, r, "Cannot print") : 0;
+        (void) snprintf(empty, sizeof(empty), "The journal has no events of %s.", address);
+        return table_print(&table, args, empty);
 }
 
 int verb_history(const Args *args) {

@@ -35,35 +35,26 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
-static int add_device(struct libscols_table *table, json_object *device) {
+static void add_device(Table *table, json_object *device) {
         const char *cells[ELEMENTSOF(columns)];
 
         for (size_t i = 0; i < ELEMENTSOF(columns); i++)
                 cells[i] = reply_cell(device, keys[i]);
-        return table_add(table, cells);
+        table_add(table, cells);
 }
 
 static int print_table(const Args *args, json_object *node) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
-        size_t n = 0;
+        _cleanup_table_ Table table;
 
-        if (!table)
-                return report_errno(args, -ENOMEM, "Cannot print");
-        for (size_t i = 0; i < reply_length(node, "devices"); i++) {
-                json_object *device = reply_element(node, "devices", i);
-                if (!is_wanted(args, device))
-                        continue;
-                if (add_device(table, device) < 0)
-                        return report_errno(args, -ENOMEM, "Cannot print");
-                n++;
-        }
-        if (n == 0)
-                fputs(args_has(args, OPTION_ALL)    ? "This node has no PCI devices.\n"
-                      : args_has(args, OPTION_POOL) ? "No device is in this pool.\n"
-                                                    : "No device is in a pool. Define pools in passthroughd.conf(5); "
-                                                      "'list --all' shows all devices.\n",
-                      stderr);
-        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+        table_init(&table, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < reply_length(node, "devices"); i++)
+                if (is_wanted(args, reply_element(node, "devices", i)))
+                        add_device(&table, reply_element(node, "devices", i));
+        return table_print(&table, args,
+                           args_has(args, OPTION_ALL)    ? "This node has no PCI devices."
+                           : args_has(args, OPTION_POOL) ? "No device is in this pool."
+                                                         : "No device is in a pool. Define pools in "
+                                                           "passthroughd.conf(5); 'list --all' shows all devices.");
 }
 
 /* With --pool the daemon's document is printed with only the devices of that pool. */

@@ -27,26 +27,20 @@ static json_object *select_devices(json_object *node, const char *device) {
         return found;
 }
 
-/* device: the device that the operand names; NULL: all devices are listed. */
 static int print(const Args *args, json_object *devices, const char *device) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
-        size_t n = json_object_array_length(devices);
+        char empty[PCI_ADDRESS_STRING_MAX + 32] = "No device is in quarantine.";
+        _cleanup_table_ Table table;
 
-        if (!table)
-                return report_errno(args, -ENOMEM, "Cannot print");
-        for (size_t i = 0; i < n; i++) {
+        if (device)
+                (void) snprintf(empty, sizeof(empty), "%s is not in quarantine.", device);
+        table_init(&table, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < json_object_array_length(devices); i++) {
                 json_object *q = json_object_array_get_idx(devices, i);
-                const char *cells[] = { reply_cell(q, "address"), reply_cell(q, "owner"), reply_cell(q, "allocation"),
-                                        reply_cell(q, "reason") };
 
-                if (table_add(table, cells) < 0)
-                        return report_errno(args, -ENOMEM, "Cannot print");
+                table_add(&table, (const char *[]){ reply_cell(q, "address"), reply_cell(q, "owner"),
+                                                    reply_cell(q, "allocation"), reply_cell(q, "reason") });
         }
-        if (n == 0 && device)
-                fprintf(stderr, "%s is not in quarantine.\n", device);
-        else if (n == 0)
-                fputs("No device is in quarantine.\n", stderr);
-        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+        return table_print(&table, args, empty);
 }
 
 static int list(Client *c, const char *device) {

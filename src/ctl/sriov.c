@@ -17,23 +17,18 @@
 static const Column columns[] = { { "ADDRESS" }, { "POOL" }, { "STATE" }, { "DRIVER" }, { "ALLOCATION" } };
 
 static int print_vfs(const Args *args, json_object *node, const char *pf) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = table_new(columns, ELEMENTSOF(columns));
-        size_t n = 0;
+        _cleanup_table_ Table table;
 
-        if (!table)
-                return report_errno(args, -ENOMEM, "Cannot print");
+        table_init(&table, columns, ELEMENTSOF(columns));
         for (size_t i = 0; i < reply_length(node, "devices"); i++) {
                 json_object *d = reply_element(node, "devices", i);
-                const char *cells[] = { reply_cell(d, "address"), reply_cell(d, "pool"), reply_cell(d, "state"),
-                                        reply_cell(d, "driver"), reply_cell(d, "allocation") };
 
-                if (!streq_ptr(reply_text(d, "physical_function"), pf))
-                        continue;
-                if (table_add(table, cells) < 0)
-                        return report_errno(args, -ENOMEM, "Cannot print");
-                n++;
+                if (streq_ptr(reply_text(d, "physical_function"), pf))
+                        table_add(&table, (const char *[]){ reply_cell(d, "address"), reply_cell(d, "pool"),
+                                                            reply_cell(d, "state"), reply_cell(d, "driver"),
+                                                            reply_cell(d, "allocation") });
         }
-        return n > 0 && table_print(table) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+        return table_print(&table, args, NULL);
 }
 
 static json_object *find_device(json_object *node, const char *address) {

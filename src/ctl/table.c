@@ -1,35 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tables on stdout: a thin layer over libsmartcols. */
+/* Tables and trees on stdout: a thin layer over libsmartcols. */
 #include <errno.h>
+#include <stdio.h>
 
+#include "report.h"
 #include "table.h"
 
-struct libscols_table *table_new(const Column *columns, size_t n) {
-        _cleanup_(cleanup_scols_unref_table) struct libscols_table *table = scols_new_table();
+/* See https://no-color.org/: the variable disables colours when it is not empty. */
+static bool wants_colour(void) {
+        const char *no_colour = getenv("NO_COLOR");
 
-        if (!table)
-                return NULL;
-        for (size_t i = 0; i < n; i++) {
-                int flags = (columns[i].right ? SCOLS_FL_RIGHT : 0) | (columns[i].cut ? SCOLS_FL_TRUNC : 0);
-                if (!scols_table_new_column(table, columns[i].name, 0, flags))
-                        return NULL;
-        }
-        return TAKE_PTR(table);
+        return isatty(STDOUT_FILENO) && (!no_colour || !*no_colour);
 }
 
-int table_add(struct libscols_table *table, const char *const *cells) {
-        struct libscols_line *line = scols_table_new_line(table, NULL);
-
-        if (!line)
-                return -ENOMEM;
-        for (size_t i = 0; i < scols_table_get_ncols(table); i++) {
-                int r = scols_line_set_data(line, i, cells[i]);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+void table_init(Table *t, const Column *columns, size_t n) {
+        *t = (Table){ .scols = scols_new_table() };
+        t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0;
+        for (size_t i = 0; !t->failed && i < n; i++)
+                t->failed = !scols_table_new_column(t->scols, columns[i].name, 0,
+                                                    (columns[i].right ? SCOLS_FL_RIGHT : 0) |
+                                                            (columns[i].cut ? SCOLS_FL_TRUNC : 0) |
+                                                            (columns[i].tree ? SCOLS_FL_TREE : 0));
 }
 
-int table_print(struct libscols_table *table) {
-        return scols_print_table(table);
+void table_done(Table *t) {
+        scols_unref_table(t->scols);
+}
+
+struct libscols_line *table_add_below(Table *t, struct libscols_line *above, const char *colour,
+                                      const char *const *cells) {
+        struct libscols_line *line = t->failed ? NULL : scols_table_new_line(t->scols, above);
+
+        t->failed = !line || scols_line_set_color(line, colour) < 0;
+        for (size_t i = 0; !t->failed && i < scols_table_get_ncols(t->scols); i++)
+                t->failed = !cells[i] || scols_line_set_data(line, i, cells[i]) < 0;
+        t->n++;
+        return t->failed ? NULL : line;
+}
+
+void table_add(Table *t, const char *const *cells) {
+        (void) table_add_below(t, NULL, NULL, cells);
+}
+
+int table_print(Table *t, const Args *args, const char *empty) {
+        if (t->failed)
+                return report_errno(args, -ENOMEM, "Cannot print");
+        if (t->n == 0) {
+                if (empty)
+                        fprintf(stderr, "%s\n", empty);
+                return 0;
+        }
+        return scols_print_table(t->scols) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+size_t table_terminal_width(void) {
+        struct libscols_table *t = scols_new_table();
+        size_t width = t ? scols_table_get_termwidth(t) : 80;
+
+        scols_unref_table(t);
+        return width;
 }

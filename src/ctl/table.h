@@ -1,25 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables on stdout, drawn by libsmartcols. */
+/* Tables and trees on stdout, drawn by libsmartcols. A failure to add a row is remembered until table_print(). */
 
 #include <libsmartcols.h>
-#include <stdbool.h>
-#include <stddef.h>
 
-#include "util/cleanup.h"
+#include "options.h"
 
 typedef struct Column {
         const char *name;
         bool right; /* align right, for numbers */
         bool cut;   /* the column may be cut when the terminal is too narrow */
+        bool tree;  /* the branches of table_add_below() are in this column */
 } Column;
 
-DEFINE_CLEANUP(struct libscols_table *, scols_unref_table)
+typedef struct Table {
+        struct libscols_table *scols;
+        size_t n; /* rows */
+        bool failed;
+} Table;
 
-/* n: number of columns. NULL when out of memory. The caller frees with scols_unref_table(). */
-struct libscols_table *table_new(const Column *columns, size_t n);
-/* Adds a row. cells: one string for each column, copied. 0 or a negative errno. */
-int table_add(struct libscols_table *table, const char *const *cells);
-/* 0 or a negative errno. */
-int table_print(struct libscols_table *table);
+/* n: number of columns. The caller calls table_done(). */
+void table_init(Table *t, const Column *columns, size_t n);
+void table_done(Table *t);
+#define _cleanup_table_ _cleanup_(table_done)
+
+/* Adds a row. cells: one string for each column, copied; NULL when out of memory. */
+void table_add(Table *t, const char *const *cells);
+/* As table_add(), for a row below another row of a tree. above: NULL for a row at the root. colour: a name or an escape
+ * sequence as libsmartcols takes them, or NULL. Returns the row, which the table owns; NULL on failure. */
+struct libscols_line *table_add_below(Table *t, struct libscols_line *above, const char *colour,
+                                      const char *const *cells);
+/* Prints the table. Without rows prints the sentence empty on stderr instead, if it is not NULL. 0 or a negative errno,
+ * reported. */
+int table_print(Table *t, const Args *args, const char *empty);
+
+/* In columns; 80 when stdout is not a terminal. */
+size_t table_terminal_width(void);

@@ -6,6 +6,7 @@
 
 #include "peerpath.h"
 #include "report.h"
+#include "table.h"
 #include "topology.h"
 #include "util/strings.h"
 
@@ -147,8 +148,8 @@ static void print_columns(const Members *m, json_object *matrix, size_t first, s
 }
 
 /* When the terminal is too narrow for all columns, prints several blocks, each with only GPUs or only NICs. */
-static void print_blocks(const Members *m, json_object *matrix, size_t terminal) {
-        size_t fit = (terminal - m->label_width) / (MAX(m->label_width, WORD_WIDTH) + 1), end;
+static void print_blocks(const Members *m, json_object *matrix) {
+        size_t fit = (table_terminal_width() - m->label_width) / (MAX(m->label_width, WORD_WIDTH) + 1), end;
 
         for (size_t first = 0; first < m->n; first = end) {
                 end = first + MIN(fit, m->n - first);
@@ -159,66 +160,75 @@ static void print_blocks(const Members *m, json_object *matrix, size_t terminal)
         }
 }
 
-static void draw_member(const Member *m, size_t label_width, Grid *g) {
+static void add_member(Table *t, const Member *m) {
         _cleanup_free_ char *name = device_short_name(m->item->device);
-        const char *state = reply_cell(m->item->device, "state");
-        char place[64], vfs[64];
+        char node[24] = "-", vfs[64];
 
         if (m->item->section >= 0)
-                (void) snprintf(place, sizeof(place), "%-*s %s node %" PRId64, (int) label_width, m->label,
-                                m->item->address, m->item->section);
-        else
-                (void) snprintf(place, sizeof(place), "%-*s %s node unknown", (int) label_width, m->label,
-                                m->item->address);
+                (void) snprintf(node, sizeof(node), "%" PRId64, m->item->section);
         (void) snprintf(vfs, sizeof(vfs), "%zu of %zu VFs", m->available, m->n_vfs);
-        if (!name)
-                g->failed = true;
-        else
-                grid_row(g, TINT_NONE, "",
-                         (const char *const[GRID_COLUMNS]){ place, m->pool ? m->pool : "-", m->n_vfs > 0 ? vfs : state,
-                                                            m->allocation ? m->allocation : "-", name });
+        table_add(t, (const char *[]){ m->label, m->item->address, node, m->pool ?: "-",
+                                       m->n_vfs > 0 ? vfs : reply_cell(m->item->device, "state"), m->allocation ?: "-",
+                                       name });
 }
 
-/* Adds a line for each pair without direct peer-to-peer access, which the distance does not show. */
-static void draw_notes(const Members *m, json_object *matrix, Grid *g) {
+static int print_members(const Args *args, const Members *m) {
+        static const Column columns[] = {
+                { "" },
+                { "DEVICE" },
+                { "NODE", .right = true },
+                { "POOL" },
+                { "STATE" },
+                { "ALLOCATION", .cut = true },
+                { "NAME", .cut = true },
+        };
+        _cleanup_table_ Table t;
+
+        table_init(&t, columns, ELEMENTSOF(columns));
+        for (size_t i = 0; i < m->n; i++)
+                add_member(&t, &m->all[i]);
+        return table_print(&t, args, NULL);
+}
+
+/* Prints a line for each pair without direct peer-to-peer access, which the distance does not show. */
+static int print_notes(const Members *m, json_object *matrix) {
         bool any = false;
 
         for (size_t i = 0; i < reply_length(matrix, "pairs"); i++) {
                 _cleanup_free_ char *text = NULL;
+                int r = pair_note(m, reply_element(matrix, "pairs", i), &text);
 
-                if (pair_note(m, reply_element(matrix, "pairs", i), &text) < 0)
-                        g->failed = true;
-                if (!text)
-                        continue;
-                if (!any)
-                        grid_text(g, TINT_NONE, "", "%s", "");
-                any = true;
-                grid_text(g, TINT_NONE, "", "%s", text);
+                if (r < 0)
+                        return r;
+                if (text)
+                        printf("%s%s\n", any ? "" : "\n", text);
+                any = any || text;
         }
+        return 0;
 }
 
-static void draw_legend(const Members *m, json_object *matrix, Grid *g) {
-        grid_header(g);
-        for (size_t i = 0; i < m->n; i++)
-                draw_member(&m->all[i], m->label_width, g);
-        grid_text(g, TINT_NONE, "", "%s", "");
+static int print_legend(const Args *args, const Members *m, json_object *matrix) {
+        int r = print_members(args, m);
+
+        if (r < 0)
+                return r;
+        putchar('\n');
         for (size_t i = 0; i < DISTANCE_WORDS; i++)
-                grid_text(g, TINT_NONE, "", "%-4s  %s", distance_words[i].word, distance_words[i].meaning);
-        draw_notes(m, matrix, g);
-        if (m->skipped > 0) {
-                grid_text(g, TINT_NONE, "", "%s", "");
-                grid_text(g, TINT_NONE, "", "%zu more are in no pool; --all shows them.", m->skipped);
-        }
+                printf("%-4s  %s\n", distance_words[i].word, distance_words[i].meaning);
+        r = print_notes(m, matrix);
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
+        if (m->skipped > 0)
+                printf("\n%zu more are in no pool; --all shows them.\n", m->skipped);
+        return 0;
 }
 
 int matrix_print(const Args *args, json_object *node) {
         _cleanup_items_ Items items = { 0 };
         _cleanup_members_ Members members = { 0 };
-        _cleanup_grid_ Grid g;
         json_object *matrix = reply_member(node, "matrix");
         int r;
 
-        grid_init(&g);
         if (!matrix)
                 return report_failure(args, NULL, "There are too many GPUs and NICs on this node for a matrix.");
         r = items_init(&items, node);
@@ -230,8 +240,6 @@ int matrix_print(const Args *args, json_object *node) {
                 fputs("This node has no GPUs and no NICs.\n", stderr);
                 return 0;
         }
-        print_blocks(&members, matrix, g.width);
-        draw_legend(&members, matrix, &g);
-        r = grid_print(&g);
-        return r < 0 ? report_errno(args, r, "Cannot print") : 0;
+        print_blocks(&members, matrix);
+        return print_legend(args, &members, matrix);
 }

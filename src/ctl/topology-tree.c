@@ -3,8 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "table.h"
 #include "topology.h"
 #include "util/strings.h"
+
+static const Column columns[] = {
+        { "DEVICE", .tree = true }, { "POOL" }, { "STATE" }, { "ALLOCATION", .cut = true }, { "NAME", .cut = true },
+};
 
 /* Deeper than any real machine; devices below this depth are not drawn. */
 #define DEPTH_MAX 64U
@@ -146,27 +151,25 @@ char *device_short_name(json_object *device) {
         return strdup(name);
 }
 
-static Tint tint_of(const char *state, const char *pool) {
+#define COLOUR_DIM "\033[2m"
+
+static const char *colour_of(const char *state, const char *pool) {
         if (streq(state, "available"))
-                return TINT_GREEN;
+                return "green";
         if (streq(state, "allocated"))
-                return TINT_YELLOW;
+                return "yellow";
         if (streq(state, "host"))
-                return pool ? TINT_NONE : TINT_DIM;
-        return TINT_RED;
+                return pool ? NULL : COLOUR_DIM;
+        return "red";
 }
 
-static void draw_device(const Item *item, const char *lead, Grid *g) {
+static struct libscols_line *add_device(Table *t, struct libscols_line *above, const Item *item) {
         _cleanup_free_ char *name = device_short_name(item->device);
-        const char *state = reply_cell(item->device, "state");
-        const char *cells[GRID_COLUMNS] = {
-                item->address, reply_cell(item->device, "pool"), state, reply_cell(item->device, "allocation"), name,
-        };
+        const char *state = reply_cell(item->device, "state"), *pool = reply_cell(item->device, "pool");
 
-        if (!name)
-                g->failed = true;
-        else
-                grid_row(g, tint_of(state, reply_text(item->device, "pool")), lead, cells);
+        return table_add_below(
+                t, above, colour_of(state, reply_text(item->device, "pool")),
+                (const char *[]){ item->address, pool, state, reply_cell(item->device, "allocation"), name });
 }
 
 /* Counts the VFs in that state that are in no allocation; write_holders() counts the others. */
@@ -255,26 +258,21 @@ bool item_begins_vfs(const Item *item) {
         return item->is_vf && item->above && !item->above->is_bridge;
 }
 
-static void draw_vfs(const Item *vfs, const char *lead, Grid *g) {
+static void add_vfs(Table *t, struct libscols_line *above, const Item *vfs) {
         _cleanup_free_ char *states = vfs_states(vfs), *holders = vfs_holders(vfs);
-        bool available = false;
+        bool available = false, allocated = holders && *holders != '-';
         char label[32];
         size_t n = 0;
 
         for (const Item *vf = vfs; vf; vf = vf->next, n++)
                 available = available || streq_ptr(reply_text(vf->device, "state"), "available");
         (void) snprintf(label, sizeof(label), "%zu VF%s", n, PLURAL(n));
-        if (!states || !holders)
-                g->failed = true;
-        else
-                grid_row(g,
-                         available           ? TINT_GREEN
-                         : holders[0] != '-' ? TINT_YELLOW
-                                             : TINT_DIM,
-                         lead, (const char *const[GRID_COLUMNS]){ label, vfs_pool(vfs), states, holders, "" });
+        (void) table_add_below(t, above,
+                               available   ? "green"
+                               : allocated ? "yellow"
+                                           : COLOUR_DIM,
+                               (const char *[]){ label, vfs_pool(vfs), states, holders, "" });
 }
-
-static void draw_list(const Item *list, bool all, const char *lead, unsigned depth, Grid *g);
 
 const char *bridge_word(const Item *item) {
         if (!item->above)
@@ -282,32 +280,24 @@ const char *bridge_word(const Item *item) {
         return item->has_bridges ? "switch" : "bridge";
 }
 
-static void draw_item(const Item *item, bool all, bool last, const char *lead, unsigned depth, Grid *g) {
-        _cleanup_free_ char *here = grid_branch(g, lead, last, false), *below = grid_branch(g, lead, last, true);
-
-        if (!here || !below) {
-                g->failed = true;
-                return;
-        }
-        if (item->is_bridge && !all)
-                grid_text(g, TINT_NONE, here, "%s %s", bridge_word(item), item->address);
-        else
-                draw_device(item, here, g);
-        if (item->child && depth < DEPTH_MAX)
-                draw_list(item->child, all, below, depth + 1, g);
+/* A row without pool, state and allocation: a root complex, or a bridge without --all. */
+static struct libscols_line *add_bridge(Table *t, struct libscols_line *above, const char *label, const char *name) {
+        return table_add_below(t, above, NULL, (const char *[]){ label, "", "", "", name });
 }
 
-static void draw_list(const Item *list, bool all, const char *lead, unsigned depth, Grid *g) {
+static void add_list(Table *t, struct libscols_line *above, const Item *list, bool all, unsigned depth) {
+        if (depth > DEPTH_MAX)
+                return;
         for (const Item *item = list; item; item = item->next) {
-                if (item_begins_vfs(item) && !all) {
-                        _cleanup_free_ char *here = grid_branch(g, lead, true, false);
+                struct libscols_line *line;
 
-                        if (here)
-                                draw_vfs(item, here, g);
-                        g->failed = g->failed || !here;
+                if (item_begins_vfs(item) && !all) {
+                        add_vfs(t, above, item);
                         return;
                 }
-                draw_item(item, all, !item->next, lead, depth, g);
+                line = item->is_bridge && !all ? add_bridge(t, above, item->address, bridge_word(item))
+                                               : add_device(t, above, item);
+                add_list(t, line, item->child, all, depth + 1);
         }
 }
 
@@ -317,34 +307,29 @@ const char *root_name(const Item *root) {
         return slash ? slash + 1 : root->address ? root->address : "root complex unknown";
 }
 
-static void draw_root(const Item *root, bool all, Grid *g) {
-        const Item *only = root->child->next ? NULL : root->child;
+/* Without --all the row of a root complex also names the only bridge directly below it. */
+static void add_root(Table *t, const Item *root, bool all) {
+        const Item *only = root->child->next || !root->child->is_bridge || all ? NULL : root->child;
+        char name[64] = "";
 
-        if (only && only->is_bridge && !all) {
-                grid_text(g, TINT_NONE, "", "%s, %s %s", root_name(root), only->has_bridges ? "switch" : "bridge",
-                          only->address);
-                draw_list(only->child, all, "", 0, g);
-        } else {
-                grid_text(g, TINT_NONE, "", "%s", root_name(root));
-                draw_list(root->child, all, "", 0, g);
-        }
+        if (only)
+                (void) snprintf(name, sizeof(name), "%s %s", only->has_bridges ? "switch" : "bridge", only->address);
+        add_list(t, add_bridge(t, NULL, root_name(root), name), only ? only->child : root->child, all, 0);
 }
 
-void items_draw(Items *items, int64_t section, bool all, Grid *g) {
-        bool any = false;
+int items_print(Items *items, int64_t section, const Args *args) {
+        bool all = args_has(args, OPTION_ALL);
+        _cleanup_table_ Table t;
 
+        table_init(&t, columns, ELEMENTSOF(columns));
         items_link(items, section, all);
         for (size_t i = 0; i < items->n_roots; i++) {
                 const Item *root = &items->roots[i];
 
-                if (!root->child)
-                        continue;
-                if (!any)
-                        grid_header(g);
-                any = true;
-                if (section == SECTION_MISSING)
-                        draw_list(root->child, all, "", 0, g);
-                else
-                        draw_root(root, all, g);
+                if (root->child && section == SECTION_MISSING)
+                        add_list(&t, NULL, root->child, all, 0);
+                else if (root->child)
+                        add_root(&t, root, all);
         }
+        return table_print(&t, args, NULL);
 }

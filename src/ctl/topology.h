@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the files topology*.c, "passthroughctl topology". The same items are drawn as a grid on a terminal and as a
+/* Shared by the files topology*.c, "passthroughctl topology". The same items are drawn as a tree on a terminal and as a
  * picture in an SVG file. */
 
-#include "grid.h"
 #include "reply.h"
 
 /* The sections that are not NUMA nodes: devices without a known node, and missing devices of allocations. */
@@ -37,8 +36,8 @@ void items_done(Items *items);
 /* Sets child and next of all items and roots to the tree that a drawing of this section shows. Unless all is set, it
  * leaves out bridges above a single child or card, and unused platform devices in no pool. */
 void items_link(Items *items, int64_t section, bool all);
-/* Calls items_link() and adds the tree to the grid. */
-void items_draw(Items *items, int64_t section, bool all, Grid *g);
+/* Calls items_link() and prints the tree. 0 or a negative errno, reported. */
+int items_print(Items *items, int64_t section, const Args *args);
 
 /* The item is a VF below its PF. All its siblings are VFs too. */
 bool item_begins_vfs(const Item *item);
