@@ -33,8 +33,8 @@ typedef struct Report {
         VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         char holder[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX +
                     32]; /* REPORT_FAILED of STEP_CHECK_IDLE: the user of the device and the remedy; else "" */
-        char representor[IF_NAMESIZE]; /* REPORT_FAILED of a step that sets attributes: the representor of the VF; ""
-                                          when none */
+        bool switchdev;  /* REPORT_FAILED of a step that sets attributes: the mode of the PF's eswitch */
+        char representor[IF_NAMESIZE]; /* in that mode: the representor of the VF; "" when none was found */
 } Report;
 
 /* Returns 0. A negative value is allowed for REPORT_ALL_FOUND only: the run then ends before the first write. */

@@ -18,7 +18,6 @@ typedef struct HostState {
         Mlx4 mlx4; /* the mlx4_core module options that the policy requires */
         Ledger *ledger;
         DeviceStatusTable status;
-        ProbeCache eswitches;     /* eswitch modes of PFs, as far as they were read */
         char *identity;           /* host_state_read_machine_id() */
         VfIdentities *identities; /* for this inventory and policy; NULL until first needed */
         HealthList health;        /* of the devices that were checked */

@@ -8,7 +8,6 @@
  */
 
 #include "ledger/ledger.h"
-#include "model/eswitch.h"
 #include "model/locality.h"
 #include "plan/mlx4.h"
 #include "plan/request.h"
@@ -58,9 +57,8 @@ typedef struct HostView {
         const Ledger *ledger;
         const DeviceStatusTable *status; /* NULL: no findings */
         const Mlx4 *mlx4;
-        const ProbeCache *eswitches; /* NULL: unknown */
-        const VfReportList *vfs;     /* NULL: unknown */
-        const PciAddress *in_use;    /* devices that the planner skips, with their IOMMU groups */
+        const VfReportList *vfs;  /* NULL: unknown */
+        const PciAddress *in_use; /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;
 } HostView;
 

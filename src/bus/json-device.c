@@ -88,8 +88,6 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         put_vfs(t, dev);
         json_text_key(t, "total_vfs");
         json_text_number(t, dev->total_vfs);
-        json_text_key(t, "eswitch_mode");
-        json_text_string(t, eswitch_mode_to_string(eswitch_mode_of(view->eswitches, dev)));
         json_text_key(t, "reset_methods");
         json_text_words(t, dev->reset_methods);
         json_text_key(t, "power_state");

@@ -40,7 +40,7 @@ static json_object *find_device(json_object *node, const char *address) {
 
 static int show(Client *c, const char *address) {
         _cleanup_json_ json_object *node = NULL;
-        const char *reason, *mode;
+        const char *reason;
         json_object *pf;
         int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
 
@@ -59,10 +59,8 @@ static int show(Client *c, const char *address) {
         if (args_has(c->args, OPTION_JSON))
                 return document_print(c->args, json_object_get(pf));
         reason = streq_ptr(reply_text(pf, "state"), "contested") ? reply_text(pf, "reason") : NULL;
-        mode = reply_text(pf, "eswitch_mode");
-        printf("%s has %zu of %s VFs.%s%s%s%s%s\n", address, reply_length(pf, "virtual_functions"),
-               reply_cell(pf, "total_vfs"), mode ? " Its eswitch is in mode " : "", mode ? mode : "", mode ? "." : "",
-               reason ? " " : "", reason ? reason : "");
+        printf("%s has %zu of %s VFs.%s%s\n", address, reply_length(pf, "virtual_functions"),
+               reply_cell(pf, "total_vfs"), reason ? " " : "", reason ? reason : "");
         return print_vfs(c->args, node, address);
 }
 

@@ -167,7 +167,6 @@ void view_device(json_object *d) {
         if (streq_ptr(reply_text(d, "type"), "pf"))
                 view_field("VFs", "%zu of %s", reply_length(d, "virtual_functions"), reply_cell(d, "total_vfs"));
         view_list("", d, "virtual_functions");
-        view_member("Eswitch mode", d, "eswitch_mode");
         view_list("Reset", d, "reset_methods");
         view_member("Power", d, "power_state");
         view_bars(d);

@@ -177,7 +177,7 @@ static char *failure(Job *job, const Step *step, const Report *report) {
                 return strdup(report->holder);
         if (!step_gives_attributes(step))
                 return step_failure(step, report->error, NULL);
-        if (representor || job->callbacks->is_switchdev(job, step->device, job->userdata))
+        if (report->switchdev)
                 return step_failure_in_switchdev(step, report->error, &report->found, representor);
         return step_failure(step, report->error, &report->found);
 }

@@ -43,8 +43,6 @@ typedef struct JobCallbacks {
         void (*on_started)(Job *job, const Step *step, bool asked, int error, void *userdata);
         /* The device of the step must not be given to another guest; message is the sentence that says why. */
         void (*on_device_failed)(Job *job, const Step *step, const char *message, void *userdata);
-        /* Whether the eswitch of the PF is known to be in switchdev mode. */
-        bool (*is_switchdev)(Job *job, PciAddress pf, void *userdata);
         /* Called once, when the result is known. At a timeout the child may still be alive: job_is_stuck(). */
         void (*on_result)(Job *job, JobResult result, void *userdata);
         /* Called after on_result, when the child has exited; the owner frees the job. */

@@ -126,13 +126,6 @@ static int on_all_found(Job *job, void *userdata) {
         return r < 0 ? r : services_save(&m->jobs, m->store);
 }
 
-static bool is_switchdev(Job *job _unused_, PciAddress address, void *userdata) {
-        const Manager *m = userdata;
-        const PciDevice *pf = inventory_find(m->host.inventory, address);
-
-        return pf && eswitch_mode_of(&m->host.eswitches, pf) == ESWITCH_SWITCHDEV;
-}
-
 /* The child is blocked in a write to sysfs: its device stays blocked until the write returns. */
 static void mark_stuck(Manager *m, const Job *job) {
         const Step *step = job_current(job);
@@ -245,7 +238,6 @@ static const JobCallbacks job_callbacks = {
         .on_active = on_active,
         .on_started = on_started,
         .on_device_failed = on_device_failed,
-        .is_switchdev = is_switchdev,
         .on_result = on_result,
         .on_gone = on_gone,
 };

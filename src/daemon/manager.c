@@ -60,7 +60,6 @@ static void watches_done(Watches *w) {
         sd_event_source_disable_unref(w->guests.source);
         probe_close(w->attributes.probe);
         sd_event_source_disable_unref(w->attributes.links);
-        probe_close(w->eswitch_probe);
         probe_close(w->gpu_probe);
         probe_cache_done(&w->gpus);
         sd_event_source_disable_unref(w->shm);
@@ -132,7 +131,6 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(m);
 
         manager_find_guests(m);
-        manager_probe_eswitches_again(m);
         manager_make_attributes_due(m);
         manager_probe_gpus_again(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);

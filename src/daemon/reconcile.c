@@ -201,7 +201,6 @@ static void announce(Manager *m) {
         log_info("Ready: %zu device%s, %zu allocation%s.", m->host.inventory->n_devices,
                  PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
                  PLURAL(m->host.ledger->n_allocations));
-        manager_probe_eswitches(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
 }

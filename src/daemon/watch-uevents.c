@@ -179,14 +179,11 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
         return r;
 }
 
-/* Even the same driver may have set up its eswitch in another mode, or given a GPU another minor. */
+/* Even the same driver may have given a GPU another minor. */
 static void probe_bound(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
-                if (events[i].bound) {
-                        probe_cache_remove(&m->host.eswitches, events[i].address);
+                if (events[i].bound)
                         manager_doubt_gpu(m, events[i].address);
-                }
-        manager_probe_eswitches(m);
         manager_probe_gpus(m);
 }
 

@@ -44,7 +44,6 @@ typedef struct Watches {
         UeventQueue *uevents;
         GuestWatch guests;
         AttributeWatch attributes;
-        Probe *eswitch_probe;
         Probe *gpu_probe;
         ProbeCache gpus;      /* device minors */
         sd_event_source *shm; /* regions.c: inotify on dev/shm */
@@ -86,13 +85,6 @@ void manager_follow_links(Manager *m);
 /* JobKind.found and all_found of jobs that set the attributes of an allocation's VFs. */
 void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
 int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
-
-/* watch-eswitches.c */
-/* Reads the modes of new eswitches in a child; does nothing before the announcement. Without an answer the mode stays
- * unknown. */
-void manager_probe_eswitches(Manager *m);
-/* Reads all modes again; the known modes stay valid until then. */
-void manager_probe_eswitches_again(Manager *m);
 
 /* watch-gpus.c */
 /* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */

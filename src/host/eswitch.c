@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Queries the eswitch mode of PFs by devlink, and finds the representors of VFs. */
+/* Finds the representors of VFs, and queries the eswitch mode of a PF by devlink. */
 
-#include "host/eswitch.h"
+#include "eswitch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,6 @@
 #define NETDEV_PATH_MAX 320
 #define FAMILY          "devlink"
 
-static const EswitchMode modes[] = {
-        [DEVLINK_ESWITCH_MODE_LEGACY] = ESWITCH_LEGACY,
-        [DEVLINK_ESWITCH_MODE_SWITCHDEV] = ESWITCH_SWITCHDEV,
-        [DEVLINK_ESWITCH_MODE_SWITCHDEV + 1] = ESWITCH_SWITCHDEV_INACTIVE, /* not in all versions of the header */
-};
-
 static struct nla_policy family_policy[CTRL_ATTR_MAX + 1] = {
         [CTRL_ATTR_FAMILY_ID] = { .type = NLA_U16 },
         [CTRL_ATTR_FAMILY_NAME] = { .type = NLA_STRING },
@@ -35,17 +29,6 @@ static struct nla_policy eswitch_policy[DEVLINK_ATTR_ESWITCH_MODE + 1] = {
         [DEVLINK_ATTR_DEV_NAME] = { .type = NLA_STRING },
         [DEVLINK_ATTR_ESWITCH_MODE] = { .type = NLA_U16 },
 };
-
-static bool has_dir(const Sysfs *fs, const PciDevice *pf, const char *name) {
-        _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pf->address, name), O_PATH | O_DIRECTORY);
-
-        return fd >= 0;
-}
-
-bool eswitch_may_be(const Sysfs *fs, const PciDevice *pf) {
-        return pf->type == PCI_TYPE_PF && pf->driver && !pf->vfio &&
-               (has_dir(fs, pf, "net") || has_dir(fs, pf, "infiniband"));
-}
 
 /* Creates a generic netlink request; struct genlmsghdr follows the netlink header. */
 static struct nl_msg *new_request(uint16_t family, uint8_t command, uint8_t version) {
@@ -81,23 +64,20 @@ static int find_family(struct nl_sock *sk, uint16_t *ret) {
 typedef struct ModeQuery {
         uint16_t family;
         PciAddress pf;
-        EswitchMode mode;
+        bool switchdev;
 } ModeQuery;
 
 static int on_eswitch(struct nlmsghdr *header, void *userdata) {
         struct nlattr *tb[DEVLINK_ATTR_ESWITCH_MODE + 1];
         ModeQuery *q = userdata;
-        uint16_t mode;
 
         if (header->nlmsg_type != q->family ||
             nlmsg_parse(header, GENL_HDRLEN, tb, DEVLINK_ATTR_ESWITCH_MODE, eswitch_policy) < 0 ||
             !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(q->pf)) != 0)
                 return -EPROTO;
         /* The attribute is absent when the driver reports other properties of the eswitch only. */
-        if (!tb[DEVLINK_ATTR_ESWITCH_MODE])
-                return 0;
-        mode = nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]);
-        q->mode = mode < ELEMENTSOF(modes) ? modes[mode] : ESWITCH_UNKNOWN;
+        q->switchdev = tb[DEVLINK_ATTR_ESWITCH_MODE] &&
+                       nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]) == DEVLINK_ESWITCH_MODE_SWITCHDEV;
         return 0;
 }
 
@@ -111,23 +91,17 @@ static int query_mode(struct nl_sock *sk, ModeQuery *q) {
         return netlink_ask(sk, request, on_eswitch, q);
 }
 
-int eswitch_ask(const PciAddress *pfs, size_t n, void (*tell)(size_t i, EswitchMode mode, void *userdata),
-                void *userdata) {
+int eswitch_ask(PciAddress pf, bool *ret_switchdev) {
         _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
-        uint16_t family = 0;
+        ModeQuery q = { .pf = pf };
         int r = netlink_open(NETLINK_GENERIC, &sk);
 
         if (r >= 0)
-                r = find_family(sk, &family);
-        for (size_t i = 0; r >= 0 && i < n; i++) {
-                ModeQuery q = { .family = family, .pf = pfs[i] };
-
+                r = find_family(sk, &q.family);
+        if (r >= 0)
                 r = query_mode(sk, &q);
-                if (r != -EPROTO && r != -ENOMEM)
-                        r = 0; /* the PF has no devlink instance or eswitch, or the driver reports no mode */
-                if (r == 0)
-                        tell(i, q.mode, userdata);
-        }
+        if (r >= 0)
+                *ret_switchdev = q.switchdev;
         return r;
 }
 

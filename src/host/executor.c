@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "eswitch.h"
 #include "executor-services.h"
 #include "executor-steps.h"
-#include "host/eswitch.h"
 #include "host/pcipath.h"
 #include "host/vfattr.h"
 #include "sriov.h"
@@ -255,8 +255,12 @@ static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error,
 
         if (s->kind == STEP_CHECK_IDLE)
                 return;
-        if (step_gives_attributes(s) && error == -EOPNOTSUPP)
-                (void) eswitch_find_representor(fs, s->device, s->vf, failed.representor);
+        if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
+                failed.switchdev = eswitch_find_representor(fs, s->device, s->vf, failed.representor);
+                /* The representor may be in another network namespace. */
+                if (!failed.switchdev)
+                        (void) eswitch_ask(s->device, &failed.switchdev);
+        }
         (void) report(&failed, userdata);
 }
 

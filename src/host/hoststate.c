@@ -9,7 +9,6 @@
 #include "util/strings.h"
 
 void host_state_done(HostState *s) {
-        probe_cache_done(&s->eswitches);
         health_list_done(&s->health);
         vf_report_list_done(&s->vfs);
         ledger_free(s->ledger);
@@ -43,7 +42,6 @@ HostView host_state_view(const HostState *s) {
                 .mlx4 = &s->mlx4,
                 .ledger = s->ledger,
                 .status = &s->status,
-                .eswitches = &s->eswitches,
                 .vfs = &s->vfs,
         };
 }

@@ -106,8 +106,6 @@ sub readable {
         my ($status, @texts) = @$said;
         # No file system of ours fails to read as a broken device does: what cannot be opened is in its place.
         s/ \((?:Input\/output error|No such device or address)\)//g for @texts;
-        # Only devlink tells it, and a recording is of files.
-        s/("eswitch_mode": ?)"\w+"/$1null/g, s/^Eswitch mode: .*\n//mg, s/ Its eswitch is in mode \w+\.//g for @texts;
         return [$status, map { /^[\[{]/ && eval { $JSON->decode($_) } || [split /\n/] } @texts];
 }
 

@@ -176,39 +176,19 @@ static int setup_tree(void **state) {
         return setup(NULL);
 }
 
-typedef struct Told {
-        unsigned n;
-        EswitchMode mode[4];
-} Told;
+static void assert_asked(int want, bool switchdev) {
+        bool told = false;
 
-static void tell(size_t i, EswitchMode mode, void *userdata) {
-        Told *told = userdata;
-
-        assert_int_equal(i, told->n);
-        told->mode[told->n++] = mode;
-}
-
-static void assert_told(int want, unsigned n, EswitchMode mode) {
-        Told told = { 0 };
-
-        assert_int_equal(eswitch_ask(&pf, 1, tell, &told), want);
-        assert_int_equal(told.n, n);
-        if (n > 0)
-                assert_int_equal(told.mode[0], mode);
+        assert_int_equal(eswitch_ask(pf, &told), want);
+        assert_int_equal(told, switchdev);
 }
 
 static void test_modes(void **state) {
-        static const EswitchMode modes[] = { ESWITCH_LEGACY, ESWITCH_SWITCHDEV, ESWITCH_SWITCHDEV_INACTIVE };
-
-        for (kernel.mode = 0; kernel.mode < ELEMENTSOF(modes); kernel.mode++)
-                assert_told(0, 1, modes[kernel.mode]);
-        for (; kernel.mode < 6; kernel.mode++)
-                assert_told(0, 1, ESWITCH_UNKNOWN);
-        /* Its driver tells other things of it. */
+        for (kernel.mode = 0; kernel.mode < 6; kernel.mode++)
+                assert_asked(0, kernel.mode == DEVLINK_ESWITCH_MODE_SWITCHDEV);
+        /* The driver reports other properties of the eswitch. */
         kernel.mode = NO_MODE;
-        assert_told(0, 1, ESWITCH_UNKNOWN);
-        assert_string_equal(eswitch_mode_to_string(ESWITCH_SWITCHDEV_INACTIVE), "switchdev_inactive");
-        assert_null(eswitch_mode_to_string(ESWITCH_UNKNOWN));
+        assert_asked(0, false);
 }
 
 /* Nothing but DEVLINK_CMD_ESWITCH_GET, for that device, and of the family that the kernel named. */
@@ -219,7 +199,7 @@ static void test_request(void **state) {
                                        '0', '0', ':', '0', '1', ':', '0', '0', '.', '0', 0, 0, 0,   0 };
 
         kernel.family_id = 33;
-        assert_told(0, 1, ESWITCH_LEGACY);
+        assert_asked(0, false);
         assert_int_equal(asked->nlmsg_type, 33);
         assert_int_equal(header->cmd, DEVLINK_CMD_ESWITCH_GET);
         assert_int_equal(header->version, DEVLINK_GENL_VERSION);
@@ -232,66 +212,49 @@ static void test_errors(void **state) {
 
         for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
                 kernel.error = errors[i];
-                assert_told(0, 1, ESWITCH_UNKNOWN);
+                assert_asked(-errors[i], false);
         }
         assert_int_equal(kernel.asks, ELEMENTSOF(errors));
         for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
                 kernel.family_error = errors[i];
-                assert_told(-errors[i], 0, ESWITCH_UNKNOWN);
+                assert_asked(-errors[i], false);
         }
         kernel.family_error = ENOENT; /* built without devlink */
-        assert_told(-ENOENT, 0, ESWITCH_UNKNOWN);
+        assert_asked(-ENOENT, false);
         assert_int_equal(kernel.asks, ELEMENTSOF(errors));
-}
-
-/* One that has none does not keep the next from being asked. */
-static void test_several(void **state) {
-        const PciAddress pfs[] = { pf, pf, pf };
-        Told told = { 0 };
-
-        kernel.mode = DEVLINK_ESWITCH_MODE_SWITCHDEV;
-        assert_int_equal(eswitch_ask(pfs, 3, tell, &told), 0);
-        assert_int_equal(told.n, 3);
-        assert_int_equal(told.mode[2], ESWITCH_SWITCHDEV);
-        kernel.error = EOPNOTSUPP;
-        told.n = 0;
-        assert_int_equal(eswitch_ask(pfs, 3, tell, &told), 0);
-        assert_int_equal(told.n, 3);
-        assert_int_equal(eswitch_ask(pfs, 0, tell, &told), 0);
-        assert_int_equal(told.n, 3);
 }
 
 static void test_malformed(void **state) {
         kernel.device = "0000:02:00.0"; /* an answer about another one */
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.device = NULL;
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.device = PF_TEXT;
         kernel.mode_size = 1;
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.mode_size = 2;
         kernel.type = FAMILY_ID + 1;
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.type = 0;
         kernel.says_nothing = true;
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.says_nothing = false;
-        assert_told(0, 1, ESWITCH_LEGACY);
+        assert_asked(0, false);
 }
 
 static void test_malformed_family(void **state) {
         kernel.family = "nl80211";
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.family = NULL;
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.family = "devlink";
         kernel.id_size = 1;
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.id_size = 2;
         kernel.family_id = 0; /* not said */
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         kernel.family_id = NLMSG_MIN_TYPE - 1; /* a message of netlink itself */
-        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+        assert_asked(-EPROTO, false);
         assert_int_equal(kernel.asks, 0);
 }
 
@@ -303,19 +266,17 @@ static void test_truncated(void **state) {
                 kernel.cuts_family = family;
                 kernel.cut = kernel.shrink = 0;
                 kernel.mode = DEVLINK_ESWITCH_MODE_SWITCHDEV;
-                assert_told(0, 1, ESWITCH_SWITCHDEV);
+                assert_asked(0, true);
                 whole = kernel.whole;
                 for (kernel.cut = 1; kernel.cut < whole; kernel.cut++)
-                        assert_told(-EPROTO, 0, ESWITCH_UNKNOWN);
+                        assert_asked(-EPROTO, false);
                 kernel.cut = 0;
                 for (kernel.shrink = NLMSG_HDRLEN; kernel.shrink < whole; kernel.shrink++) {
-                        Told told = { 0 };
-                        int r = eswitch_ask(&pf, 1, tell, &told);
+                        bool told = false;
+                        int r = eswitch_ask(pf, &told);
 
                         assert_true(r == 0 || r == -EPROTO);
-                        assert_int_equal(told.n, r == 0);
-                        if (r == 0)
-                                assert_true(told.mode[0] == ESWITCH_SWITCHDEV || told.mode[0] == ESWITCH_UNKNOWN);
+                        assert_true(r == 0 || !told);
                 }
         }
 }
@@ -338,54 +299,6 @@ static void test_representor(void **state) {
         assert_string_equal(name, "zeth");
         assert_true(eswitch_find_representor(f->fs, pf, 13, name));
         assert_string_equal(name, "eth0_13");
-}
-
-static void test_may_be(void **state) {
-        Fixture *f = *state;
-        char driver[] = "mlx5_core";
-        PciDevice dev = { .address = pf, .type = PCI_TYPE_PF, .driver = driver };
-
-        assert_false(eswitch_may_be(f->fs, &dev));
-        tree_attribute(f->root, PF_TEXT, "infiniband/mlx5_0/node_type", "1: CA");
-        assert_true(eswitch_may_be(f->fs, &dev));
-        dev.vfio = true;
-        assert_false(eswitch_may_be(f->fs, &dev));
-        dev.vfio = false;
-        dev.type = PCI_TYPE_VF;
-        assert_false(eswitch_may_be(f->fs, &dev));
-        dev.type = PCI_TYPE_PF;
-        dev.driver = NULL;
-        assert_false(eswitch_may_be(f->fs, &dev));
-}
-
-static void test_list(void **state) {
-        char driver[] = "mlx5_core";
-        PciDevice one = { .address = pf, .instance = 5, .driver = driver };
-        PciDevice two = { .address = { .bus = 2 }, .instance = 6, .driver = driver };
-        ProbeCache l = { 0 };
-
-        assert_int_equal(eswitch_mode_of(NULL, &one), ESWITCH_UNKNOWN);
-        probe_cache_add(&l, &one, ESWITCH_UNKNOWN)->value = ESWITCH_SWITCHDEV;
-        probe_cache_add(&l, &two, ESWITCH_UNKNOWN)->value = ESWITCH_LEGACY;
-        assert_int_equal(probe_cache_add(&l, &one, ESWITCH_UNKNOWN)->value, ESWITCH_SWITCHDEV);
-        assert_int_equal(l.n, 2);
-        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_SWITCHDEV);
-        /* Whoever has it now has not set it up. */
-        one.vfio = true;
-        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
-        one.vfio = false;
-        one.driver = NULL;
-        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
-        one.driver = driver;
-        /* Another card at that address. */
-        one.instance = 7;
-        assert_int_equal(eswitch_mode_of(&l, &one), ESWITCH_UNKNOWN);
-        assert_false(probe_cache_add(&l, &one, ESWITCH_UNKNOWN)->asked);
-        assert_int_equal(l.n, 2);
-        probe_cache_remove(&l, one.address);
-        assert_null(probe_cache_find(&l, &one));
-        assert_int_equal(eswitch_mode_of(&l, &two), ESWITCH_LEGACY);
-        probe_cache_done(&l);
 }
 
 /* names: what the sentence must name. legacy: the command that it must advise, NULL: it must not speak of the mode. */
@@ -425,13 +338,10 @@ int main(void) {
                 cmocka_unit_test_setup(test_modes, setup),
                 cmocka_unit_test_setup(test_request, setup),
                 cmocka_unit_test_setup(test_errors, setup),
-                cmocka_unit_test_setup(test_several, setup),
                 cmocka_unit_test_setup(test_malformed, setup),
                 cmocka_unit_test_setup(test_malformed_family, setup),
                 cmocka_unit_test_setup(test_truncated, setup),
                 cmocka_unit_test_setup_teardown(test_representor, setup_tree, teardown),
-                cmocka_unit_test_setup_teardown(test_may_be, setup_tree, teardown),
-                cmocka_unit_test(test_list),
                 cmocka_unit_test(test_failure),
                 cmocka_unit_test(test_sentences),
         };

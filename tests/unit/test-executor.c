@@ -148,6 +148,7 @@ static void test_representor(void **state) {
                         if (reports[j].kind == REPORT_FAILED) {
                                 assert_int_equal(reports[j].error, cases[i].error);
                                 assert_string_equal(reports[j].representor, cases[i].representor);
+                                assert_int_equal(reports[j].switchdev, cases[i].representor[0] != 0);
                                 break;
                         } else
                                 assert_int_not_equal(j, 0);
