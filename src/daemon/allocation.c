@@ -42,23 +42,6 @@ Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_o
         return v;
 }
 
-int manager_refresh_groups(Manager *m, const Allocation *a) {
-        _cleanup_free_ PciAddress *devices = NULL;
-        size_t n = 0;
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
-                const IommuGroup *g = dev ? inventory_find_group(m->host.inventory, dev->iommu_group) : NULL;
-
-                if (dev && !g)
-                        r = pci_address_append(&devices, &n, dev->address);
-                for (size_t j = 0; g && r == 0 && j < g->n_members; j++)
-                        r = pci_address_append(&devices, &n, m->host.inventory->devices[g->members[j]].address);
-        }
-        return r < 0 ? r : manager_refresh(m, devices, n, false);
-}
-
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
         int r;
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "host/holders.h"
+#include "inventory.h"
 #include "operations.h"
 #include "util/strings.h"
 

@@ -19,6 +19,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
  * pointers into the inventory are invalid. Publishes nothing unless the whole node was scanned.
  */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
+/* manager_refresh() of the devices of a and of their IOMMU groups. */
+int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 when this took a scan of the whole node, so that pointers into the
  * inventory are invalid, 0, or a negative errno. */
 int manager_refresh_nodes(Manager *m);

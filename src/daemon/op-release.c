@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "inventory.h"
 #include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"

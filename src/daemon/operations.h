@@ -76,8 +76,6 @@ Verdict manager_reload(Manager *m, Refusal *ret);
 Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 /* VERDICT_NONE when no device of a, and no PF of its VFs, is blocked. only_orphaned: by an orphan. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
-/* manager_refresh() of the devices of a and of their IOMMU groups. */
-int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
