@@ -3,7 +3,7 @@
  * creating a json_object for each value. */
 
 #include "json-internal.h"
-#include "json-text.h"
+#include "model/json-text.h"
 #include "util/strings.h"
 
 static void put_ids(JsonText *t, const PciDevice *dev) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Appends JSON text to a json-c printbuf without a json_object for each value. Used for arrays of thousands of devices;
- * all other JSON is built from json_objects, which is simpler. Shared by json*.c. */
+ * all other JSON is built from json_objects, which is simpler. Pure. */
 
 #include <json-c/json.h>
 #include <json-c/printbuf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Appends JSON text to a printbuf. */
 
-#include "json-text.h"
+#include "model/json-text.h"
 
 #include "model/json-value.h"
 #include "util/strings.h"
