@@ -19,7 +19,7 @@
 #define LEDGER_FILE_VERSION 2
 #define LEDGER_FILE_MAX     (256U * 1024U)
 
-/* Formats the allocation. The caller frees; NULL when out of memory. */
+/* Formats the allocation: the whole text or, when out of memory, NULL. The caller frees. */
 char *ledger_file_format(const Allocation *a);
 
 typedef enum LedgerFileResult {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Appends JSON text to a json-c printbuf without a json_object for each value. Used for arrays of thousands of devices;
- * all other JSON is built from json_objects, which is simpler. Pure. */
+/*
+ * Appends JSON text to a json-c printbuf without a json_object for each value. Used for arrays of thousands of devices,
+ * which it writes faster, and for ledger files, where a lack of memory must not leave out a member. All other JSON is
+ * built from json_objects, which is simpler. Pure.
+ */
 
 #include <json-c/json.h>
 #include <json-c/printbuf.h>
@@ -14,6 +17,10 @@ typedef struct JsonText {
         struct printbuf *out;
         bool failed;
 } JsonText;
+
+/* Begins a text of its own. json_text_finish() ends it and returns it; the caller frees; NULL when it is incomplete. */
+JsonText json_text_new(void);
+char *json_text_finish(JsonText *t);
 
 void json_text_put(JsonText *t, const char *text, size_t n);
 #define json_text_literal(t, literal) json_text_put((t), literal, sizeof(literal) - 1)

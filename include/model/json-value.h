@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Model values as JSON, for the ledger's files and for D-Bus. Constructors return NULL when out of memory, which json-c
- * writes as null. The caller owns the object (json_object_put()). Pure.
+ * Model values as JSON, for D-Bus. Constructors return NULL when out of memory, which json-c writes as
+ * null. The caller owns the object (json_object_put()). Pure.
  */
 
 #include <json-c/json.h>
@@ -25,5 +25,5 @@ json_object *json_hex(unsigned value, int digits);
 
 /* Formats o as one line without a newline. o owns the text until o is formatted again; NULL when out of memory. */
 const char *json_line(json_object *o);
-/* Formats o as one line, or indented (pretty). The caller frees; NULL when out of memory. */
-char *json_text(json_object *o, bool pretty);
+/* As json_line(), but the caller frees the text. */
+char *json_text(json_object *o);

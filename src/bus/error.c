@@ -41,7 +41,7 @@ int bus_reply_refusal(sd_bus_message *call, const Refusal *r) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_json_ json_object *o = json_refusal(r);
-        _cleanup_free_ char *json = json_text(o, false), *message = refusal_text(r);
+        _cleanup_free_ char *json = json_text(o), *message = refusal_text(r);
         int k;
 
         if (!message || !json)

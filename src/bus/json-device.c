@@ -116,21 +116,18 @@ static void put_device(JsonText *t, const HostView *view, const PciDevice *dev) 
         json_text_literal(t, "}");
 }
 
-/* NULL when out of memory. */
-static json_object *parse(const JsonText *t) {
-        return t->failed ? NULL : json_tokener_parse(t->out->buf);
+/* Ends the text. NULL when out of memory. */
+static json_object *parse(JsonText *t) {
+        _cleanup_free_ char *text = json_text_finish(t);
+
+        return text ? json_tokener_parse(text) : NULL;
 }
 
 json_object *json_device(const HostView *view, const PciDevice *dev) {
-        JsonText t = { .out = printbuf_new() };
-        json_object *o;
+        JsonText t = json_text_new();
 
-        if (!t.out)
-                return NULL;
         put_device(&t, view, dev);
-        o = parse(&t);
-        printbuf_free(t.out);
-        return o;
+        return parse(&t);
 }
 
 /* An allocated device that is missing from the host, with the same keys as json_device(). A value that the allocation
@@ -148,11 +145,9 @@ static json_object *json_missing(const HostView *view, const Claim *claim) {
         PciDevice gone = {
                 .address = claim->address, .parent = -1, .numa_node = -1, .iommu_group = -1, .vf_index = -1
         };
-        JsonText t = { .out = printbuf_new() };
+        JsonText t = json_text_new();
         json_object *o;
 
-        if (!t.out)
-                return NULL;
         if (d) {
                 gone.vendor = d->vendor;
                 gone.device = d->device;
@@ -167,7 +162,6 @@ static json_object *json_missing(const HostView *view, const Claim *claim) {
         put_facts(&t, view, &gone);
         json_text_literal(&t, "}");
         o = parse(&t);
-        printbuf_free(t.out);
         if (o && (!d || !d->is_vf))
                 json_object_object_add(o, "type", NULL); /* the allocation does not record whether it was a PF */
         for (size_t i = 0; o && i < ELEMENTSOF(unknown); i++)

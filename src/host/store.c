@@ -310,17 +310,12 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
 }
 
 static int save(const Store *s, int dir_fd, const char *file, const Allocation *a) {
-        _cleanup_free_ char *message = NULL, *text = ledger_file_format(a);
-        _cleanup_(cleanup_allocation_free) Allocation *again = NULL;
+        _cleanup_free_ char *text = ledger_file_format(a);
 
         if (!text)
                 return -ENOMEM;
         if (strlen(text) > LEDGER_FILE_MAX)
                 return -E2BIG;
-        /* Without enough memory the formatter may leave out a member. The next daemon could not read such a file, and
-         * its ledger would be read-only. */
-        if (ledger_file_parse(text, strlen(text), &again, &message) != LEDGER_FILE_OK)
-                return -ENOMEM;
         return note_write(s, write_file_atomic_at(dir_fd, file, text, strlen(text)));
 }
 

@@ -1,133 +1,150 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Formats an allocation as the text of its ledger file. */
+/* Formats an allocation as the text of its ledger file. A value that cannot be formatted fails the whole text. */
 
 #include "ledger/ledger-file.h"
 
-#include "model/json-value.h"
+#include "model/json-text.h"
 #include "model/serial.h"
 
-static void format_attributes(json_object *o, const char *key, const VfAttributes *v, unsigned mask) {
-        _cleanup_free_ char *text = NULL;
+/* Append a member of the file, and a member of an object in it. key is a string literal, type a json_text_*() function.
+ */
+#define put_member(t, key, type, value) (json_text_literal((t), ",\n  \"" key "\": "), json_text_##type((t), (value)))
+#define put_value(t, key, type, value)  (json_text_literal((t), ", \"" key "\": "), json_text_##type((t), (value)))
+
+static void separate(JsonText *t, size_t i) {
+        if (i > 0)
+                json_text_literal(t, ", ");
+}
+
+/* text: allocated; NULL when out of memory. */
+static void put_text(JsonText *t, char *text) {
+        json_text_string(t, text);
+        t->failed |= !text;
+        free(text);
+}
+
+static void put_attributes(JsonText *t, const VfAttributes *v, unsigned mask) {
         VfAttributes kept = *v;
 
         vf_attributes_keep(&kept, mask);
-        text = vf_attributes_format(&kept);
-        json_object_object_add(o, key, json_string_or_null(text));
+        put_text(t, vf_attributes_format(&kept));
 }
 
-static json_object *format_device(const AllocationDevice *d) {
-        json_object *o = json_object_new_object();
-
-        json_object_object_add(o, "address", json_address(d->address));
-        json_object_object_add(o, "role", json_string_or_null(device_role_to_string(d->role)));
-        json_object_object_add(o, "slot", json_string_or_null(d->slot));
-        json_object_object_add(o, "pool", json_string_or_null(d->pool));
-        json_object_object_add(o, "prior_driver", json_string_or_null(d->prior_driver));
-        json_object_object_add(o, "prior_override", json_string_or_null(d->prior_override));
+static void put_device(JsonText *t, const AllocationDevice *d) {
+        json_text_literal(t, "\n    { \"address\": ");
+        json_text_address(t, d->address);
+        put_value(t, "role", string, device_role_to_string(d->role));
+        put_value(t, "slot", string, d->slot);
+        put_value(t, "pool", string, d->pool);
+        put_value(t, "prior_driver", string, d->prior_driver);
+        put_value(t, "prior_override", string, d->prior_override);
         if (d->vfio_driver)
-                json_object_object_add(o, "vfio_driver", json_string_or_null(d->vfio_driver));
-        json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
-        json_object_object_add(o, "vendor", json_object_new_int(d->vendor));
-        json_object_object_add(o, "device", json_object_new_int(d->device));
-        json_object_object_add(o, "subsystem_vendor", json_object_new_int(d->subsystem_vendor));
-        json_object_object_add(o, "subsystem_device", json_object_new_int(d->subsystem_device));
+                put_value(t, "vfio_driver", string, d->vfio_driver);
+        put_value(t, "physical_function", string, d->is_vf ? PCI_ADDRESS_STR(d->physfn) : NULL);
+        put_value(t, "vendor", number, d->vendor);
+        put_value(t, "device", number, d->device);
+        put_value(t, "subsystem_vendor", number, d->subsystem_vendor);
+        put_value(t, "subsystem_device", number, d->subsystem_device);
         if (d->serial != 0)
-                json_object_object_add(
-                        o, "serial",
-                        json_object_new_string(pci_serial_format(d->serial, (char[PCI_SERIAL_STRING_MAX]){ 0 })));
+                put_value(t, "serial", string, pci_serial_format(d->serial, (char[PCI_SERIAL_STRING_MAX]){ 0 }));
         if (d->vf_index >= 0)
-                json_object_object_add(o, "vf_index", json_object_new_int(d->vf_index));
-        json_object_object_add(o, "path", json_string_or_null(d->path));
+                put_value(t, "vf_index", known, d->vf_index);
+        put_value(t, "path", string, d->path);
         if (d->lost)
-                json_object_object_add(o, "lost", json_object_new_boolean(true));
-        json_object_object_add(o, "numa_node", json_known_or_null(d->numa_node));
-        if (d->attributes.set)
-                format_attributes(o, "attributes", &d->attributes, ~0U);
-        if (d->attributes.set & d->generated)
-                format_attributes(o, "generated", &d->attributes, d->generated);
-        if (d->has_baseline)
-                format_attributes(o, "baseline", &d->baseline, ~0U);
-        return o;
-}
-
-static json_object *format_regions(const Allocation *a) {
-        json_object *array = json_object_new_array();
-
-        for (size_t i = 0; i < a->n_regions; i++) {
-                const Region *r = &a->regions[i];
-                json_object *o = json_object_new_object();
-
-                json_object_object_add(o, "name", json_object_new_string(r->name));
-                json_object_object_add(o, "size", json_object_new_uint64(r->size));
-                json_object_object_add(o, "page_size", json_object_new_uint64(r->page_size));
-                json_object_object_add(o, "node", json_object_new_int(r->node));
-                (void) json_object_array_add(array, o);
+                json_text_literal(t, ", \"lost\": true");
+        put_value(t, "numa_node", known, d->numa_node);
+        if (d->attributes.set) {
+                json_text_literal(t, ", \"attributes\": ");
+                put_attributes(t, &d->attributes, ~0U);
         }
-        return array;
+        if (d->attributes.set & d->generated) {
+                json_text_literal(t, ", \"generated\": ");
+                put_attributes(t, &d->attributes, d->generated);
+        }
+        if (d->has_baseline) {
+                json_text_literal(t, ", \"baseline\": ");
+                put_attributes(t, &d->baseline, ~0U);
+        }
+        json_text_literal(t, " }");
 }
 
-static json_object *format_devices(const Allocation *a) {
-        json_object *array = json_object_new_array();
-
-        for (size_t i = 0; i < a->n_devices; i++)
-                (void) json_object_array_add(array, format_device(&a->devices[i]));
-        return array;
+static void put_region(JsonText *t, const Region *r) {
+        json_text_literal(t, "\n    { \"name\": ");
+        json_text_string(t, r->name);
+        put_value(t, "size", number, r->size);
+        put_value(t, "page_size", number, r->page_size);
+        put_value(t, "node", known, r->node);
+        json_text_literal(t, " }");
 }
 
-static json_object *format_pins(const Allocation *a) {
-        json_object *array = json_object_new_array();
+static void put_cell(JsonText *t, const Cell *c) {
+        json_text_literal(t, "\n    { \"node\": ");
+        json_text_known(t, c->node);
+        put_value(t, "memory", number, c->memory);
+        json_text_literal(t, ", \"vcpus\": ");
+        put_text(t, cpuset_format(&c->vcpus));
+        json_text_literal(t, " }");
+}
 
+static void put_pin(JsonText *t, const Pin *pin) {
+        json_text_literal(t, "[");
+        json_text_number(t, pin->vcpu);
+        json_text_literal(t, ", ");
+        json_text_number(t, pin->cpu);
+        json_text_literal(t, "]");
+}
+
+static void put_lists(JsonText *t, const Allocation *a) {
+        json_text_literal(t, ",\n  \"devices\": [");
+        for (size_t i = 0; i < a->n_devices; i++) {
+                separate(t, i);
+                put_device(t, &a->devices[i]);
+        }
+        json_text_literal(t, "],\n  \"pins\": [");
         for (size_t i = 0; i < a->n_pins; i++) {
-                json_object *pin = json_object_new_array();
-
-                (void) json_object_array_add(pin, json_object_new_int64(a->pins[i].vcpu));
-                (void) json_object_array_add(pin, json_object_new_int64(a->pins[i].cpu));
-                (void) json_object_array_add(array, pin);
+                separate(t, i);
+                put_pin(t, &a->pins[i]);
         }
-        return array;
-}
-
-static json_object *format_cells(const Allocation *a) {
-        json_object *array = json_object_new_array();
-
+        json_text_literal(t, "],\n  \"cells\": [");
         for (size_t i = 0; i < a->n_cells; i++) {
-                json_object *cell = json_object_new_object();
-
-                json_object_object_add(cell, "node", json_object_new_int(a->cells[i].node));
-                json_object_object_add(cell, "memory", json_object_new_uint64(a->cells[i].memory));
-                json_object_object_add(cell, "vcpus", json_cpus(&a->cells[i].vcpus));
-                (void) json_object_array_add(array, cell);
+                separate(t, i);
+                put_cell(t, &a->cells[i]);
         }
-        return array;
+        if (a->n_regions > 0)
+                json_text_literal(t, "],\n  \"shared_memory\": [");
+        for (size_t i = 0; i < a->n_regions; i++) {
+                separate(t, i);
+                put_region(t, &a->regions[i]);
+        }
+        json_text_literal(t, "]");
 }
 
 char *ledger_file_format(const Allocation *a) {
-        _cleanup_json_ json_object *o = json_object_new_object();
+        JsonText t = json_text_new();
 
-        json_object_object_add(o, "version", json_object_new_int(LEDGER_FILE_VERSION));
-        json_object_object_add(o, "name", json_string_or_null(a->name));
-        json_object_object_add(o, "id", json_object_new_string(a->id));
-        json_object_object_add(o, "owner", json_object_new_int64(a->owner));
+        json_text_literal(&t, "{\n  \"version\": ");
+        json_text_number(&t, LEDGER_FILE_VERSION);
+        put_member(&t, "name", string, a->name);
+        put_member(&t, "id", string, a->id);
+        put_member(&t, "owner", number, a->owner);
         if (a->release_with_domain)
-                json_object_object_add(o, "release_with_domain", json_object_new_boolean(true));
+                json_text_literal(&t, ",\n  \"release_with_domain\": true");
         if (a->had_domain)
-                json_object_object_add(o, "had_domain", json_object_new_boolean(true));
+                json_text_literal(&t, ",\n  \"had_domain\": true");
         if (a->forced)
-                json_object_object_add(o, "forced", json_object_new_boolean(true));
+                json_text_literal(&t, ",\n  \"forced\": true");
         if (a->topology != GUEST_TOPOLOGY_FLAT)
-                json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
+                put_member(&t, "topology", string, guest_topology_to_string(a->topology));
         if (a->spare_ports > 0)
-                json_object_object_add(o, "spare_ports", json_object_new_int64(a->spare_ports));
-        json_object_object_add(o, "generation", json_object_new_uint64(a->generation));
-        json_object_object_add(o, "state", json_string_or_null(allocation_state_to_string(a->state)));
-        json_object_object_add(o, "reason", json_string_or_null(a->reason));
-        json_object_object_add(o, "vfio_driver", json_string_or_null(a->vfio_driver));
-        json_object_object_add(o, "page_size", json_object_new_uint64(a->page_size));
-        json_object_object_add(o, "cpus", json_cpus(&a->cpus));
-        json_object_object_add(o, "devices", format_devices(a));
-        json_object_object_add(o, "pins", format_pins(a));
-        json_object_object_add(o, "cells", format_cells(a));
-        if (a->n_regions > 0)
-                json_object_object_add(o, "shared_memory", format_regions(a));
-        return json_text(o, true);
+                put_member(&t, "spare_ports", number, a->spare_ports);
+        put_member(&t, "generation", number, a->generation);
+        put_member(&t, "state", string, allocation_state_to_string(a->state));
+        put_member(&t, "reason", string, a->reason);
+        put_member(&t, "vfio_driver", string, a->vfio_driver);
+        put_member(&t, "page_size", number, a->page_size);
+        json_text_literal(&t, ",\n  \"cpus\": ");
+        put_text(&t, cpuset_format(&a->cpus));
+        put_lists(&t, a);
+        json_text_literal(&t, "\n}");
+        return json_text_finish(&t);
 }

@@ -8,7 +8,22 @@
 
 #define BLOCK 16U
 
+JsonText json_text_new(void) {
+        struct printbuf *out = printbuf_new();
+
+        return (JsonText){ .out = out, .failed = !out };
+}
+
+char *json_text_finish(JsonText *t) {
+        char *text = t->failed ? NULL : TAKE_PTR(t->out->buf);
+
+        printbuf_free(t->out);
+        return text;
+}
+
 void json_text_put(JsonText *t, const char *text, size_t n) {
+        if (t->failed)
+                return;
         if (t->out->size - t->out->bpos > (int) n) {
                 memcpy(t->out->buf + t->out->bpos, text, n);
                 t->out->bpos += (int) n;
@@ -46,20 +61,29 @@ static bool is_plain(const char *s, size_t n) {
         return (special | find_special(s, n)) == 0;
 }
 
-static void put_string(JsonText *t, const char *s, size_t n) {
-        json_object *o;
+/* Bytes of UTF-8 characters are written as they are. */
+static void put_character(JsonText *t, char c) {
+        char escaped[] = "\\u0000";
 
-        if (is_plain(s, n)) {
-                json_text_literal(t, "\"");
-                json_text_put(t, s, n);
-                json_text_literal(t, "\"");
-                return;
+        if (c == '"' || c == '\\')
+                json_text_literal(t, "\\");
+        if ((unsigned char) c >= ' ') {
+                json_text_put(t, &c, 1);
+        } else {
+                (void) format_hex(escaped + strlen("\\u"), (unsigned char) c, 4);
+                json_text_literal(t, escaped);
         }
-        o = json_object_new_string_len(s, (int) n);
-        if (o)
-                json_text_object(t, o);
-        else
-                t->failed = true;
+}
+
+static void put_string(JsonText *t, const char *s, size_t n) {
+        bool plain = is_plain(s, n);
+
+        json_text_literal(t, "\"");
+        if (plain)
+                json_text_put(t, s, n);
+        for (size_t i = 0; !plain && i < n; i++)
+                put_character(t, s[i]);
+        json_text_literal(t, "\"");
 }
 
 void json_text_string(JsonText *t, const char *s) {

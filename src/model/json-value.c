@@ -28,18 +28,12 @@ json_object *json_hex(unsigned value, int digits) {
         return json_object_new_string_len(text, (int) (format_hex(text, value, (unsigned) digits) - text));
 }
 
-static const char *print(json_object *o, bool pretty) {
-        return json_object_to_json_string_ext(
-                o, JSON_C_TO_STRING_NOSLASHESCAPE |
-                           (pretty ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED : JSON_C_TO_STRING_PLAIN));
-}
-
 const char *json_line(json_object *o) {
-        return print(o, false);
+        return json_object_to_json_string_ext(o, JSON_C_TO_STRING_NOSLASHESCAPE | JSON_C_TO_STRING_PLAIN);
 }
 
-char *json_text(json_object *o, bool pretty) {
-        const char *text = print(o, pretty);
+char *json_text(json_object *o) {
+        const char *text = json_line(o);
 
         return text ? strdup(text) : NULL;
 }

@@ -72,7 +72,7 @@ static void check_use(const Inventory *inv, const Config *config, const Allocati
         Verdict v;
 
         o = json_allocation(inv, a);
-        text = json_text(o, false);
+        text = json_text(o);
         assert_non_null(text);
         v = domxml_make(inv, config, a, NULL, &document, &refusal);
         assert_int_equal(v == VERDICT_NONE, document != NULL);

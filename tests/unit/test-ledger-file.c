@@ -2,6 +2,8 @@
 
 /* The file of an allocation: what is written is read back, and anything else is broken, never half of an allocation. */
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +12,21 @@
 
 #include <cmocka.h>
 
+#include <json-c/printbuf.h>
+
 #include "bus/json.h"
 #include "ledger/ledger-file.h"
 #include "nodefixture.h"
+
+static unsigned appends_left = UINT_MAX; /* appends to a full buffer that succeed before one fails */
+
+/* Replaces the function of json-c for the program under test. */
+int printbuf_memappend(struct printbuf *p, const char *buf, int size) {
+        static int (*append)(struct printbuf * p, const char *buf, int size);
+
+        append = append ?: dlsym(RTLD_NEXT, "printbuf_memappend");
+        return appends_left-- == 0 ? -1 : append(p, buf, size);
+}
 
 static AllocationDevice *add(Allocation *a, const char *address, DeviceRole role, const char *slot, const char *pool) {
         AllocationDevice *d = allocation_add_device(a, address_of(address), role);
@@ -225,6 +239,26 @@ static void test_the_largest_fits(void **state) {
         assert_in_range(strlen(text), 1, LEDGER_FILE_MAX);
         assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
         assert_same(a, b);
+}
+
+/* Without enough memory there is no text, rather than a text without a member. */
+static void test_out_of_memory(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        bool failed = true;
+
+        for (unsigned n = 0; failed; n++) {
+                _cleanup_(cleanup_allocation_free) Allocation *b = NULL;
+                _cleanup_free_ char *text = NULL;
+
+                appends_left = n;
+                text = ledger_file_format(a);
+                failed = appends_left == UINT_MAX;
+                appends_left = UINT_MAX;
+                assert_int_equal(!text, failed);
+                if (text)
+                        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+                assert_true(failed || n > 1);
+        }
 }
 
 static void test_truncated_at_every_byte(void **state) {
@@ -461,6 +495,7 @@ int main(void) {
                 cmocka_unit_test(test_round_trip_of_states_and_roles),
                 cmocka_unit_test(test_nothing_but_a_name),
                 cmocka_unit_test(test_the_largest_fits),
+                cmocka_unit_test(test_out_of_memory),
                 cmocka_unit_test(test_truncated_at_every_byte),
                 cmocka_unit_test(test_every_byte_damaged),
                 cmocka_unit_test(test_trailing_text),
