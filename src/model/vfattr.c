@@ -15,6 +15,7 @@
 #define VLAN_MAX    4094U
 #define QOS_MAX     7U
 #define TEXT_MAX    512U
+#define TERM_MAX    (VF_VALUE_MAX + 32U) /* a space, the name, = and the value */
 
 static const char *const on_off[] = { "off", "on" };
 static const char *const protocols[_VF_PROTOCOL_MAX] = { "802.1q", "802.1ad" };
@@ -195,10 +196,11 @@ int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_p
         return r;
 }
 
-static void format_octets(uint64_t value, unsigned octets, char buf[static VF_VALUE_MAX]) {
-        for (unsigned i = 0; i < octets; i++)
-                (void) snprintf(buf + 3 * i, VF_VALUE_MAX - 3 * i, "%02x%s",
-                                (unsigned) (value >> (8 * (octets - 1 - i)) & 0xff), i + 1 < octets ? ":" : "");
+static void format_octets(uint64_t value, unsigned octets, char *at) {
+        for (unsigned i = octets; i > 0; i--) {
+                at = format_hex(at, value >> (8 * (i - 1)) & 0xff, 2);
+                *at++ = i > 1 ? ':' : '\0';
+        }
 }
 
 const char *vf_value_format(VfAttribute a, uint64_t value, char buf[static VF_VALUE_MAX]) {
@@ -214,18 +216,11 @@ const char *vf_value_format(VfAttribute a, uint64_t value, char buf[static VF_VA
 }
 
 char *vf_attributes_format(const VfAttributes *v) {
-        char *text = strdup("");
+        char text[_VF_ATTRIBUTE_MAX * TERM_MAX] = "", value[VF_VALUE_MAX], *at = text;
 
-        for (VfAttribute a = 0; text && a < _VF_ATTRIBUTE_MAX; a++) {
-                char value[VF_VALUE_MAX];
-
-                if (!vf_attributes_have(v, a))
-                        continue;
-                if (string_replace(&text, "%s%s%s=%s", text, *text ? " " : "", terms[a].name,
-                                   vf_value_format(a, v->value[a], value)) < 0) {
-                        free(text);
-                        return NULL;
-                }
-        }
-        return text;
+        for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++)
+                if (vf_attributes_have(v, a))
+                        at += snprintf(at, TERM_MAX, "%s%s=%s", at > text ? " " : "", terms[a].name,
+                                       vf_value_format(a, v->value[a], value));
+        return strdup(text);
 }
