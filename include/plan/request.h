@@ -7,7 +7,7 @@
 #include "model/locality.h"
 #include "model/numapolicy.h"
 
-#define REQUEST_POOLS_MAX   16U
+#define REQUEST_POOLS_MAX   8U
 /* Devices of one request, over all pools. A guest with root ports for more devices does not boot. */
 #define REQUEST_DEVICES_MAX 64U
 #define REQUEST_LIMITS_MAX  32U

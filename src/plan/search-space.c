@@ -48,13 +48,8 @@ static void count_sides(Space *s, const SearchPool *pools) {
         s->pairs = MAX(s->gpus, s->nics);
 }
 
-/* The number of bits for a digit from 0 to wanted. */
-static unsigned digit_width(unsigned wanted) {
-        unsigned width = 0;
-
-        while (wanted >> width > 0)
-                width++;
-        return width;
+static uint64_t count_of_pool(size_t pool, unsigned n) {
+        return (uint64_t) n << 8 * pool;
 }
 
 static uint64_t tally_device(const SearchPool *pool, bool vf) {
@@ -65,28 +60,19 @@ static uint64_t tally_device(const SearchPool *pool, bool vf) {
         return tally | tally_one(pool->pool->placement == VF_PLACEMENT_PACK ? TALLY_PACKED_VFS : TALLY_SPREAD_VFS);
 }
 
-/* The digits with guard bits fit 64 bits: sixteen pools with 64 devices in all need exactly that. */
 void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
-        unsigned shift = 0;
-
         *s = (Space){ .n_pools = n_pools };
         count_sides(s, pools);
         for (size_t p = 0; p < n_pools; p++) {
-                unsigned wanted = pools[p].wanted, width = digit_width(wanted);
-
-                s->pools[p].wanted = wanted;
-                s->pools[p].shift = shift;
-                s->pools[p].width = width;
+                s->pools[p].wanted = pools[p].wanted;
                 s->pools[p].is_gpu = pools[p].is_gpu;
                 s->pools[p].is_gpu_nic = pools[p].is_gpu_nic;
-                s->devices += wanted;
-                s->bias |= ((1ULL << width) - 1 - wanted) << shift;
-                s->guards |= 1ULL << (shift + width);
+                s->devices += pools[p].wanted;
+                s->bias |= count_of_pool(p, COUNT_MAX - pools[p].wanted);
                 for (unsigned vf = 0; vf < 2; vf++)
-                        s->one[p][vf] = (State){ .counts = 1ULL << shift, .tally = tally_device(&pools[p], vf) };
+                        s->one[p][vf] = (State){ .counts = count_of_pool(p, 1), .tally = tally_device(&pools[p], vf) };
                 if (pools[p].has_vfs && pools[p].has_devices)
-                        s->one[p][1].vfs = 1ULL << shift;
-                shift += width + 1;
+                        s->one[p][1].vfs = count_of_pool(p, 1);
         }
 }
 
@@ -103,12 +89,12 @@ unsigned space_gpus_elsewhere(const Space *s, const State *state) {
         return gpus * (s->gpus - gpus);
 }
 
-static unsigned count_of(const Space *s, const State *state, size_t pool) {
-        return (unsigned) (state->counts >> s->pools[pool].shift) & ((1U << s->pools[pool].width) - 1);
+static unsigned get_count(const State *state, size_t pool) {
+        return (state->counts >> 8 * pool) & 0xff;
 }
 
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) {
-        unsigned first = count_of(s, state, pools[0]), second = count_of(s, state, pools[1]);
+        unsigned first = get_count(state, pools[0]), second = get_count(state, pools[1]);
         unsigned wanted = s->pools[pools[0]].wanted, others = s->pools[pools[1]].wanted;
 
         if (pools[0] == pools[1])
@@ -122,6 +108,6 @@ uint64_t space_least(const Space *s, const unsigned *others) {
 
         for (size_t p = 0; p < s->n_pools; p++)
                 if (others[p] < s->pools[p].wanted)
-                        least |= (uint64_t) (s->pools[p].wanted - others[p]) << s->pools[p].shift;
+                        least |= count_of_pool(p, s->pools[p].wanted - others[p]);
         return least;
 }

@@ -32,10 +32,14 @@ unsigned cost_get(Cost cost, CostField field);
 /* COST_OFF and COST_REMOTE alone; two such results can be compared. */
 Cost cost_off_node(Cost cost);
 
+/* The largest count that leaves the uppermost bit of its byte clear, and all these bits. */
+#define COUNT_MAX    0x7fU
+#define COUNT_GUARDS 0x8080808080808080ULL
+
 /* The counts of a choice. They add up over subtrees. */
 typedef struct State {
-        uint64_t counts; /* devices by pool: a digit for each pool, with a guard bit above it */
-        uint64_t vfs;    /* VFs by pool, without guard bits, for pools that have VFs and whole devices */
+        uint64_t counts; /* devices by pool, a byte for each pool */
+        uint64_t vfs;    /* VFs by pool, a byte for each, for pools that have VFs and whole devices */
         uint64_t tally;  /* a byte for each TallyField; a byte can count all devices of a request */
 } State;
 
@@ -51,14 +55,14 @@ unsigned state_get(const State *state, TallyField field);
 
 typedef struct Space {
         State one[REQUEST_POOLS_MAX][2]; /* a device of the pool; [1] for VFs */
-        uint64_t bias, guards;           /* two choices fit together when counts + counts + bias sets no guard bit */
-        unsigned devices;                /* of the whole request */
-        unsigned gpus, nics;             /* of these, for the GPU-NIC pairs */
-        unsigned share; /* most devices of the larger side (GPUs or NICs) for one of the smaller; 0: no pairs */
+        uint64_t bias;       /* two choices fit together when counts + counts + bias sets no bit of COUNT_GUARDS */
+        unsigned devices;    /* of the whole request */
+        unsigned gpus, nics; /* of these, for the GPU-NIC pairs */
+        unsigned share;      /* most devices of the larger side (GPUs or NICs) for one of the smaller; 0: no pairs */
         unsigned pairs;
         size_t n_pools;
         struct {
-                unsigned wanted, shift, width; /* the pool's digit in State.counts */
+                unsigned wanted;
                 bool is_gpu, is_gpu_nic;
         } pools[REQUEST_POOLS_MAX];
 } Space;

@@ -11,10 +11,6 @@
 /* Fixed cost of a merge. */
 #define MERGE_WORK 48U
 
-/* Cost of finding the next entry that may fit. */
-#define SKIP_WORK 8U
-
-#define SORT_FROM   64U /* smallest table that is sorted */
 #define TABLE_FIRST 16U /* entries allocated at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOTS_FIRST ((size_t) 64)
@@ -26,7 +22,6 @@ _Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slo
 
 void search_scratch_done(SearchScratch *s) {
         free(s->slots);
-        free(s->order);
         *s = (SearchScratch){ 0 };
 }
 
@@ -209,102 +204,23 @@ static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
         return 0;
 }
 
-static int compare_order(const void *a, const void *b) {
-        const Order *x = a, *y = b;
-
-        return x->counts < y->counts ? -1 : x->counts > y->counts;
-}
-
-/* Sorts by counts. A small table is left unsorted. */
-static int sort_table(const Table *t, SearchScratch *scratch) {
-        Order *order = scratch->order;
-
-        if (t->n > scratch->n_order) {
-                free(order);
-                scratch->n_order = MAX(t->n, SORT_FROM);
-                order = scratch->order = malloc(scratch->n_order * sizeof(*order));
-                if (!order) {
-                        scratch->n_order = 0;
-                        return -ENOMEM;
-                }
-        }
-        for (size_t i = 0; i < t->n; i++)
-                order[i] = (Order){ t->entries[i].state.counts, (uint32_t) i };
-        if (t->n >= SORT_FROM)
-                qsort(order, t->n, sizeof(*order), compare_order);
-        return 0;
-}
-
 /*
- * The smallest counts above these that can fit. Some digit is too large (guard bits over) or too small (guard bits
- * under). Counts with the same digits above the uppermost one that is too large fail as well; so do counts with the
- * same digits from the uppermost one that is too small upward.
- */
-static uint64_t skip_to(const Space *s, uint64_t counts, uint64_t over, uint64_t under) {
-        uint64_t next = 0;
-
-        if (over) {
-                unsigned end = 64U - (unsigned) __builtin_clzll(over);
-
-                if (end == 64)
-                        return UINT64_MAX;
-                next = ((counts >> end) + 1) << end;
-        }
-        if (under) {
-                unsigned guard = 63U - (unsigned) __builtin_clzll(under);
-                uint64_t below = s->guards & ((1ULL << guard) - 1);
-                unsigned shift = below ? 64U - (unsigned) __builtin_clzll(below) : 0;
-
-                next = MAX(next, ((counts >> shift) + 1) << shift);
-        }
-        return next;
-}
-
-/* The first entry after this index with at least these counts. */
-static size_t find_order(const Order *order, size_t after, size_t n, uint64_t counts) {
-        size_t first = after + 1, step = 1;
-
-        while (first + step < n && order[first + step].counts < counts)
-                step *= 2;
-        n = MIN(n, first + step);
-        while (first < n) {
-                size_t middle = first + (n - first) / 2;
-
-                if (order[middle].counts < counts)
-                        first = middle + 1;
-                else
-                        n = middle;
-        }
-        return first;
-}
-
-/*
- * Merges one entry with all of b. In most + counts, a guard bit means that a digit exceeds the request. In least +
- * counts, a clear guard bit means that a digit is below least. Returns the cost, or an error.
+ * Merges one entry with all of b. A guard bit in most + counts means that a count exceeds the request; a clear guard
+ * bit in least + counts means that a count is below least. Returns the cost, or an error.
  */
 static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
-        const Order *order = m->scratch->order;
-        uint64_t guards = m->space->guards, most = e->state.counts + m->space->bias,
-                 least = e->state.counts + guards - m->least;
-        bool sorted = b->n >= SORT_FROM;
-        int64_t work = 0;
+        uint64_t most = e->state.counts + m->space->bias, least = e->state.counts + COUNT_GUARDS - m->least;
 
         m->ties = 0;
-        for (size_t i = 0; i < b->n; work++) {
-                uint64_t counts = order[i].counts, over = (most + counts) & guards, under = ~(least + counts) & guards;
+        for (const Entry *f = b->entries; f < b->entries + b->n; f++) {
+                int r = 0;
 
-                if (!over && !under) {
-                        int r = merge_pair(m, e, &b->entries[order[i++].entry]);
-
-                        if (r < 0)
-                                return r;
-                } else if (sorted) {
-                        i = find_order(order, i, b->n, skip_to(m->space, counts, over, under));
-                        work += SKIP_WORK;
-                } else
-                        i++;
+                if (!((most + f->state.counts) & COUNT_GUARDS) && !(~(least + f->state.counts) & COUNT_GUARDS))
+                        r = merge_pair(m, e, f);
+                if (r < 0)
+                        return r;
         }
-        return work + TIE_WORK * m->ties;
+        return (int64_t) b->n + TIE_WORK * m->ties;
 }
 
 static int spend(uint64_t *work, uint64_t amount) {
@@ -323,8 +239,6 @@ int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, c
 
         if (r == 0)
                 r = clear_slots(&m, scratch, a->n * b->n);
-        if (r == 0)
-                r = sort_table(b, scratch);
         for (size_t i = 0; i < a->n && r == 0; i++) {
                 int64_t done = merge_row(&m, &a->entries[i], b);
 

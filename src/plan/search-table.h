@@ -8,18 +8,10 @@
 
 #include "search-space.h"
 
-/* The index of an entry, to be sorted by counts. */
-typedef struct Order {
-        uint64_t counts;
-        uint32_t entry;
-} Order;
-
 /* Buffers for one merge at a time, kept for the next. */
 typedef struct SearchScratch {
         uint16_t *slots; /* hash table: state to index in the table being made */
         size_t n_slots;
-        Order *order; /* the entries of one source table, sorted */
-        size_t n_order;
 } SearchScratch;
 
 void search_scratch_done(SearchScratch *s);

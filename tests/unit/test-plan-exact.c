@@ -35,7 +35,7 @@ typedef enum Feature {
         FEATURE_OTHER_POOLS,   /* free devices that the request does not ask for */
         FEATURE_DEVICES_ONLY,  /* requests without CPUs */
         FEATURE_TWO_VF_POOLS,  /* VFs of one PF in two pools */
-        FEATURE_MANY_POOLS,    /* a few devices of each of up to twelve */
+        FEATURE_MANY_POOLS,    /* a few devices of each of up to eight */
         FEATURE_CHIPLETS,      /* eight NUMA nodes, each with one switch above a GPU and a PF */
 } Feature;
 
@@ -207,7 +207,7 @@ static void ask_many_pools(const TestNode *t, Request *r) {
         for (size_t i = 0; i < t->config->n_pools; i++) {
                 unsigned n = node_available(t, t->config->pools[i].name);
 
-                if (n > 0 && below(4))
+                if (n > 0 && below(4) && r->n_pools < REQUEST_POOLS_MAX)
                         assert_int_equal(request_add_pool(r, t->config->pools[i].name, 1 + below(n)), 0);
         }
         if (r->n_pools == 0)

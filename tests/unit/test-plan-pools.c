@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Requests for devices of sixteen pools: found as long as devices leave few choices, however many combinations of
- * counts there would be; else refused. */
+/* Requests for devices of as many pools as a request can have. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,29 +65,30 @@ static void ready(TestNode *t) {
 }
 
 /* So many of each of the first pools. */
-static Verdict plan_pools(TestNode *t, unsigned pools, unsigned each, Plan **ret, Refusal *ret_refusal) {
+static Verdict plan_pools(TestNode *t, unsigned pools, unsigned each, unsigned cells, const char *proximity, Plan **ret,
+                          Refusal *ret_refusal) {
         char text[256];
         size_t n = 0;
 
         for (unsigned pool = 0; pool < pools; pool++)
                 n += (size_t) snprintf(text + n, sizeof(text) - n, "p%u=%u ", pool, each);
-        return node_plan(t, ASK(.pools = text, .cpus = 8), ret, ret_refusal);
+        return node_plan(t, ASK(.pools = text, .cpus = 8, .cells = cells, .proximity = proximity), ret, ret_refusal);
 }
 
-/* Two PFs below each switch, and the VFs of each are a pool. */
+/* A PF below each switch, and the VFs of each are a pool. */
 static TestNode *pool_of_each_pf(void) {
         TestNode *t = two_nodes();
 
         for (unsigned pf = 0; pf < REQUEST_POOLS_MAX; pf++) {
                 char path[128], address[16];
 
-                add_port(t, pf / 2, pf % 2);
-                path_below(pf / 2, pf % 2, 0, path);
+                add_port(t, pf, 0);
+                path_below(pf, 0, 0, path);
                 (void) snprintf(address, sizeof(address), "%s", strrchr(path, '/') + 1);
-                node_nic(t, path, (int) (pf / 2 / SWITCHES), next_group(t))->total_vfs = 4;
+                node_nic(t, path, (int) (pf / SWITCHES), next_group(t))->total_vfs = 4;
                 for (unsigned vf = 1; vf <= 4; vf++) {
-                        path_below(pf / 2, pf % 2, vf, path);
-                        node_vf(t, path, address, (int) (pf / 2 / SWITCHES), next_group(t))->device = (uint16_t) pf;
+                        path_below(pf, 0, vf, path);
+                        node_vf(t, path, address, (int) (pf / SWITCHES), next_group(t))->device = (uint16_t) pf;
                 }
         }
         ready(t);
@@ -112,15 +112,15 @@ static TestNode *all_pools_everywhere(void) {
         return t;
 }
 
-static void test_two_vfs_of_each_of_sixteen_pfs(void **state) {
+static void test_two_vfs_of_each_pf(void **state) {
         _cleanup_node_ TestNode *t = pool_of_each_pf();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
-        assert_int_equal(plan_pools(t, 16, 2, &plan, NULL), VERDICT_NONE);
+        assert_int_equal(plan_pools(t, REQUEST_POOLS_MAX, 2, 0, NULL, &plan, NULL), VERDICT_NONE);
         assert_int_equal(plan->score.numa_nodes, 2);
         assert_int_equal(plan->score.off_node, 0);
-        assert_int_equal(plan->allocation->n_devices, 32);
-        for (unsigned i = 0; i < 32; i++)
+        assert_int_equal(plan->allocation->n_devices, 2 * REQUEST_POOLS_MAX);
+        for (unsigned i = 0; i < 2 * REQUEST_POOLS_MAX; i++)
                 assert_int_equal(plan->allocation->devices[i].address.function, 1 + i % 2);
 }
 
@@ -128,7 +128,7 @@ static void test_all_devices_of_a_node(void **state) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
 
-        assert_int_equal(plan_pools(t, 16, SWITCHES, &plan, NULL), VERDICT_NONE);
+        assert_int_equal(plan_pools(t, REQUEST_POOLS_MAX, SWITCHES, 1, NULL, &plan, NULL), VERDICT_NONE);
         assert_int_equal(plan->score.numa_nodes, 1);
         assert_int_equal(plan->score.off_node, 0);
         assert_int_equal(plan->score.left_over, 0);
@@ -137,13 +137,17 @@ static void test_all_devices_of_a_node(void **state) {
 /* On as few switches as have what is wanted. */
 static void test_a_choice_for_each_pool(void **state) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
-        static const struct { unsigned pools, each; } cases[] = { { 8, 2 }, { 9, 2 }, { 12, 1 }, { 12, 3 } };
+        static const struct {
+                unsigned pools, each, cells;
+        } cases[] = {
+                { 5, 2, 1 }, { 8, 1, 1 }, { 8, 2, 1 }, { 8, 3, 1 }, { 8, 2, 2 },
+        };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
                 unsigned each = cases[i].each, wanted = cases[i].pools * each;
 
-                assert_int_equal(plan_pools(t, cases[i].pools, each, &plan, NULL), VERDICT_NONE);
+                assert_int_equal(plan_pools(t, cases[i].pools, each, cases[i].cells, NULL, &plan, NULL), VERDICT_NONE);
                 assert_int_equal(plan->score.left_over,
                                  each * REQUEST_POOLS_MAX - wanted + (SWITCHES * REQUEST_POOLS_MAX - wanted));
         }
@@ -153,17 +157,27 @@ static void test_too_many_choices(void **state) {
         _cleanup_node_ TestNode *t = all_pools_everywhere();
         _cleanup_refusal_ Refusal why = { 0 };
 
-        assert_int_equal(plan_pools(t, 16, 2, NULL, &why), VERDICT_LIMIT);
+        assert_int_equal(plan_pools(t, 6, SWITCHES, 2, NULL, NULL, &why), VERDICT_LIMIT);
         assert_says(&why, "too many");
         assert_int_equal(node_available(t, "p0"), 2 * SWITCHES);
 }
 
+/* On one node the devices can be compared, on both together they are too many. */
+static void test_limit(void **state _unused_) {
+        _cleanup_node_ TestNode *t = all_pools_everywhere();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        assert_int_equal(plan_pools(t, REQUEST_POOLS_MAX, 3, 1, "p0:p0=node", &plan, NULL), VERDICT_NONE);
+        assert_int_equal(plan->score.numa_nodes, 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_two_vfs_of_each_of_sixteen_pfs),
+                cmocka_unit_test(test_two_vfs_of_each_pf),
                 cmocka_unit_test(test_all_devices_of_a_node),
                 cmocka_unit_test(test_a_choice_for_each_pool),
                 cmocka_unit_test(test_too_many_choices),
+                cmocka_unit_test(test_limit),
         };
 
         return cmocka_run_group_tests_name("plan-pools", tests, NULL, NULL);
