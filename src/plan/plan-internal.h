@@ -65,6 +65,9 @@ int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bo
 /* 1 when there is a plan, with the smallest number of nodes in *ret_n_nodes; 0 when there is none; -ENOMEM, -E2BIG. */
 int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 
+/* Gives every node enough memory for the request. p: a copy of the Planner. */
+void planner_ignore_memory(Planner *p);
+
 /* Sets plan->limits from the choice. 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
 void plan_limits_free(Plan *plan);

@@ -70,33 +70,47 @@ static Distance distance_limit(Proximity proximity) {
         return d;
 }
 
-static void set_limits(const Planner *p, SearchTask *task) {
+/* 0, or -ENOENT when the pools have too few candidates. */
+static int make_task(const Planner *p, SearchTask *task) {
         task->limit = distance_limit(p->request->proximity);
         task->n_limits = p->request->n_limits;
         for (size_t i = 0; i < task->n_limits; i++)
                 task->limits[i] = (SearchLimit){ .pools = { p->limits[i][0], p->limits[i][1] },
                                                  .limit = distance_limit(p->request->limits[i].limit) };
+        return count_off_node(p, task) ? 0 : -ENOENT;
 }
 
-/* worst (or NULL): choices with more devices off the nodes, or as many and a larger pair distance, are ignored. */
-static int choose_devices(const Planner *p, const Score *worst, bool any, NodeChoice *choice) {
-        SearchTask task = { .any = any };
+static int choose_devices(const Planner *p, NodeChoice *choice) {
+        SearchTask task = { 0 };
+        int r;
 
         choice->picks = (Picks){ 0 };
         if (p->request->n_pools == 0)
                 return 0;
         for (size_t i = 0; i < p->request->n_pools; i++)
                 judge_nodes(p, planner_policy(p, i), choice, task.affinity[i]);
-        if (!count_off_node(p, &task))
-                return -ENOENT;
-        set_limits(p, &task);
-        if (worst && (task.off > worst->off_node || (task.off == worst->off_node && task.remote > worst->remote)))
-                return -ENOENT;
-        if (worst && task.off == worst->off_node && task.remote == worst->remote) {
-                task.at_least = true;
-                task.limit = MIN(task.limit, (Distance) worst->worst_distance);
+        r = make_task(p, &task);
+        return r < 0 ? r : search_devices(p->search, &task, p->work, &choice->picks);
+}
+
+/*
+ * Searches as if the guest were on all NUMA nodes. When the limits allow no devices even then, they allow none on any
+ * set of nodes: -ENOENT. Otherwise 0, also when this search is too large, or -ENOMEM.
+ */
+static int check_limits(const Planner *p) {
+        SearchTask task = { 0 };
+        int r;
+
+        if (p->request->n_pools == 0 || (p->request->proximity == PROXIMITY_ANY && p->request->n_limits == 0))
+                return 0;
+        for (size_t i = 0; i < p->request->n_pools; i++) {
+                judge_nodes(p, planner_policy(p, i), &(NodeChoice){ 0 }, task.affinity[i]);
+                memset(task.affinity[i], NODE_AFFINITY_LOCAL, p->context->inventory->n_nodes);
         }
-        return search_devices(p->search, &task, p->work, &choice->picks);
+        r = make_task(p, &task);
+        if (r == 0)
+                r = search_is_feasible(p->search, &task, p->work);
+        return r == -E2BIG ? 0 : r;
 }
 
 /* True when every node of the set has room for its even share of CPUs and memory. */
@@ -187,8 +201,7 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
                         return -E2BIG;
                 *p->work -= NODE_SET_WORK;
                 if (has_room(p, &choice))
-                        r = choose_devices(p, contest->found > 1 ? &contest->second->picks.score : NULL, contest->any,
-                                           &choice);
+                        r = choose_devices(p, &choice);
                 if (r < 0 && r != -ENOENT)
                         return r;
                 if (r < 0)
@@ -241,14 +254,11 @@ static bool may_do(const Planner *p, size_t k) {
 static int choose(const Planner *p, Contest *contest) {
         size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
                most = p->request->cells ?: ALLOCATION_CELLS_MAX;
+        int r = check_limits(p);
 
-        for (size_t k = least; k <= MIN(most, n) && contest->found == 0; k++) {
-                int r = may_do(p, k) ? choose_among(p, k, contest) : 0;
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t k = least; r == 0 && k <= MIN(most, n) && contest->found == 0; k++)
+                r = may_do(p, k) ? choose_among(p, k, contest) : 0;
+        return r == -ENOENT ? 0 : r;
 }
 
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second) {
@@ -270,4 +280,9 @@ int planner_is_feasible(const Planner *p, size_t *ret_n_nodes) {
                 return r;
         *ret_n_nodes = best.n_nodes;
         return 1;
+}
+
+void planner_ignore_memory(Planner *p) {
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                p->free_memory[i] = MAX(p->request->memory, request_page(p->request));
 }

@@ -88,7 +88,6 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
 
 /* Refuses when the request does not fit even without devices: because of CPUs, memory, or because no node has both. */
 static Verdict check_room(const Planner *p, Refusal *ret) {
-        uint64_t page = request_page(p->request);
         Request r = *p->request;
         Planner roomy = *p;
         Verdict v;
@@ -106,8 +105,7 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         v = check_sharing(p, &r, ret);
         if (v != VERDICT_NONE)
                 return v;
-        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
-                roomy.free_memory[i] = MAX(p->request->memory, page);
+        planner_ignore_memory(&roomy);
         does = is_feasible(&roomy, &r);
         return does < 0 ? planner_give_up(does, ret)
                : does   ? planner_refuse_memory(p, ret)
@@ -157,8 +155,7 @@ static char *list_policies(const Planner *p) {
 static bool only_memory_is_short(const Planner *p) {
         Planner roomy = *p;
 
-        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
-                roomy.free_memory[i] = MAX(p->request->memory, request_page(p->request));
+        planner_ignore_memory(&roomy);
         return p->request->cpus > 0 && is_feasible(&roomy, p->request) > 0;
 }
 

@@ -3,16 +3,14 @@
 
 /* One walk over the tree of candidates, from the leaves to the root. Only the search includes this header. */
 
-#include "search-bounds.h"
 #include "search-table.h"
+#include "search-tree.h"
 
 struct Search {
         Space space;
         SearchScratch scratch;
         Leaf *leaves;
         size_t n_leaves;
-        Stock *stocks;
-        size_t n_stocks;
         Table *spare;
         /* of the current walk */
         const SearchTask *task;

@@ -19,8 +19,6 @@ int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, co
 
         if (r == 0)
                 r = leaves_make(view, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
-        if (r == 0)
-                r = stocks_make(s->leaves, s->n_leaves, &s->stocks, &s->n_stocks);
         if (r < 0) {
                 search_free(s);
                 return r;
@@ -48,7 +46,6 @@ Search *search_free(Search *s) {
         }
         search_scratch_done(&s->scratch);
         free(s->leaves);
-        free(s->stocks);
         free(s);
         return NULL;
 }
@@ -76,20 +73,13 @@ static void set_candidates(Search *s, bool at_least) {
         }
 }
 
-/* Judges by the number of candidates; arguments as solve(). */
-static Bound judge(Search *s, Distance worst, Cost most) {
-        set_candidates(s, most == least_off_node(s->task));
-        return stocks_judge(s->stocks, s->n_stocks, &s->space, s->task, s->farthest, worst);
-}
-
 /* The best complete choice with no pair farther apart than worst and at most most devices off the nodes. */
 static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         const Entry *best;
         Table *t;
         int r;
 
-        if (judge(s, worst, most) == BOUND_NOTHING)
-                return -ENOENT;
+        set_candidates(s, most == least_off_node(s->task));
         t = search_take_table(s);
         if (!t)
                 return -ENOMEM;
@@ -144,19 +134,6 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
         return 0;
 }
 
-/* 0 when there is a choice, without picks. Tries the fewest candidates first. */
-static int solve_any(Search *s) {
-        Cost all = ~(Cost) 0;
-        Bound bound = judge(s, s->task->limit, all);
-        Entry any;
-        int r;
-
-        if (bound != BOUND_UNKNOWN)
-                return bound == BOUND_ENOUGH ? 0 : -ENOENT;
-        r = solve(s, s->task->limit, least_off_node(s->task), &any);
-        return r == -ENOENT ? solve(s, s->task->limit, all, &any) : r;
-}
-
 /*
  * The worst distance is a maximum and does not add up over subtrees, so it is a limit instead of a cost. The number of
  * devices off the nodes has precedence and is fixed first. It starts at the lower bound from the counts. If that has no
@@ -169,10 +146,8 @@ int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret
 
         s->task = task;
         s->work = work;
-        if (task->any)
-                return solve_any(s);
         r = solve_tightest(s, least_off_node(task), &worst, &best);
-        if (r == -ENOENT && !task->at_least) {
+        if (r == -ENOENT) {
                 r = solve(s, task->limit, ~(Cost) 0, &best);
                 if (r == 0)
                         r = solve_tightest(s, cost_off_node(best.cost), &worst, &best);
@@ -180,4 +155,12 @@ int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret
         if (r == 0)
                 entry_score(s, &best, worst, ret);
         return r;
+}
+
+int search_is_feasible(Search *s, const SearchTask *task, uint64_t *work) {
+        Entry any;
+
+        s->task = task;
+        s->work = work;
+        return solve(s, task->limit, ~(Cost) 0, &any);
 }

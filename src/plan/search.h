@@ -64,8 +64,6 @@ typedef struct SearchTask {
         SearchLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         unsigned off, remote; /* lower bounds for Score.off_node and Score.remote */
-        bool at_least;        /* only choices that reach these bounds count */
-        bool any;             /* only ask whether there is a choice; no picks are returned */
 } SearchTask;
 
 typedef struct Picks {
@@ -80,6 +78,9 @@ typedef struct Picks {
  * choices.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
+
+/* Whether any set of devices satisfies the counts and the limits: 0, -ENOENT, -ENOMEM or -E2BIG. */
+int search_is_feasible(Search *s, const SearchTask *task, uint64_t *work);
 
 typedef struct SearchPair {
         uint32_t devices[2]; /* one device of each side, as inventory indices */

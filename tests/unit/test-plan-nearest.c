@@ -33,6 +33,8 @@ static TestNode *small_node(const char *config) {
 }
 
 #define POOLS "[Pool gpu]\nMatch=class=03\n[Pool nic]\nMatch=class=02\n[Pool disk]\nMatch=class=01\n"
+#define REQUIRED_POOLS                                                                                                 \
+        "[Pool gpu]\nMatch=class=03\nNumaPolicy=required\n[Pool nic]\nMatch=class=02\nNumaPolicy=required\n"
 
 typedef struct Row {
         Ask ask;
@@ -100,8 +102,8 @@ static void test_nearest(void **state) {
                 { DO("gpu=4", .cpus = 40, .memory = GIB), DO("gpu=3", .cpus = 18, .memory = GIB),
                   DO("gpu=3", .cpus = 20, .memory = GIB) },
                 { DO("nic=3", .cpus = 20, .cells = 1, .memory = 100 * GIB, .numa = NUMA_POLICY_REQUIRED),
-                  DO("nic=3", .cpus = 18, .cells = 2, .memory = 32 * GIB, .numa = NUMA_POLICY_REQUIRED),
-                  DO("nic=3", .cpus = 18, .cells = 1, .memory = 24 * GIB, .numa = NUMA_POLICY_REQUIRED) },
+                  DO("nic=3", .cpus = 16, .cells = 1, .memory = 20 * GIB, .numa = NUMA_POLICY_PREFERRED),
+                  DO("nic=3", .cpus = 16, .cells = 1, .memory = 20 * GIB, .numa = NUMA_POLICY_REQUIRED) },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(rows); i++)
@@ -137,6 +139,49 @@ static void test_nearest_policy(void **state) {
                 if (!why.nearest || !strstr(why.nearest, numa_policy_to_string(rows[i].nearest)))
                         fail_msg("row %zu: %s", i, why.nearest ?: "nothing");
         }
+}
+
+/* The guest is on node 0, which has four of the GPUs, and the policy is that of the pool. */
+static void test_fewer_devices(void **state _unused_) {
+        static const char *const rows[][2] = { { "gpu=5 nic=1", "4 of pool 'gpu'." },
+                                               { "gpu=8 nic=2", "4 of pool 'gpu' and 1 of pool 'nic'." },
+                                               { "gpu=7 nic=1", "4 of pool 'gpu'." } };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_node_ TestNode *t = node_new();
+                _cleanup_refusal_ Refusal why = { 0 };
+
+                for (int node = 0; node < 2; node++) {
+                        node_numa(t, node, (unsigned) node * 4, 4, 2, 8 * GIB);
+                        for (unsigned gpu = 0; gpu < 4; gpu++) {
+                                char path[32];
+
+                                (void) snprintf(path, sizeof(path), "pci0000:%x0/0000:%x0:0%u.0", node * 8, node * 8,
+                                                gpu);
+                                node_gpu(t, path, node, node * 8 + (int) gpu);
+                        }
+                }
+                node_nic(t, "pci0000:00/0000:00:08.0", 0, 20);
+                node_nic(t, "pci0000:00/0000:00:09.0", 0, 21);
+                node_ready(t, "HousekeepingCpus=4-7\n" REQUIRED_POOLS);
+                assert_int_equal(node_plan(t, ASK(.pools = rows[i][0], .cpus = 2, .memory = GIB), NULL, &why),
+                                 VERDICT_NUMA);
+                record(why.message, why.nearest);
+                if (!why.nearest || !strstr(why.nearest, rows[i][1]))
+                        fail_msg("%s: %s", rows[i][0], why.nearest ?: "nothing");
+        }
+}
+
+/* The NICs are on two nodes. */
+static void test_more_cells(void **state _unused_) {
+        _cleanup_node_ TestNode *t = small_node(REQUIRED_POOLS);
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        assert_int_equal(node_plan(t, ASK(.pools = "gpu=1 nic=3", .cells = 1, .cpus = 4, .memory = GIB), NULL, &why),
+                         VERDICT_NUMA);
+        record(why.message, why.nearest);
+        assert_non_null(why.nearest);
+        assert_non_null(strstr(why.nearest, "2 guest cells"));
 }
 
 /* What no request can be without. */
@@ -186,6 +231,7 @@ static void test_sentences(void **state _unused_) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_nearest),         cmocka_unit_test(test_nearest_policy),
+                cmocka_unit_test(test_fewer_devices),   cmocka_unit_test(test_more_cells),
                 cmocka_unit_test(test_nothing_is_near), cmocka_unit_test(test_region_that_is_there),
                 cmocka_unit_test(test_last_page),       cmocka_unit_test(test_sentences),
         };
