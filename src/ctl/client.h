@@ -9,6 +9,7 @@
 
 #include <systemd/sd-bus.h>
 
+#include "bus/names.h"
 #include "options.h"
 
 typedef struct Client {
@@ -41,6 +42,11 @@ int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const 
 
 /* From now on Ctrl-C does not end the program: client_call() and client_turn() return -EINTR. */
 void client_catch_interrupt(void);
+
+/* A match for the signal that the daemon took or lost its name on the bus. */
+#define CLIENT_MATCH_OWNER                                                                                             \
+        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
+        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
 
 /* Waits for traffic and dispatches one message. 0, or a negative errno, not reported; -EINTR on Ctrl-C. */
 int client_turn(Client *c);

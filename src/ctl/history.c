@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl history: the events of a device in the journal of this machine, as log_event() sent them. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <systemd/sd-journal.h>
-#include <time.h>
 
 #include "document.h"
 #include "reply.h"
@@ -12,8 +10,6 @@
 #include "table.h"
 #include "util/strings.h"
 #include "verbs.h"
-
-#define USEC_PER_SEC UINT64_C(1000000)
 
 static const Column columns[] = {
         { "TIME" },
@@ -47,22 +43,6 @@ static int open_journal(const Args *args, sd_journal **ret) {
         return 0;
 }
 
-/* In UTC, or in local time for a table. */
-static json_object *new_time(uint64_t usec, bool local) {
-        time_t seconds = (time_t) (usec / USEC_PER_SEC);
-        char date[32], text[48];
-        struct tm tm;
-
-        if (local ? !localtime_r(&seconds, &tm) : !gmtime_r(&seconds, &tm))
-                return NULL;
-        (void) strftime(date, sizeof(date), local ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%dT%H:%M:%S", &tm);
-        if (local)
-                (void) snprintf(text, sizeof(text), "%s.%03" PRIu64, date, usec % USEC_PER_SEC / 1000);
-        else
-                (void) snprintf(text, sizeof(text), "%s.%06" PRIu64 "Z", date, usec % USEC_PER_SEC);
-        return json_object_new_string(text);
-}
-
 /* NULL when the current entry of j does not have the field. */
 static json_object *new_text(sd_journal *j, const char *field) {
         size_t n, skip = strlen(field) + strlen("=");
@@ -85,11 +65,13 @@ static json_object *new_number(sd_journal *j, const char *field) {
 /* Adds the current entry of j, unless it is a message about the device that is no event. 0 or -ENOMEM. */
 static int add_entry(sd_journal *j, const char *address, bool local, json_object *entries) {
         json_object *event = new_text(j, "PASSTHROUGH_EVENT"), *o;
+        char time[DOCUMENT_TIME_MAX];
         uint64_t usec = 0;
 
         if (!event)
                 return 0;
         (void) sd_journal_get_realtime_usec(j, &usec);
+        document_time(usec, local, time);
         o = json_object_new_object();
         if (!o || json_object_array_add(entries, o) < 0) {
                 json_object_put(event);
@@ -97,7 +79,7 @@ static int add_entry(sd_journal *j, const char *address, bool local, json_object
                 return -ENOMEM;
         }
         json_object_object_add(o, "device", json_object_new_string(address));
-        json_object_object_add(o, "time", new_time(usec, local));
+        json_object_object_add(o, "time", json_object_new_string(time));
         json_object_object_add(o, "event", event);
         json_object_object_add(o, "allocation", new_text(j, "PASSTHROUGH_ALLOCATION"));
         json_object_object_add(o, "owner", new_number(j, "PASSTHROUGH_OWNER"));

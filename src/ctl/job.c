@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Follows a job: prints its steps, and waits for its result, for Ctrl-C, or for the loss of the daemon. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "bus/names.h"
 #include "document.h"
 #include "job.h"
+#include "properties.h"
 #include "reply.h"
 #include "report.h"
 #include "util/strings.h"
@@ -20,9 +22,6 @@
 #define MATCH_REMOVED                                                                                                  \
         "type='signal',sender='" BUS_NAME "',interface='" BUS_MANAGER_INTERFACE "',member='JobRemoved',"               \
         "path='" BUS_PATH "'"
-#define MATCH_OWNER                                                                                                    \
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
-        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
 
 struct Watch {
         Client *client; /* not owned */
@@ -58,57 +57,46 @@ Watch *watch_free(Watch *w) {
         return NULL;
 }
 
-static int read_property(Watch *w, sd_bus_message *m, const char *name) {
-        const char *s;
-        int r;
+/* Keeps the properties of a job that a signal changed. */
+static int take_properties(Watch *w, json_object *properties) {
+        int64_t n;
+        int r = 0;
 
-        if (streq(name, "Step") || streq(name, "Message")) {
-                r = sd_bus_message_read(m, "v", "s", &s);
-                return r < 0 ? r : string_copy(*name == 'S' ? &w->step : &w->message, s);
-        }
-        if (streq(name, "StepsDone"))
-                return sd_bus_message_read(m, "v", "u", &w->done);
-        if (streq(name, "StepsTotal"))
-                return sd_bus_message_read(m, "v", "u", &w->total);
-        return sd_bus_message_skip(m, "v");
-}
-
-static int read_properties(Watch *w, sd_bus_message *m) {
-        const char *interface, *name;
-        int r;
-
-        r = sd_bus_message_read(m, "s", &interface);
-        if (r < 0 || !streq(interface, BUS_JOB_INTERFACE))
-                return r;
-        r = sd_bus_message_enter_container(m, SD_BUS_TYPE_ARRAY, "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
-                r = sd_bus_message_read(m, "s", &name);
-                if (r >= 0)
-                        r = read_property(w, m, name);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-        }
+        if (json_object_object_get_ex(properties, "step", NULL))
+                r = string_copy(&w->step, reply_text(properties, "step"));
+        if (r >= 0 && json_object_object_get_ex(properties, "message", NULL))
+                r = string_copy(&w->message, reply_text(properties, "message"));
+        if (reply_number(properties, "steps_done", &n))
+                w->done = (uint32_t) n;
+        if (reply_number(properties, "steps_total", &n))
+                w->total = (uint32_t) n;
         return r;
 }
 
 /* Step names the step that is running; StepsDone counts the steps before it. */
 static void print_step(const Watch *w) {
-        if (args_has(w->client->args, OPTION_JSON) || !w->step || !*w->step)
+        if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;
-        printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total,
-               text_is_clean(w->step) ? w->step : "(unprintable)");
+        printf("[%u/%u] %s\n", MIN(w->done + 1, w->total), w->total, w->step);
         (void) fflush(stdout);
 }
 
 static int handle_step(Watch *w, sd_bus_message *m) {
+        _cleanup_json_ json_object *properties = NULL;
         _cleanup_free_ char *before = NULL;
+        const char *interface;
         int r;
 
         if (!streq_ptr(sd_bus_message_get_path(m), w->job))
                 return 0;
-        r = string_copy(&before, w->step);
+        r = sd_bus_message_read(m, "s", &interface);
+        if (r < 0 || !streq(interface, BUS_JOB_INTERFACE))
+                return r;
+        r = properties_read(m, &properties);
         if (r >= 0)
-                r = read_properties(w, m);
+                r = string_copy(&before, w->step);
+        if (r >= 0)
+                r = take_properties(w, properties);
         if (r >= 0 && !streq_ptr(before, w->step))
                 print_step(w);
         return r;
@@ -162,7 +150,7 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
 }
 
 int watch_new(Client *c, const char *verb, const char *subject, Watch **ret) {
-        static const char *const matches[] = { MATCH_STEPS, MATCH_REMOVED, MATCH_OWNER };
+        static const char *const matches[] = { MATCH_STEPS, MATCH_REMOVED, CLIENT_MATCH_OWNER };
         _cleanup_(cleanup_watch_free) Watch *w = calloc(1, sizeof(*w));
 
         if (!w)
@@ -201,7 +189,7 @@ static int report_result(const Watch *w) {
                 return EXIT_SUCCESS;
         if (args_has(args, OPTION_JSON))
                 return EXIT_FAILURE;
-        if (w->message && *w->message)
+        if (w->message)
                 return report_failure(args, NULL, "%s", w->message);
         return report_failure(args, NULL,
                               "The job to %s '%s' ended with result '%s'. See 'passthroughctl show %s' and 'journalctl "
@@ -244,7 +232,7 @@ int watch_print_json(const Args *args, const Watch *w, const char *name, const c
         return done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int watch_follow(Client *c, Watch *w, const char *subject, sd_bus_message *reply, const char *done, const char *begun) {
+static int follow(Client *c, Watch *w, const JobCall *call, const char *subject, sd_bus_message *reply) {
         const char *job;
         int r = sd_bus_message_read(reply, "o", &job);
 
@@ -252,8 +240,30 @@ int watch_follow(Client *c, Watch *w, const char *subject, sd_bus_message *reply
                 return client_bad_reply(c, r);
         r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;
         if (args_has(c->args, OPTION_JSON))
-                return !w || watch_result(w) ? watch_print_json(c->args, w, subject, NULL, job) : r;
+                return !w || w->result ? watch_print_json(c->args, w, subject, NULL, job) : r;
         if (r == EXIT_SUCCESS)
-                printf("%s %s\n", subject, w ? done : begun);
+                printf("%s %s\n", subject, w ? call->done : call->begun);
         return r;
+}
+
+int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL, *reply = NULL;
+        _cleanup_(cleanup_watch_free) Watch *w = NULL;
+        va_list ap;
+        int r;
+
+        r = args_has(c->args, OPTION_NO_WAIT) ? 0 : watch_new(c, call->verb, subject, &w);
+        if (r >= 0)
+                r = client_method(c, call->method, &message);
+        if (r < 0)
+                return r;
+        va_start(ap, types);
+        r = sd_bus_message_appendv(message, types, ap);
+        va_end(ap);
+        if (r < 0)
+                return report_errno(c->args, r, "Cannot build the D-Bus call");
+        r = client_call(c, message, &reply);
+        if (r == -EINTR && w)
+                return watch_interrupted(w);
+        return r < 0 ? r : follow(c, w, call, subject, reply);
 }

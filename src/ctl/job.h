@@ -34,8 +34,16 @@ const char *watch_result(const Watch *w);
  */
 int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job);
 
+/* A method whose reply is the job that it started, and the words for that job. */
+typedef struct JobCall {
+        const char *method;
+        const char *verb; /* as for watch_new() */
+        const char *done, *begun;
+} JobCall;
+
 /*
- * Handles a reply whose only value is the job: waits for the job and prints "SUBJECT DONE", or with w NULL prints
- * "SUBJECT BEGUN" at once. With --json prints the document of watch_print_json(). Returns what the verb returns.
+ * A whole verb: calls the method, waits for its job, and prints "SUBJECT DONE"; with --no-wait prints "SUBJECT BEGUN"
+ * at once. With --json prints the document of watch_print_json(). Arguments as for sd_bus_message_append(). Returns
+ * what the verb returns.
  */
-int watch_follow(Client *c, Watch *w, const char *subject, sd_bus_message *reply, const char *done, const char *begun);
+int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...);

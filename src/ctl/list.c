@@ -89,7 +89,7 @@ int verb_list(const Args *args) {
                 r = reply_ask(c, "Describe", NULL, &reply, &text, &node);
         if (r < 0)
                 return r;
-        if (pool && !reply_find(node, "pools", pool))
+        if (pool && !reply_find(node, "pools", "name", pool))
                 return report_failure(args, BUS_ERROR_NO_SUCH_POOL, "There is no pool '%s'.", pool);
         if (args_has(args, OPTION_JSON))
                 return print_json(args, text, node);

@@ -3,20 +3,17 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "bus/names.h"
 #include "document.h"
 #include "properties.h"
 #include "reply.h"
 #include "report.h"
+#include "util/clock.h"
 #include "util/strings.h"
 #include "verbs.h"
 
 #define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
-#define MATCH_OWNER                                                                                                    \
-        "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
-        "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
 
 #define WHAT_STEP "step"
 
@@ -62,20 +59,6 @@ static void monitor_done(Monitor *m) {
 
 /* The lines on stdout */
 
-static void format_time(bool json, char *buf, size_t size) {
-        struct timespec now;
-        struct tm tm;
-        size_t n;
-
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        (void) (json ? gmtime_r(&now.tv_sec, &tm) : localtime_r(&now.tv_sec, &tm));
-        n = strftime(buf, size, json ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &tm);
-        if (json)
-                (void) snprintf(buf + n, size - n, ".%06ldZ", now.tv_nsec / 1000);
-        else
-                (void) snprintf(buf + n, size - n, ".%03ld", now.tv_nsec / 1000000);
-}
-
 static void print_property(json_object *properties, const char *key, const char *separator) {
         const char *s = reply_cell(properties, key), *quote = strchr(s, ' ') ? "\"" : "";
 
@@ -114,9 +97,9 @@ static void print_step(json_object *properties) {
 
 static void print_text(const Line *line) {
         const char *label = line->label;
-        char now[64];
+        char now[DOCUMENT_TIME_MAX];
 
-        format_time(false, now, sizeof(now));
+        document_time(clock_usec(CLOCK_REALTIME), true, now);
         printf("%s %s%s%s %s", now, line->kind->name, label ? " " : "",
                !label || text_is_clean(label) ? label ?: "" : "(unprintable)", line->what);
         if (line->properties && streq(line->what, WHAT_STEP))
@@ -139,9 +122,9 @@ static json_object *label_value(const Line *line) {
 static int print_json(const Monitor *m, const Line *line) {
         _cleanup_json_ json_object *o = json_object_new_object();
         _cleanup_free_ char *event = NULL;
-        char now[64];
+        char now[DOCUMENT_TIME_MAX];
 
-        format_time(true, now, sizeof(now));
+        document_time(clock_usec(CLOCK_REALTIME), false, now);
         if (!o || string_replace(&event, "%s-%s", line->kind->name, line->what) < 0 || !document_add(o, "time", now) ||
             !document_add(o, "event", event))
                 return -ENOMEM;
@@ -327,7 +310,7 @@ static int find_daemon(Monitor *m) {
 }
 
 static int monitor_start(Monitor *m) {
-        static const char *const matches[] = { MATCH_DAEMON, MATCH_OWNER };
+        static const char *const matches[] = { MATCH_DAEMON, CLIENT_MATCH_OWNER };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(matches); i++)

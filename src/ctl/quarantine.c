@@ -58,17 +58,10 @@ static int list(Client *c, const char *device) {
 }
 
 static int clear(Client *c, const char *device) {
-        _cleanup_(cleanup_watch_free) Watch *w = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        int r = args_has(c->args, OPTION_NO_WAIT) ? 0 : watch_new(c, "clear the quarantine of", device, &w);
+        static const JobCall call = { "ClearQuarantine", "clear the quarantine of", "is not in quarantine any more.",
+                                      "is being taken out of quarantine." };
 
-        if (r >= 0)
-                r = client_ask(c, "ClearQuarantine", &reply, "s", device);
-        if (r == -EINTR && w)
-                return watch_interrupted(w);
-        return r < 0 ? r
-                     : watch_follow(c, w, device, reply, "is not in quarantine any more.",
-                                    "is being taken out of quarantine.");
+        return watch_call(c, &call, device, "s", device);
 }
 
 int verb_quarantine(const Args *args) {

@@ -132,10 +132,10 @@ const char *reply_element_cell(json_object *o, const char *key, size_t i) {
         return s ? s : "-";
 }
 
-json_object *reply_find(json_object *o, const char *key, const char *name) {
+json_object *reply_find(json_object *o, const char *key, const char *id, const char *value) {
         for (size_t i = 0; i < reply_length(o, key); i++) {
                 json_object *element = reply_element(o, key, i);
-                if (streq_ptr(reply_text(element, "name"), name))
+                if (streq_ptr(reply_text(element, id), value))
                         return element;
         }
         return NULL;

@@ -9,8 +9,7 @@
 #include "model/pciaddr.h"
 
 static inline void reply_cleanup(json_object **o) {
-        if (*o)
-                json_object_put(*o);
+        (void) json_object_put(*o);
 }
 #define _cleanup_json_ _cleanup_(reply_cleanup)
 
@@ -54,5 +53,5 @@ json_object *reply_element(json_object *o, const char *key, size_t i);
 /* As reply_cell(), for an element of an array. */
 const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
-/* The first element of array key whose member "name" is name; NULL when there is none. */
-json_object *reply_find(json_object *o, const char *key, const char *name);
+/* The first element of array key whose member id is value; NULL when there is none. */
+json_object *reply_find(json_object *o, const char *key, const char *id, const char *value);

@@ -42,7 +42,7 @@ int verb_show(const Args *args) {
         r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
         if (r < 0)
                 return r;
-        allocation = reply_find(node, "allocations", name);
+        allocation = reply_find(node, "allocations", "name", name);
         if (allocation)
                 return show_allocation(args, allocation);
         /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */

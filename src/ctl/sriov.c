@@ -31,13 +31,6 @@ static int print_vfs(const Args *args, json_object *node, const char *pf) {
         return table_print(&table, args, NULL);
 }
 
-static json_object *find_device(json_object *node, const char *address) {
-        for (size_t i = 0; i < reply_length(node, "devices"); i++)
-                if (streq_ptr(reply_text(reply_element(node, "devices", i), "address"), address))
-                        return reply_element(node, "devices", i);
-        return NULL;
-}
-
 static int show(Client *c, const char *address) {
         _cleanup_json_ json_object *node = NULL;
         const char *reason;
@@ -46,7 +39,7 @@ static int show(Client *c, const char *address) {
 
         if (r < 0)
                 return r;
-        pf = find_device(node, address);
+        pf = reply_find(node, "devices", "address", address);
         /* The reply lacks this device: ask the daemon for it, to report the daemon's error. */
         if (!pf) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
@@ -65,20 +58,12 @@ static int show(Client *c, const char *address) {
 }
 
 static int change(Client *c, const char *pf, uint64_t count) {
-        _cleanup_(cleanup_watch_free) Watch *w = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         char done[32], begun[32];
-        int r = 0;
 
         (void) snprintf(done, sizeof(done), "has %u VF%s.", (unsigned) count, PLURAL(count));
         (void) snprintf(begun, sizeof(begun), "will have %u VF%s.", (unsigned) count, PLURAL(count));
-        if (!args_has(c->args, OPTION_NO_WAIT))
-                r = watch_new(c, "change the VFs of", pf, &w);
-        if (r >= 0)
-                r = client_ask(c, "SetVirtualFunctions", &reply, "su", pf, (uint32_t) count);
-        if (r == -EINTR && w)
-                return watch_interrupted(w);
-        return r < 0 ? r : watch_follow(c, w, pf, reply, done, begun);
+        return watch_call(c, &(JobCall){ "SetVirtualFunctions", "change the VFs of", done, begun }, pf, "su", pf,
+                          (uint32_t) count);
 }
 
 int verb_sriov(const Args *args) {
