@@ -178,7 +178,11 @@ void picture_end(Picture *p) {
         fputs("</g>\n", p->f);
 }
 
-static void put_document(FILE *f, const Picture *p, int width, int height, const char *title) {
+int picture_write(Picture *p, FILE *f, int width, int height, const char *title) {
+        bool failed = p->failed || ferror(p->f) || fflush(p->f) != 0;
+
+        if (failed)
+                return -ENOMEM;
         fprintf(f,
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
@@ -188,30 +192,5 @@ static void put_document(FILE *f, const Picture *p, int width, int height, const
         fprintf(f, "</title>\n<rect x=\"0\" y=\"0\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width, height);
         (void) fwrite(p->body, 1, p->size, f);
         fputs("</svg>\n", f);
-}
-
-/* Closes a memory stream. False when a write to it failed. */
-static bool close_memory(FILE *f) {
-        bool failed = ferror(f);
-
-        return fclose(f) == 0 && !failed;
-}
-
-int picture_finish(Picture *p, int width, int height, const char *title, char **ret, size_t *ret_size) {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        FILE *f = NULL;
-
-        p->failed |= !close_memory(p->f);
-        p->f = NULL;
-        if (!p->failed)
-                f = open_memstream(&text, &size);
-        if (!f)
-                return -ENOMEM;
-        put_document(f, p, width, height, title);
-        if (!close_memory(f))
-                return -ENOMEM;
-        *ret = TAKE_PTR(text);
-        *ret_size = size;
-        return 0;
+        return fflush(f) != 0 ? -errno : 0;
 }

@@ -16,7 +16,7 @@ typedef struct Picture {
         FILE *f;    /* memory stream that writes body */
         char *body; /* the SVG elements; complete when f is closed */
         size_t size;
-        bool failed; /* out of memory: picture_finish() will fail */
+        bool failed; /* out of memory: picture_write() will fail */
 } Picture;
 
 /* 0 or -ENOMEM. */
@@ -60,6 +60,6 @@ int picture_paragraph(Picture *p, int x, int y, int width, int line_height, cons
 void picture_begin(Picture *p, const char *format, ...) _printf_(2, 3);
 void picture_end(Picture *p);
 
-/* Writes the whole document to *ret, NUL-terminated, which the caller frees. Only picture_done() may follow. 0 or
- * -ENOMEM. */
-int picture_finish(Picture *p, int width, int height, const char *title, char **ret, size_t *ret_size);
+/* Writes the whole document to f. Only picture_done() may follow. 0; -ENOMEM, which writes nothing; or another negative
+ * errno. */
+int picture_write(Picture *p, FILE *f, int width, int height, const char *title);

@@ -14,6 +14,14 @@
 /* Bridges below this depth are not nested, because the boxes would be too narrow. */
 #define DEPTH_MAX   5U
 
+const Font svg_title = { 20, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_heading = { 15, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_text = { 12, false, ALIGN_LEFT, "#1f2328" };
+const Font svg_strong = { 12, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_small = { 11, false, ALIGN_LEFT, "#1f2328" };
+const Font svg_small_strong = { 11, true, ALIGN_LEFT, "#1f2328" };
+const Font svg_dim = { 12, false, ALIGN_LEFT, "#57606a" };
+
 static const Look root_look = { "#f6f8fa", "#8c959f", 6 };
 static const Look bridge_look = { "#e7ecf2", "#afb8c1", 4 };
 
@@ -30,7 +38,7 @@ const StateLook *svg_state_look(const char *state) {
         return streq(state, "host") ? &host : &bad;
 }
 
-static Spot below(Spot s, int height) {
+Spot svg_below(Spot s, int height) {
         s.y += height;
         return s;
 }
@@ -141,7 +149,7 @@ static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
 static int place_flat(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = place_device(d, item, s);
 
-        return height + place_list(d, item->child, depth, below(s, height));
+        return height + place_list(d, item->child, depth, svg_below(s, height));
 }
 
 static int place_item(Drawing *d, const Item *item, unsigned depth, Spot s) {
@@ -155,7 +163,7 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         int height = 0;
 
         for (const Item *item = list; item; item = item->next)
-                height += place_item(d, item, depth, below(s, height));
+                height += place_item(d, item, depth, svg_below(s, height));
         return height;
 }
 

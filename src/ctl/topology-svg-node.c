@@ -172,11 +172,6 @@ static int place_offers(Drawing *d, int64_t section, Spot s) {
         return LINE + 4;
 }
 
-static Spot down(Spot s, int height) {
-        s.y += height;
-        return s;
-}
-
 int svg_section(Drawing *d, json_object *node, int64_t section, int height, Spot s) {
         Spot in = { s.x + SVG_PAD, s.y + SVG_PAD, s.width - 2 * SVG_PAD, s.draw };
         char title[SECTION_TITLE_MAX];
@@ -186,9 +181,9 @@ int svg_section(Drawing *d, json_object *node, int64_t section, int height, Spot
                 picture_box(&d->picture, (Box){ s.x, s.y, s.width, height }, &section_look);
         if (node) {
                 at += place_head(d, node, in);
-                at += place_cores(d, node, down(in, at));
-                at += place_memory(d, node, down(in, at));
-                at += place_pages(d, node, down(in, at));
+                at += place_cores(d, node, svg_below(in, at));
+                at += place_memory(d, node, svg_below(in, at));
+                at += place_pages(d, node, svg_below(in, at));
                 at += 4;
         } else {
                 if (s.draw)
@@ -196,7 +191,7 @@ int svg_section(Drawing *d, json_object *node, int64_t section, int height, Spot
                                      section_title(section, title));
                 at += 28;
         }
-        at += place_offers(d, section, down(in, at));
-        at += svg_devices(d, section, down(in, at));
+        at += place_offers(d, section, svg_below(in, at));
+        at += svg_devices(d, section, svg_below(in, at));
         return at + 2 * SVG_PAD;
 }

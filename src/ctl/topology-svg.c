@@ -2,14 +2,11 @@
 /* passthroughctl topology --svg: writes a picture of the node. The page has a title, a key of the colours, the NUMA
  * nodes in two columns, and the matrix. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report.h"
 #include "topology-svg.h"
-#include "util/fileio.h"
 #include "util/strings.h"
 
 #define COLUMNS      2
@@ -92,7 +89,7 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
                 (void) snprintf(name, TITLE_MAX, "Topology");
 }
 
-static int draw_page(Drawing *d, const char *name, char **ret, size_t *ret_size) {
+static void draw_page(Drawing *d, const char *name, int *ret_width, int *ret_height) {
         Sections sections = { 0 };
         int width, y;
 
@@ -102,7 +99,8 @@ static int draw_page(Drawing *d, const char *name, char **ret, size_t *ret_size)
         draw_key(&d->picture, SVG_MARGIN, SVG_MARGIN + 24);
         y = place_sections(d, &sections, SVG_MARGIN + HEADER - 10);
         y += svg_matrix(d, (Spot){ SVG_MARGIN, y, width, true });
-        return picture_finish(&d->picture, width + 2 * SVG_MARGIN, y + FOOTER, name, ret, ret_size);
+        *ret_width = width + 2 * SVG_MARGIN;
+        *ret_height = y + FOOTER;
 }
 
 static size_t count_devices(const Items *items) {
@@ -131,51 +129,21 @@ static void drawing_done(Drawing *d) {
         items_done(&d->items);
 }
 
-static int write_into(const char *file, const char *text, size_t size) {
+static int write_file(Drawing *d, const char *file, int width, int height, const char *name) {
         FILE *f = fopen(file, "we");
         int r;
 
         if (!f)
                 return -errno;
-        r = fwrite(text, 1, size, f) < size ? -errno : 0;
+        r = picture_write(&d->picture, f, width, height, name);
         return fclose(f) != 0 && r >= 0 ? -errno : r;
-}
-
-/* Replaces or creates the file atomically. st: of the existing file, NULL when there is none. */
-static int replace_file(const char *file, const struct stat *st, const char *text, size_t size) {
-        const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-        _cleanup_free_ char *dir = slash ? strndup(file, (size_t) (name - file)) : strdup(".");
-        _cleanup_close_ int dir_fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-
-        if (!dir)
-                return -ENOMEM;
-        if (dir_fd < 0 || (st && access(file, W_OK) < 0))
-                return -errno;
-        return st ? write_file_atomic_mode_at(dir_fd, name, st->st_mode & 07777, text, size)
-                  : write_file_atomic_at(dir_fd, name, text, size);
-}
-
-/* Replaces an existing regular file atomically, so that it stays whole if the write fails. Symbolic links and special
- * files such as /dev/stdout are opened and written to. So is a file in a directory where no new file can be made. */
-static int write_file(const char *file, const char *text, size_t size) {
-        struct stat st;
-
-        if (lstat(file, &st) >= 0) {
-                int r = S_ISREG(st.st_mode) ? replace_file(file, &st, text, size) : -EACCES;
-
-                return r == -EACCES || r == -EPERM || r == -ENAMETOOLONG ? write_into(file, text, size) : r;
-        }
-        return errno == ENOENT && *file && file[strlen(file) - 1] != '/' ? replace_file(file, NULL, text, size)
-                                                                         : write_into(file, text, size);
 }
 
 int svg_print(const Args *args, json_object *node) {
         const char *file = args->text[OPTION_SVG];
         _cleanup_(drawing_done) Drawing d;
-        _cleanup_free_ char *text = NULL;
         char name[TITLE_MAX];
-        size_t size;
-        int r = drawing_init(&d, args, node);
+        int r = drawing_init(&d, args, node), width, height;
 
         if (r < 0)
                 return report_errno(args, r, "Cannot draw");
@@ -186,12 +154,12 @@ int svg_print(const Args *args, json_object *node) {
                         "topology' prints them.",
                         count_devices(&d.items));
         name_node(args, name);
-        r = draw_page(&d, name, &text, &size);
-        if (r < 0)
-                return report_errno(args, r, "Cannot draw");
-        if (streq(file, "-"))
-                (void) fwrite(text, 1, size, stdout);
-        else
-                r = write_file(file, text, size);
+        draw_page(&d, name, &width, &height);
+        /* main() reports a failure to write to standard output. */
+        if (streq(file, "-")) {
+                r = picture_write(&d.picture, stdout, width, height, name);
+                return r == -ENOMEM ? report_errno(args, r, "Cannot draw") : 0;
+        }
+        r = write_file(&d, file, width, height, name);
         return r < 0 ? report_failure(args, NULL, "Cannot write %s: %s.", file, strerror(-r)) : 0;
 }

@@ -35,7 +35,9 @@ typedef struct StateLook {
 } StateLook;
 const StateLook *svg_state_look(const char *state);
 
-/* topology-svg-devices.c. The root complexes of a section, side by side, each with the devices below it. */
+/* topology-svg-devices.c. The place that begins height pixels further down. */
+Spot svg_below(Spot s, int height);
+/* The root complexes of a section, side by side, each with the devices below it. */
 int svg_devices(Drawing *d, int64_t section, Spot s);
 
 /* topology-svg-node.c. A box of that height with one NUMA node, or with node NULL another section. */
