@@ -3,7 +3,7 @@
 
 /*
  * Finds the /dev/nvidiaN node of a GPU by asking the nvidia driver. The driver may resume the GPU from runtime suspend
- * to answer, which can take long (model/probecache.h).
+ * to answer, which can take long.
  */
 
 #include "model/pciaddr.h"
@@ -14,7 +14,6 @@
 #define NVIDIA_MINOR_LAST    253U
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX
 
-/* Reads the minor number of each GPU in turn and calls tell() with it, or with NVIDIA_MINOR_UNKNOWN. Must run in a
- * child process because it can block. Always returns 0. */
-int nvidia_query(const Sysfs *fs, const PciAddress *gpus, size_t n,
-                 void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata);
+/* Reads the minor number of the GPU; NVIDIA_MINOR_UNKNOWN when the driver does not report it. Must run in a child
+ * process because it can block. */
+uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu);

@@ -13,7 +13,6 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);
         const Pool *pool = d->pool ? config_find_pool(m->host.config, d->pool) : NULL;
-        const ProbeAnswer *gpu = probe_cache_find(&m->watches.gpus, dev);
         bool bound = streq_ptr(dev->driver, allocation_driver(a, d));
 
         *ret = (HolderQuery){ .address = dev->address, .group = dev->iommu_group, .is_vf = dev->type == PCI_TYPE_VF };
@@ -28,7 +27,7 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                 return !ret->is_vf;
         }
         ret->driver = dev->driver;
-        ret->nvidia_minor = gpu ? gpu->value : NVIDIA_MINOR_UNKNOWN;
+        ret->nvidia_minor = manager_gpu_minor(m, dev);
         /* The job stops these services before it unbinds the device, and then checks again. */
         if (pool) {
                 ret->ignored = pool->stop_services;

@@ -284,7 +284,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                 }
         /* The job may unbind the GPUs, and then their minors are invalid. */
         for (size_t i = 0; i < steps->n; i++)
-                probe_cache_remove(&m->watches.gpus, steps->steps[i].device);
+                manager_forget_gpu(m, steps->steps[i].device);
         r = job_new(m->jobs.last_id + 1, kind->verb, subject, steps, &mj.job);
         if (r >= 0 && ARRAY_RESERVE(m->jobs.list, m->jobs.n) < 0)
                 r = -ENOMEM;

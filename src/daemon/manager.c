@@ -61,7 +61,7 @@ static void watches_done(Watches *w) {
         probe_close(w->attributes.probe);
         sd_event_source_disable_unref(w->attributes.links);
         probe_close(w->gpu_probe);
-        probe_cache_done(&w->gpus);
+        free(w->gpus);
         sd_event_source_disable_unref(w->shm);
         for (size_t i = 0; i < ELEMENTSOF(w->checkups); i++)
                 probe_close(w->checkups[i].probe);

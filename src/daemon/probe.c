@@ -21,9 +21,8 @@ typedef struct Message {
 struct Probe {
         const ProbeKind *kind;
         void *userdata;
-        Probe **slot;        /* the owner's pointer to this probe */
-        ProbeCache *answers; /* of probe_begin(); NULL for probe_look() */
-        uint64_t each;       /* timeout of each answer in usec; 0: one deadline for all answers */
+        Probe **slot;  /* the owner's pointer to this probe */
+        uint64_t each; /* timeout of each answer in usec */
         pid_t pid;
         int fd;
         sd_event_source *io, *child, *timer;
@@ -31,20 +30,12 @@ struct Probe {
         size_t n_asked, n_answered; /* the answers come in the order of asked */
 };
 
-static size_t size_of_answer(const Probe *s) {
-        return s->answers ? sizeof(uint32_t) : s->kind->size;
-}
-
 void probe_tell(const Probe *s, size_t i, const void *answer) {
         Message m = { .asked = i };
 
-        memcpy(m.answer, answer, size_of_answer(s));
+        memcpy(m.answer, answer, s->kind->size);
         /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
-        (void) !write(CHILD_REPORT_FD, &m, offsetof(Message, answer) + size_of_answer(s));
-}
-
-static void send_number(size_t i, uint32_t answer, void *userdata) {
-        probe_tell(userdata, i, &answer);
+        (void) !write(CHILD_REPORT_FD, &m, offsetof(Message, answer) + s->kind->size);
 }
 
 _Noreturn static void run_child(Probe *s, const Sysfs *inherited, pid_t parent, int report) {
@@ -55,8 +46,7 @@ _Noreturn static void run_child(Probe *s, const Sysfs *inherited, pid_t parent, 
         if (child_settle(parent, s->kind->process, report, report, -1) < 0 ||
             sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
                 _exit(EXIT_FAILURE);
-        r = s->answers ? s->kind->ask(fs, s->asked, s->n_asked, send_number, s)
-                       : s->kind->look(fs, s, s->asked, s->n_asked, s->userdata);
+        r = s->kind->look(fs, s, s->asked, s->n_asked, s->userdata);
         _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
@@ -64,31 +54,18 @@ bool probe_is_asking(const Probe *s) {
         return s && s->n_answered < s->n_asked;
 }
 
-/* Drops the answer when ProbeAnswer.asked was cleared since: the driver was bound again, and the device is asked again.
- */
-static void keep(ProbeCache *l, PciAddress device, uint32_t value) {
-        for (size_t i = 0; i < l->n; i++)
-                if (pci_address_equal(l->answers[i].address, device) && l->answers[i].asked)
-                        l->answers[i].value = value;
-}
-
 /* answer: NULL when the device gave none. */
 static void take(Probe *s, const void *answer) {
         PciAddress device = s->asked[s->n_answered++];
-        uint32_t number = s->kind->unknown;
 
-        if (s->answers && answer)
-                memcpy(&number, answer, sizeof(number));
-        if (s->answers)
-                keep(s->answers, device, number);
-        else if (answer)
+        if (answer)
                 s->kind->told(device, answer, s->userdata);
         if (s->n_answered == s->n_asked && s->kind->done)
                 s->kind->done(s->userdata);
 }
 
 static void drain(Probe *s) {
-        const ssize_t size = (ssize_t) (offsetof(Message, answer) + size_of_answer(s));
+        const ssize_t size = (ssize_t) (offsetof(Message, answer) + s->kind->size);
         Message m;
 
         while (read(s->fd, &m, (size_t) size) == size)
@@ -105,8 +82,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         Probe *s = userdata;
 
         drain(s);
-        if (s->each > 0)
-                (void) sd_event_source_set_time_relative(s->timer, s->each);
+        (void) sd_event_source_set_time_relative(s->timer, s->each);
         /* on_child() handles the end; a closed pipe would wake the event loop without end. */
         if (!(events & EPOLLIN))
                 s->io = sd_event_source_disable_unref(s->io);
@@ -119,7 +95,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 
         drain(s);
         /* An answer arrived just before the deadline. */
-        if (s->each > 0 && s->n_answered > before && s->n_answered < s->n_asked) {
+        if (s->n_answered > before && s->n_answered < s->n_asked) {
                 (void) sd_event_source_set_time_relative(source, s->each);
                 return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         }
@@ -154,18 +130,17 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
         return 0;
 }
 
-static int watch(Probe *s, sd_event *event, unsigned timeout_sec) {
+static int watch(Probe *s, sd_event *event) {
         int r = sd_event_add_child(event, &s->child, s->pid, WEXITED, on_child, s);
 
         if (r >= 0)
                 r = sd_event_add_io(event, &s->io, s->fd, EPOLLIN, on_io, s);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &s->timer, CLOCK_MONOTONIC, timeout_sec * UINT64_C(1000000), 0,
-                                               on_timeout, s);
+                r = sd_event_add_time_relative(event, &s->timer, CLOCK_MONOTONIC, s->each, 0, on_timeout, s);
         return r;
 }
 
-static int begin(Probe *s, sd_event *event, const Sysfs *fs, unsigned timeout_sec) {
+static int begin(Probe *s, sd_event *event, const Sysfs *fs) {
         _cleanup_close_ int report_read = -1, report_write = -1;
         pid_t parent = getpid();
         int fds[2], r;
@@ -181,49 +156,14 @@ static int begin(Probe *s, sd_event *event, const Sysfs *fs, unsigned timeout_se
                 run_child(s, fs, parent, report_write);
         (void) fcntl(report_read, F_SETFL, O_NONBLOCK);
         s->fd = TAKE_FD(report_read);
-        r = watch(s, event, timeout_sec);
+        r = watch(s, event);
         if (r < 0)
                 (void) kill(s->pid, SIGKILL);
         return r;
 }
 
-static int gather(Probe *s, const Inventory *inv) {
-        for (size_t i = 0; i < inv->n_devices; i++) {
-                const PciDevice *dev = &inv->devices[i];
-                ProbeAnswer *a;
-
-                if (!s->kind->wanted(s->userdata, dev))
-                        continue;
-                a = probe_cache_add(s->answers, dev, s->kind->unknown);
-                if (a && a->asked)
-                        continue;
-                if (!a || pci_address_append(&s->asked, &s->n_asked, dev->address) < 0)
-                        return -ENOMEM;
-                a->asked = true;
-        }
-        return 0;
-}
-
-int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, const Inventory *inv, ProbeCache *answers,
+int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
                 unsigned timeout_sec, void *userdata, Probe **ret) {
-        _cleanup_(cleanup_probe_free) Probe *s = calloc(1, sizeof(*s));
-        int r;
-
-        if (!s)
-                return -ENOMEM;
-        *s = (Probe){ .kind = kind, .userdata = userdata, .slot = ret, .answers = answers, .fd = -1 };
-        r = gather(s, inv);
-        if (r < 0 || s->n_asked == 0)
-                return r;
-        r = begin(s, event, fs, timeout_sec);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(s);
-        return 0;
-}
-
-int probe_look(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
-               unsigned timeout_sec, void *userdata, Probe **ret) {
         _cleanup_free_ PciAddress *asked = devices;
         _cleanup_(cleanup_probe_free) Probe *s = calloc(1, sizeof(*s));
         int r;
@@ -237,7 +177,7 @@ int probe_look(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddre
                       .fd = -1,
                       .asked = TAKE_PTR(asked),
                       .n_asked = n };
-        r = begin(s, event, fs, timeout_sec);
+        r = begin(s, event, fs);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);

@@ -8,7 +8,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "model/probecache.h"
+#include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 typedef struct Probe Probe;
@@ -18,20 +18,7 @@ typedef struct Probe Probe;
 
 typedef struct ProbeKind {
         const char *process; /* process name of the child */
-
-        /* For probe_begin(), whose answers are numbers: */
-
-        uint32_t unknown; /* stands for a missing answer */
-        /* In the child: asks the devices one after the other, and calls tell() after each. Returns 0 or a negative
-         * errno. */
-        int (*ask)(const Sysfs *fs, const PciAddress *devices, size_t n,
-                   void (*tell)(size_t i, uint32_t answer, void *userdata), void *userdata);
-        /* Whether the probe is for this kind of device, asked already or not. */
-        bool (*wanted)(void *userdata, const PciDevice *dev);
-
-        /* For probe_look(), whose answers are structs: */
-
-        size_t size; /* of an answer, at most PROBE_ANSWER_MAX */
+        size_t size;         /* of an answer, at most PROBE_ANSWER_MAX */
         /* In the child: calls probe_tell() for the devices one after the other. Returns 0 or a negative errno. */
         int (*look)(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata);
         /* In the parent: the answer of a device, which may be unaligned. */
@@ -47,17 +34,12 @@ typedef struct ProbeKind {
 } ProbeKind;
 
 /*
- * Starts a probe of the devices of inv that are wanted and not marked as asked in answers, and marks them. Writes each
- * answer to answers, unless the device was removed there or its mark was cleared meanwhile. Sets *ret to the probe, and
- * back to NULL when its child has exited; until then the owner must not start another one. Returns 0 without a probe
- * when there is no device to ask, or a negative errno. timeout_sec is for all answers together.
+ * Starts a probe of these devices. timeout_sec is for each answer. Takes ownership of devices, also on failure. Sets
+ * *ret to the probe, and back to NULL when its child has exited; until then the owner must not start another one.
+ * Returns 0 or a negative errno.
  */
-int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, const Inventory *inv, ProbeCache *answers,
+int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
                 unsigned timeout_sec, void *userdata, Probe **ret);
-/* Starts a probe of these devices. timeout_sec is for each answer. Takes ownership of devices, also on failure. Sets
- * *ret and returns as probe_begin(). */
-int probe_look(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddress *devices, size_t n,
-               unsigned timeout_sec, void *userdata, Probe **ret);
 /* In the child: sends the answer of devices[i] to the parent. */
 void probe_tell(const Probe *s, size_t i, const void *answer);
 /* Whether answers may still come. s may be NULL. */

@@ -157,8 +157,8 @@ static void probe(Manager *m) {
         m->watches.attributes.due = false;
         r = gather(m, &vfs, &n);
         if (r >= 0 && n > 0)
-                r = probe_look(&attributes_probe, m->event, m->fs, TAKE_PTR(vfs), n, m->host.config->job_timeout, m,
-                               &m->watches.attributes.probe);
+                r = probe_begin(&attributes_probe, m->event, m->fs, TAKE_PTR(vfs), n, m->host.config->job_timeout, m,
+                                &m->watches.attributes.probe);
         free(vfs);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the attributes of VFs, ignoring: %m");

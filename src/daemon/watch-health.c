@@ -198,8 +198,8 @@ static void begin(Manager *m) {
         c->manager = m;
         c->is_late = false;
         if (r >= 0)
-                r = probe_look(&health_probe, m->event, m->fs, TAKE_PTR(devices), n, m->host.config->job_timeout, c,
-                               &c->probe);
+                r = probe_begin(&health_probe, m->event, m->fs, TAKE_PTR(devices), n, m->host.config->job_timeout, c,
+                                &c->probe);
         if (r < 0)
                 log_warning_errno(r, "Failed to check the health of devices, ignoring: %m");
 }

@@ -40,12 +40,22 @@ typedef struct AttributeWatch {
         bool busy;              /* VFs were skipped because of a job */
 } AttributeWatch;
 
+/* The N of /dev/nvidiaN of a GPU that NVIDIA's driver has. */
+typedef struct GpuMinor {
+        PciAddress address;
+        uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
+        uint32_t minor;    /* or NVIDIA_MINOR_UNKNOWN */
+        bool asked;        /* not to be read again */
+        bool answered;     /* by the last probe */
+} GpuMinor;
+
 typedef struct Watches {
         UeventQueue *uevents;
         GuestWatch guests;
         AttributeWatch attributes;
         Probe *gpu_probe;
-        ProbeCache gpus;      /* device minors */
+        GpuMinor *gpus;
+        size_t n_gpus;
         sd_event_source *shm; /* regions.c: inotify on dev/shm */
         Checkup checkups[CHECKUPS_MAX];
 } Watches;
@@ -89,6 +99,10 @@ int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
 /* watch-gpus.c */
 /* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */
 void manager_probe_gpus(Manager *m);
+/* Returns NVIDIA_MINOR_UNKNOWN while the minor was not read. */
+uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
+/* Drops the minor of the GPU: it is being unbound from its driver. */
+void manager_forget_gpu(Manager *m, PciAddress gpu);
 /* Reads the minor of the GPU again at the next probe, since its driver was bound again; the old minor stays until then.
  */
 void manager_doubt_gpu(Manager *m, PciAddress gpu);

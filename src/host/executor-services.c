@@ -54,12 +54,6 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
                       userdata);
 }
 
-static void set_minor(size_t i _unused_, uint32_t minor, void *userdata) {
-        HolderQuery *q = userdata;
-
-        q->nvidia_minor = minor;
-}
-
 /* Returns 1 and a sentence in buf when a device is in use, 0 when none is, or a negative errno. */
 static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *buf, size_t size) {
         _cleanup_free_ HolderQuery *queries = calloc(steps->n, sizeof(*queries));
@@ -77,7 +71,7 @@ static int find_holder(const Sysfs *fs, const StepList *steps, size_t i, char *b
                                             .is_vf = s[j].vf > 0,
                                             .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
                 if (s[j].from && streq(s[j].from, NVIDIA_DRIVER))
-                        (void) nvidia_query(fs, &s[j].device, 1, set_minor, &queries[n]);
+                        queries[n].nvidia_minor = nvidia_read_minor(fs, s[j].device);
                 n++;
         }
         r = holders_find(fs, queries, n, &holder);

@@ -8,7 +8,7 @@
 #include "util/strings.h"
 
 /* The file information has a line such as "Device Minor: \t 3". */
-static uint32_t read_minor(const Sysfs *fs, PciAddress gpu) {
+uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
         static const char key[] = "Device Minor:";
         char path[128], text[SYSFS_ATTRIBUTE_MAX];
         const char *at = NULL;
@@ -19,11 +19,4 @@ static uint32_t read_minor(const Sysfs *fs, PciAddress gpu) {
                 at = strstr(text, key);
         return at && sscanf(at + strlen(key), "%u", &minor) == 1 && minor <= NVIDIA_MINOR_LAST ? minor
                                                                                                : NVIDIA_MINOR_UNKNOWN;
-}
-
-int nvidia_query(const Sysfs *fs, const PciAddress *gpus, size_t n,
-                 void (*tell)(size_t i, uint32_t minor, void *userdata), void *userdata) {
-        for (size_t i = 0; i < n; i++)
-                tell(i, read_minor(fs, gpus[i]), userdata);
-        return 0;
 }

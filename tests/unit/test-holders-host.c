@@ -66,15 +66,8 @@ static void assert_held(const Fixture *f, const char *driver, const char *node, 
         assert_use(f, query(driver, false), expected ? "7 (python3)" : NULL, "");
 }
 
-static void note_minor(size_t i, uint32_t minor, void *userdata) {
-        uint32_t *minors = userdata;
-
-        minors[i] = minor;
-}
-
 static void test_nvidia(void **state) {
         Fixture *f = *state;
-        uint32_t minors[2] = { 0 };
         HolderQuery q;
 
         /* Nobody says which one it is. */
@@ -85,9 +78,8 @@ static void test_nvidia(void **state) {
                   "Model: \t\t NVIDIA H100\nIRQ:   \t\t 77\nDevice Minor: \t 3\nGPU Excluded:\t No");
         /* What is said there is not read by a look. */
         assert_held(f, "nvidia", "/dev/nvidia0", true);
-        assert_int_equal(nvidia_query(f->fs, (PciAddress[]){ { .bus = 1 }, { .bus = 2 } }, 2, note_minor, minors), 0);
-        assert_int_equal(minors[0], 3);
-        assert_int_equal(minors[1], NVIDIA_MINOR_UNKNOWN);
+        assert_int_equal(nvidia_read_minor(f->fs, (PciAddress){ .bus = 1 }), 3);
+        assert_int_equal(nvidia_read_minor(f->fs, (PciAddress){ .bus = 2 }), NVIDIA_MINOR_UNKNOWN);
 
         q = query("nvidia", false);
         q.nvidia_minor = 3;
