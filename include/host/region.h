@@ -30,7 +30,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group);
 int region_remove(const Sysfs *fs, const Region *r);
 
 /* Lists the regions that have a file or link in dev/shm, by region name. Files of other users are ignored. The list is
- * empty when dev/shm does not exist. Free with free_names(). */
+ * empty when dev/shm does not exist. Free as that of list_dir_at(). */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 
 /*

@@ -46,6 +46,12 @@ int remove_temporaries_at(int dir_fd);
 /* Removes name and calls fsync() on the directory. A missing file is not an error. */
 int remove_file_at(int dir_fd, const char *name);
 
-/* Lists the names in a directory, sorted, without "." and "..". -E2BIG for more than max. Free with free_names(). */
+/*
+ * Lists the names in a directory, sorted, without "." and "..". -E2BIG for more than max. NULL follows the last name;
+ * *ret is NULL when there is no name. Free with free_names(), or mark the variable _cleanup_names_.
+ */
 int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *ret_n);
 char **free_names(char **names, size_t n);
+/* Frees a list that ends with NULL. */
+void cleanup_names(char ***names);
+#define _cleanup_names_ __attribute__((cleanup(cleanup_names)))

@@ -104,7 +104,7 @@ void manager_follow_regions(Manager *m) {
 #define REPORTED_MAX 10
 
 void manager_report_unknown_regions(const Manager *m) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0, unknown = 0;
         int r = regions_list(m->fs, &names, &n);
 
@@ -117,7 +117,6 @@ void manager_report_unknown_regions(const Manager *m) {
                                     QUOTABLE(names[i]));
         if (unknown > REPORTED_MAX)
                 log_warning("%zu more such files in /dev/shm belong to no allocation.", unknown - REPORTED_MAX);
-        (void) free_names(names, n);
 }
 
 void manager_keep_shared(const Manager *m, Job *job) {

@@ -127,7 +127,7 @@ static bool is_dropin(const char *name) {
 /* Other files do not count towards CONFIG_DROPINS_MAX, but ENTRIES_MAX limits them too. */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = open_path(fs, directory, O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0, kept = 0;
         int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
 
@@ -140,11 +140,11 @@ int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, siz
                         names[kept++] = names[i];
                 else
                         free(names[i]);
-        if (kept > CONFIG_DROPINS_MAX) {
-                names = free_names(names, kept);
+        if (n > 0)
+                names[kept] = NULL;
+        if (kept > CONFIG_DROPINS_MAX)
                 return -E2BIG;
-        }
-        *ret = names;
+        *ret = TAKE_PTR(names);
         *ret_n = kept;
         return 0;
 }
@@ -172,7 +172,7 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
 
 /* Directories are read from the highest priority to the lowest, so the first drop-in of a name hides later ones. */
 static int find_dropins(Loader *l, const char *directory) {
-        char **names;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = config_dropins_list(l->fs, directory, &names, &n);
 
@@ -185,7 +185,6 @@ static int find_dropins(Loader *l, const char *directory) {
         for (size_t i = 0; r == 0 && i < n; i++)
                 if (!has_dropin(l, names[i]))
                         r = add_dropin(l, directory, names[i]);
-        names = free_names(names, n);
         return r;
 }
 

@@ -56,34 +56,30 @@ static int mark_bmc(const Critical *c) {
 /* Whether a console driver of the kernel can draw on framebuffers. The attribute "bind", which tells whether it does so
  * now, is not read: reading waits for the console lock, which a failing driver may hold. */
 static int has_framebuffer_console(const Critical *c, bool *ret) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = critical_list(c, CONSOLES, &names, &n);
 
         *ret = false;
         for (size_t i = 0; i < n && r >= 0 && !*ret; i++) {
-                _cleanup_free_ char *path = NULL;
+                _cleanup_free_ char *path = string_format(CONSOLES "/%s/name", names[i]);
                 char name[SYSFS_ATTRIBUTE_MAX];
 
-                if (asprintf(&path, CONSOLES "/%s/name", names[i]) < 0) {
-                        path = NULL;
-                        r = -ENOMEM;
-                        break;
-                }
+                if (!path)
+                        return -ENOMEM;
                 r = sysfs_read(c->fs, path, name, sizeof(name));
                 if (r < 0)
                         r = critical_unreadable(c, path, r);
                 else
                         *ret = strstr(name, "frame buffer");
         }
-        (void) free_names(names, n);
         return MIN(r, 0);
 }
 
 /* Sets *ret to the number of the first framebuffer, or to -1. It is the console's unless the kernel option fbcon=map:
  * says otherwise. */
 static int first_framebuffer(const Critical *c, int *ret) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = critical_list(c, GRAPHICS, &names, &n);
 
@@ -96,8 +92,7 @@ static int first_framebuffer(const Critical *c, int *ret) {
                 if (*ret < 0 || (int) number < *ret)
                         *ret = (int) number;
         }
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 static int mark_framebuffer(const Critical *c, int number) {

@@ -18,7 +18,7 @@
 /* Whether an interface may be a bridge of Open vSwitch: it is not a PCI device and has no lower interface. */
 static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
         _cleanup_free_ char *real = NULL;
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         PciAddress address;
         size_t n;
         int r = critical_realpath(c, link, &real);
@@ -31,22 +31,17 @@ static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
         for (size_t i = 0; i < n; i++)
                 if (strncmp(names[i], "lower_", strlen("lower_")) == 0)
                         *ret = false;
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 static int mark_interface(const Critical *c, const char *name, const char *use) {
-        _cleanup_free_ char *link = NULL, *through = NULL;
+        _cleanup_free_ char *link = string_format(INTERFACES "/%s", name), *through = NULL;
         bool ovs_bridge = false;
         int r;
 
         if (strchr(name, '/'))
                 return 0;
-        if (asprintf(&link, INTERFACES "/%s", name) < 0) {
-                link = NULL;
-                return -ENOMEM;
-        }
-        r = critical_mark_user(c, link, use);
+        r = link ? critical_mark_user(c, link, use) : -ENOMEM;
         if (r >= 0)
                 r = may_be_ovs_bridge(c, link, &ovs_bridge);
         if (r < 0 || !ovs_bridge)
@@ -94,7 +89,7 @@ static bool is_kept(const Config *config, const char *name) {
 }
 
 static int mark_kept(const Critical *c) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r;
 
@@ -104,8 +99,7 @@ static int mark_kept(const Critical *c) {
         for (size_t i = 0; i < n && r >= 0; i++)
                 if (is_kept(c->config, names[i]))
                         r = mark_interface(c, names[i], "KeepInterfaces=");
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 int critical_mark_network(const Critical *c) {

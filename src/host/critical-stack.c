@@ -27,13 +27,11 @@ const char *critical_last_component(const char *path) {
 /* Prepends the device at path (a real path) to chain. A device mapper device appears by its name, "vg0-root" instead of
  * "dm-0". */
 static int extend_chain(const Walk *w, const char *path, const char *chain, char **ret) {
-        _cleanup_free_ char *attribute = NULL;
+        _cleanup_free_ char *attribute = string_format("%s/dm/name", path);
         char name[SYSFS_ATTRIBUTE_MAX];
 
-        if (asprintf(&attribute, "%s/dm/name", path) < 0) {
-                attribute = NULL;
+        if (!attribute)
                 return -ENOMEM;
-        }
         if (sysfs_read(w->c->fs, attribute, name, sizeof(name)) <= 0 || !text_is_clean(name))
                 return string_replace(ret, "%s <- %s", critical_last_component(path), chain);
         return string_replace(ret, "%s <- %s", name, chain);
@@ -51,30 +49,24 @@ static int walk_device(Walk *w, const char *real, const char *chain, unsigned de
 
 /* Follows every link in dir (a real path) whose name begins with prefix. */
 static int walk_entries(Walk *w, const char *dir, const char *prefix, const char *chain, unsigned depth) {
-        char **names = NULL;
-        size_t n = 0, length = strlen(dir);
-        int r;
+        _cleanup_names_ char **names = NULL;
+        size_t n, length = strlen(dir);
+        int r = critical_list(w->c, dir, &names, &n);
 
-        r = critical_list(w->c, dir, &names, &n);
         for (size_t i = 0; i < n && r >= 0; i++) {
                 _cleanup_free_ char *link = NULL, *real = NULL;
 
                 if (strncmp(names[i], prefix, strlen(prefix)) != 0)
                         continue;
-                if (asprintf(&link, "%s/%s", dir, names[i]) < 0) {
-                        link = NULL;
-                        r = -ENOMEM;
-                        break;
-                }
-                r = critical_realpath(w->c, link, &real);
+                link = string_format("%s/%s", dir, names[i]);
+                r = link ? critical_realpath(w->c, link, &real) : -ENOMEM;
                 if (!real)
                         continue;
                 if (strncmp(real, dir, length) == 0 && real[length] == '/')
                         continue; /* a child of dir, not a lower device */
                 r = walk_device(w, real, chain, depth);
         }
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 int critical_nvme_subsystem(const char *path, char **ret) {
@@ -102,44 +94,30 @@ static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, uns
 
 /* Follows slaves/ of device mapper, md and bcache devices. A partition has slaves/ in the directory of its disk. */
 static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
-        _cleanup_free_ char *slaves = NULL, *above = NULL;
-        int r;
+        _cleanup_free_ char *slaves = string_format("%s/slaves", path);
+        _cleanup_free_ char *above = string_format("%.*s/slaves", (int) (critical_last_component(path) - path), path);
+        int r = slaves && above ? walk_entries(w, slaves, "", chain, depth) : -ENOMEM;
 
-        if (asprintf(&slaves, "%s/slaves", path) < 0) {
-                slaves = NULL;
-                return -ENOMEM;
-        }
-        r = walk_entries(w, slaves, "", chain, depth);
-        if (r < 0)
-                return r;
-        if (asprintf(&above, "%.*s/slaves", (int) (critical_last_component(path) - path), path) < 0) {
-                above = NULL;
-                return -ENOMEM;
-        }
-        return walk_entries(w, above, "", chain, depth);
+        return r < 0 ? r : walk_entries(w, above, "", chain, depth);
 }
 
 /* Follows a loop device to the block device behind it. A regular file behind it needs no walk: its file system is
  * mounted and therefore marked. dir: the first length characters are the directory of the loop device. */
 static int walk_backing(Walk *w, const char *dir, size_t length, const char *chain, unsigned depth) {
-        _cleanup_free_ char *attribute = NULL, *link = NULL, *real = NULL;
+        _cleanup_free_ char *attribute = string_format("%.*s/loop/backing_file", (int) length, dir);
+        _cleanup_free_ char *link = NULL, *real = NULL;
         char file[SYSFS_ATTRIBUTE_MAX];
         int r;
 
-        if (asprintf(&attribute, "%.*s/loop/backing_file", (int) length, dir) < 0) {
-                attribute = NULL;
+        if (!attribute)
                 return -ENOMEM;
-        }
         r = sysfs_read(w->c->fs, attribute, file, sizeof(file));
         if (r < 0)
                 return critical_unreadable(w->c, attribute, r);
         if (strncmp(file, "/dev/", strlen("/dev/")) != 0)
                 return 0;
-        if (asprintf(&link, "sys/class/block/%s", critical_last_component(file)) < 0) {
-                link = NULL;
-                return -ENOMEM;
-        }
-        r = critical_realpath(w->c, link, &real);
+        link = string_format("sys/class/block/%s", critical_last_component(file));
+        r = link ? critical_realpath(w->c, link, &real) : -ENOMEM;
         return real ? walk_device(w, real, chain, depth) : r;
 }
 

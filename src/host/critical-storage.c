@@ -15,20 +15,16 @@ const char *const critical_mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys
 
 /* Marks a block device. name: the kernel's name of it. */
 static int mark_block(const Critical *c, const char *name, const char *use) {
-        _cleanup_free_ char *link = NULL;
+        _cleanup_free_ char *link = string_format("sys/class/block/%s", name);
 
-        if (asprintf(&link, "sys/class/block/%s", name) < 0) {
-                link = NULL;
-                return -ENOMEM;
-        }
-        return critical_mark_user(c, link, use);
+        return link ? critical_mark_user(c, link, use) : -ENOMEM;
 }
 
 /*
  * Marks all devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices"; with a name, only if the btrfs has that device.
  */
 static int mark_btrfs_devices(const Critical *c, const char *dir, const char *name, const char *use) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         bool wanted = !name;
         int r = critical_list(c, dir, &names, &n);
@@ -37,29 +33,22 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
                 wanted = streq(names[i], name);
         for (size_t i = 0; i < n && r >= 0 && wanted; i++)
                 r = mark_block(c, names[i], use);
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 /* Marks the devices of each mounted btrfs; with a name, of the btrfs that has that device. A btrfs has its directory in
  * sysfs while it is mounted anywhere, and may have more devices than the one in mountinfo. */
 static int mark_btrfs(const Critical *c, const char *name, const char *use) {
-        char **uuids = NULL;
+        _cleanup_names_ char **uuids = NULL;
         size_t n;
         int r = critical_list(c, CRITICAL_BTRFS, &uuids, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++) {
-                _cleanup_free_ char *dir = NULL;
+                _cleanup_free_ char *dir = string_format(CRITICAL_BTRFS "/%s/devices", uuids[i]);
 
-                if (asprintf(&dir, CRITICAL_BTRFS "/%s/devices", uuids[i]) < 0) {
-                        dir = NULL;
-                        r = -ENOMEM;
-                        break;
-                }
-                r = mark_btrfs_devices(c, dir, name, use);
+                r = dir ? mark_btrfs_devices(c, dir, name, use) : -ENOMEM;
         }
-        (void) free_names(uuids, n);
-        return MIN(r, 0);
+        return r;
 }
 
 /*
@@ -138,18 +127,14 @@ static int mark_mount(const Critical *c, char *line) {
                         mount = word;
         }
         critical_unescape(mount);
-        if (asprintf(&use, "%s (mounted)", text_is_clean(mount) ? mount : "a file system") < 0) {
-                use = NULL;
-                return -ENOMEM;
-        }
         if (strchr(number, '/'))
                 return 0;
-        anonymous = strncmp(number, "0:", 2) == 0;
-        if (!anonymous && asprintf(&link, "sys/dev/block/%s", number) < 0) {
-                link = NULL;
+        use = string_format("%s (mounted)", text_is_clean(mount) ? mount : "a file system");
+        link = string_format("sys/dev/block/%s", number);
+        if (!use || !link)
                 return -ENOMEM;
-        }
-        if (link)
+        anonymous = strncmp(number, "0:", 2) == 0;
+        if (!anonymous)
                 r = critical_mark_user(c, link, use);
         return r < 0 ? r : mark_source(c, rest, anonymous, use);
 }
@@ -163,41 +148,33 @@ static int mark_swap(const Critical *c, char *line) {
 /* Marks file systems in dir, which are mounted in any mount namespace: mountinfo of process 1 lacks those of
  * containers. */
 static int mark_mounted_dir(const Critical *c, const char *dir) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = critical_list(c, dir, &names, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = mark_block(c, names[i], USE_OTHER_NAMESPACE);
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 static int mark_stacked(const Critical *c, const char *name) {
-        _cleanup_free_ char *dir = NULL;
-        char **slaves = NULL;
+        _cleanup_free_ char *dir = string_format("sys/class/block/%s/slaves", name);
+        _cleanup_names_ char **slaves = NULL;
         size_t n;
-        int r;
+        int r = dir ? critical_list(c, dir, &slaves, &n) : -ENOMEM;
 
-        if (asprintf(&dir, "sys/class/block/%s/slaves", name) < 0) {
-                dir = NULL;
-                return -ENOMEM;
-        }
-        r = critical_list(c, dir, &slaves, &n);
-        (void) free_names(slaves, n);
-        return r < 0 || n == 0 ? MIN(r, 0) : mark_block(c, name, "assembled volume");
+        return r < 0 || n == 0 ? r : mark_block(c, name, "assembled volume");
 }
 
 /* A dm, md or bcache device that is not mounted may be exported or be the disk of a guest. */
 static int mark_assembled(const Critical *c) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = critical_list(c, "sys/class/block", &names, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = mark_stacked(c, names[i]);
-        (void) free_names(names, n);
-        return MIN(r, 0);
+        return r;
 }
 
 int critical_mark_storage(const Critical *c) {

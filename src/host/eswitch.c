@@ -120,7 +120,7 @@ static bool is_representor(const Sysfs *fs, PciAddress pf, const char *netdev, u
 
 bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char ret[static IF_NAMESIZE]) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pf, "net"), O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         bool found = false;
         size_t n = 0;
 
@@ -131,6 +131,5 @@ bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char 
                 if (found)
                         (void) snprintf(ret, IF_NAMESIZE, "%s", names[i]);
         }
-        (void) free_names(names, n);
         return found;
 }

@@ -101,7 +101,7 @@ static int read_guest(const Sysfs *fs, int dir_fd, const char *name, GuestList *
 int guests_read(const Sysfs *fs, GuestList **ret) {
         _cleanup_close_ int fd = sysfs_open(fs, GUESTS_DIR, O_RDONLY | O_DIRECTORY);
         _cleanup_(cleanup_guest_list_free) GuestList *l = calloc(1, sizeof(*l));
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = 0;
 
@@ -117,7 +117,6 @@ int guests_read(const Sysfs *fs, GuestList **ret) {
                 if (suffix && streq(suffix, ".xml"))
                         r = read_guest(fs, fd, names[i], l);
         }
-        (void) free_names(names, n);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(l);

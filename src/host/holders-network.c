@@ -74,7 +74,7 @@ static bool is_up(int net_fd, const char *interface) {
 /* Returns 1 and the first interface that is stacked on this one: a VLAN, macvlan or bridge; 0 when there is none, or a
  * negative errno. */
 static int find_upper(int net_fd, const char *interface, char *buf, size_t size) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = list_dir_at(net_fd, interface, ENTRIES_MAX, &names, &n);
 
@@ -85,7 +85,6 @@ static int find_upper(int net_fd, const char *interface, char *buf, size_t size)
                         (void) snprintf(buf, size, "%s", names[i] + strlen(UPPER_PREFIX));
                         r = 1;
                 }
-        (void) free_names(names, n);
         return r;
 }
 

@@ -168,7 +168,7 @@ static int visit_mediated(Walk *w, int fd, const char *name) {
 static int walk(Walk *w, int parent_fd, const char *name, const char *above, unsigned depth) {
         _cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         size_t outer = w->part, n = 0;
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         int r;
 
         if (fd < 0)
@@ -184,14 +184,13 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         if (r == 0)
                 r = walk_entries(w, fd, name, names, n, depth);
         w->part = outer;
-        (void) free_names(names, n);
         return r;
 }
 
 /* Walks through the NVMe subsystem of a controller: the disks are there when controllers share an NVMe namespace. */
 static int walk_subsystems(Walk *w, const char *controller) {
         _cleanup_close_ int fd = sysfs_open(w->fs, NVME_SUBSYSTEMS, O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = fd < 0 ? fd : list_dir_at(fd, ".", SUBSYSTEMS_MAX, &names, &n);
 
@@ -205,12 +204,11 @@ static int walk_subsystems(Walk *w, const char *controller) {
                 if (fstatat(fd, link, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
                         r = walk(w, fd, names[i], "", 0);
         }
-        (void) free_names(names, n);
         return r;
 }
 
 static int walk_controllers(Walk *w, int dir_fd) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = list_dir_at(dir_fd, "nvme", ENTRIES_MAX, &names, &n);
 
@@ -218,7 +216,6 @@ static int walk_controllers(Walk *w, int dir_fd) {
                 return r == -ENOENT ? 0 : r;
         for (size_t i = 0; r == 0 && i < n; i++)
                 r = walk_subsystems(w, names[i]);
-        (void) free_names(names, n);
         return r;
 }
 
@@ -262,7 +259,7 @@ static int find_host_nodes(Walk *w) {
 /* Adds the character device of a function, which guests with iommufd open. */
 static int find_vfio_cdevs(Walk *w, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, "vfio-dev"), O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r;
 
@@ -279,7 +276,6 @@ static int find_vfio_cdevs(Walk *w, PciAddress address) {
                         (void) snprintf(attribute, sizeof(attribute), "vfio-dev/%.32s/dev", names[i]);
                         r = add_numbered(w, name, PCI_PATH(address, attribute));
                 }
-        (void) free_names(names, n);
         return MIN(r, 0);
 }
 

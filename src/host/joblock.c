@@ -136,7 +136,7 @@ static int read_lock(int dir_fd, const char *name, JobLock *ret) {
 
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n) {
         JobLock *locks = NULL;
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n_names = 0, n = 0;
         int r = list_dir_at(dir_fd, ".", JOB_LOCKS_MAX, &names, &n_names);
 
@@ -146,7 +146,6 @@ int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n) {
                         r = read_lock(dir_fd, names[i], &locks[n]);
                 n += r > 0;
         }
-        (void) free_names(names, n_names);
         if (r < 0) {
                 (void) job_locks_free(locks, n);
                 return r;

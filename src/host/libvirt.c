@@ -28,7 +28,7 @@ static void read_schemas(const Sysfs *fs, LibvirtFeatures *f) {
 /* Keeps the features that every QEMU supports. A QEMU whose capabilities cannot be read supports none. */
 static void limit_to_qemus(const Sysfs *fs, LibvirtFeatures *f) {
         _cleanup_close_ int dir = sysfs_open(fs, LIBVIRT_CAPABILITIES_DIR, O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0, seen = 0;
 
         if (dir >= 0)
@@ -42,7 +42,6 @@ static void limit_to_qemus(const Sysfs *fs, LibvirtFeatures *f) {
                 (void) read_file_at(dir, names[i], CAPABILITIES_MAX, &text, NULL);
                 seen += libvirt_features_limit(f, text ?: "");
         }
-        (void) free_names(names, n);
         if (seen == 0)
                 f->iommufd = f->acpi_nodeset = false;
 }

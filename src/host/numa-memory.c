@@ -121,7 +121,7 @@ static int pool_compare(const void *a, const void *b) {
 
 int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node) {
         _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
-        char **names;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = fd;
 
@@ -145,7 +145,6 @@ int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *
                 else
                         node->pages[node->n_pages++] = pool;
         }
-        (void) free_names(names, n);
         qsort(node->pages, node->n_pages, sizeof(*node->pages), pool_compare);
         return MIN(r, 0);
 }

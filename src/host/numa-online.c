@@ -23,7 +23,7 @@ static int read_list_at(int fd, const char *path, CpuSet *ret) {
 
 /* Adds the numbers of the directories PREFIX0, PREFIX1 and so on to *ret. */
 static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
-        char **names;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int r = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
 
@@ -36,7 +36,6 @@ static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
                     parse_unsigned(names[i] + strlen(prefix), CPUSET_MAX - 1, &id) == 0)
                         cpuset_add(ret, (unsigned) id);
         }
-        (void) free_names(names, n);
         return 0;
 }
 

@@ -53,7 +53,7 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
  * the daemon's sandbox allows writes below dev only. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int found = -ENODEV, r = dev < 0 ? dev : list_dir_at(dev, ".", DEV_ENTRIES_MAX, &names, &n);
 
@@ -68,7 +68,6 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
                 if (fd >= 0 && s.f_type == HUGETLBFS_MAGIC && (uint64_t) s.f_bsize == page_size)
                         found = TAKE_FD(fd);
         }
-        (void) free_names(names, n);
         return r < 0 ? r : found;
 }
 
@@ -325,6 +324,8 @@ int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {
                         names[kept++] = names[i];
                 } else
                         free(names[i]);
+        if (n > 0)
+                names[kept] = NULL;
         *ret = names;
         *ret_n = kept;
         return 0;

@@ -53,7 +53,7 @@ static bool is_virtfn(const char *name) {
  * skips this. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r;
 
@@ -75,7 +75,6 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
                 (void) snprintf(path, sizeof(path), "%s/driver", names[i]);
                 *ret_bound += sysfs_link_name(fs, PCI_PATH(pf, path), driver, sizeof(driver)) >= 0;
         }
-        (void) free_names(names, n);
         return 0;
 }
 

@@ -53,7 +53,7 @@ static bool is_directory(const VfTarget *t, const char *path) {
 /* Sets iov_device of the PF's cache; "" when the PF is not an mlx4 or the mlx4_ib driver is not loaded. */
 static int find_device(const VfTarget *t) {
         PfView *view = t->view;
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = list(t, PCI_PATH(t->pf, "infiniband"), DEVICES_MAX, &names, &n);
 
@@ -65,7 +65,6 @@ static int find_device(const VfTarget *t) {
                         (void) snprintf(view->iov_device, sizeof(view->iov_device), "%s/%s",
                                         PCI_PATH(t->pf, "infiniband"), names[i]);
         }
-        (void) free_names(names, n);
         view->iov_known = r >= 0 || r == -ENOENT;
         return view->iov_known ? 0 : r;
 }
@@ -91,7 +90,8 @@ static bool is_infiniband(const Iov *iov, unsigned port) {
 
 /* Finds the InfiniBand ports of the VF. */
 static int find_ports(Iov *iov) {
-        char path[MLX4_PATH_MAX], **names = NULL;
+        _cleanup_names_ char **names = NULL;
+        char path[MLX4_PATH_MAX];
         size_t n = 0;
         int r;
 
@@ -103,7 +103,6 @@ static int find_ports(Iov *iov) {
                 if (parse_unsigned(names[i], UINT8_MAX, &port) >= 0 && is_infiniband(iov, (unsigned) port))
                         iov->ports[iov->n_ports++] = (unsigned) port;
         }
-        (void) free_names(names, n);
         return r == -ENOENT ? 0 : r;
 }
 

@@ -64,7 +64,7 @@ static void add_netdev(PfView *v, const PfNetdev *dev) {
 
 static int find_netdevs(const VfTarget *t) {
         _cleanup_close_ int fd = sysfs_open(t->fs, PCI_PATH(t->pf, "net"), O_RDONLY | O_DIRECTORY);
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
 
@@ -79,7 +79,6 @@ static int find_netdevs(const VfTarget *t) {
                 add_netdev(t->view,
                            &(PfNetdev){ .pf = t->pf, .ifindex = (int) ifindex, .port = read_port(t, names[i]) });
         }
-        (void) free_names(names, n);
         return r == -ENOENT ? 0 : r;
 }
 

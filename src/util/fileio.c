@@ -223,6 +223,12 @@ char **free_names(char **names, size_t n) {
         return NULL;
 }
 
+void cleanup_names(char ***names) {
+        for (char **name = *names; name && *name; name++)
+                free(*name);
+        free(*names);
+}
+
 static int compare_names(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
@@ -245,7 +251,9 @@ static int collect_names(DIR *d, size_t max, char ***names, size_t *n) {
                 (*names)[*n] = strdup(entry->d_name);
                 if (!(*names)[*n])
                         return -ENOMEM;
-                (*n)++;
+                if (ARRAY_RESERVE(*names, ++*n) < 0)
+                        return -ENOMEM;
+                (*names)[*n] = NULL;
         }
 }
 

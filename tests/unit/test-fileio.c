@@ -160,6 +160,7 @@ static void test_list(void **state _unused_) {
         assert_null(list);
         assert_int_equal(list_dir_at(dir_fd, ".", 4, &list, &n), 0);
         assert_int_equal(n, 4);
+        assert_null(list[n]);
         for (size_t i = 0; i < n; i++) {
                 assert_string_equal(list[i], sorted[i]);
                 assert_int_equal(remove_file_at(dir_fd, list[i]), 0);
