@@ -12,7 +12,10 @@ use JSON::PP;
 use Test::More;
 use Time::HiRes qw(clock_gettime sleep time CLOCK_MONOTONIC);
 
+use lib dirname(__FILE__) . '/..';
+
 use Bus;
+use Names;
 
 our @EXPORT = qw(
         node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid daemon_children daemon restart log_since wait_until
@@ -349,15 +352,6 @@ sub same_tree {
 sub same_state {
         my ($before, $name, %options) = @_;
         return is_deeply(snapshot(%options), $before, $name);
-}
-
-# Matches a text of which one line has all these in it, as whole words: addresses, names, numbers, or what a regular expression finds.
-# The words around them are nobody's promise; those are in tests/golden.
-sub names {
-        my (@nouns) = @_;
-        my @each = map { ref ? $_ : (/^\w/ ? '(?<![\w])' : '') . quotemeta . (/\w$/ ? '(?![\w])' : '') } @nouns;
-        my $all  = join '', map { "(?=.*$_)" } @each;
-        return qr/^$all/m;
 }
 
 # An error of that name (org.passthroughd1.Error. may be left out), with a refusal of that verdict, whose sentence names these.

@@ -52,7 +52,7 @@ same_state($state, 'clean: the ledger too');
 
 released('fails', 3);
 is_deeply([quarantined()], [@gpus], 'fails: both are in quarantine');
-is(device($bus, $gpus[0])->{reason}, "Failed to clean $gpus[0]: /usr/bin/wipe  --all ended with status 3. See its log.", 'fails: it says why');
+like(device($bus, $gpus[0])->{reason}, names($gpus[0], '/usr/bin/wipe  --all', 'status 3'), 'fails: it says why');
 is(driver_of($_), 'vfio-pci', 'fails: it stays where it was') for @gpus;
 is(clear_quarantine($bus), 2, 'fails: somebody has looked');
 same_tree($before, 'fails: all is back');

@@ -68,7 +68,7 @@ is((allocate($bus, 'guest', rdma => 1))[0], 'done', "$what: there is an allocati
 my ($vf) = @{ devices('guest') };
 boot($bus, $what, with_serial($tree, $pf{14}, '0002c90300654321', 0x140));
 is(allocation_state($bus, 'guest'), 'failed', "$what: it has failed");
-is(allocation($bus, 'guest')->{reason}, "$vf is not the card that was allocated.", "$what: and says why");
+like(allocation($bus, 'guest')->{reason}, names($vf), "$what: and says why");
 is(device($bus, $vf)->{state}, 'hardware-changed', "$what: so does the VF");
 is_deeply([grep { /\Q$vf\E/ } write_log()], [], "$what: which is left alone");
 is((ctl('accept', 'guest'))[0], 0, "$what: it is accepted");

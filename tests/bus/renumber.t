@@ -185,7 +185,7 @@ sub swapped {
         my $after = boot($bus, $what, card($swapped_tree, 83, $cards{83}) . ($more // ''));
         untouched($what, '0000:82:00.0');
         is(allocation_state($bus, 'guest'), 'failed', "$what: it has failed");
-        is(allocation($bus, 'guest')->{reason}, '0000:82:00.0 is not the card that was allocated.', "$what: and says why");
+        like(allocation($bus, 'guest')->{reason}, names('0000:82:00.0'), "$what: and says why");
         my $device = device($bus, '0000:82:00.0');
         is($device->{state}, 'hardware-changed', "$what: the device says so too");
         like($device->{remedy} // '', names('passthroughctl accept guest'), "$what: and what can be done");

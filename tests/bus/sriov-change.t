@@ -269,7 +269,7 @@ SKIP: {
         ok($bus->signals_until(sub { $_->{member} eq 'PropertiesChanged' && ($_->{body}[1]{State} // '') eq 'contested' }), 'contested: that is signalled');
         my $device = device($bus, $pf);
         is($device->{state},  'contested',                                                     'contested: the PF is');
-        is($device->{reason}, 'Another program changed the number of its VFs from 4 to 2.', 'contested: and says why');
+        like($device->{reason}, names(qr/from 4 to 2/), 'contested: and says why');
         like($device->{remedy}, names('passthroughctl sriov PF NUMBER'), 'contested: and what to do');
         like(log_since($offset), names($pf, 4, 2), 'contested: the log too');
         like((ctl('sriov', $pf))[1], names($pf, 2, 16), 'contested: and passthroughctl');

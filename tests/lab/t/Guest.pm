@@ -72,7 +72,7 @@ sub slot_order {
 # "VENDOR:DEVICE NODE" of what the guest listed, in its order; none when it never came to that.
 sub guest_functions {
         my ($name) = @_;
-        my $text = wait_until(sub { my $all = join '', lines(console($name)); $all =~ /guest: end of list/ ? $all : '' }, BOOT_DEADLINE);
+        my $text = wait_until(sub { my $all = join '', lines(console($name)); index($all, 'guest: end of list') >= 0 ? $all : '' }, BOOT_DEADLINE);
         return map { "$_->[0]:$_->[1] $_->[3]" } grep { $_->[2] !~ /^0604/ && $_->[3] >= 0 }
                 map { [/0x(\w+) 0x(\w+) 0x(\w+) numa=(-?\d+)/] } ($text =~ /^(guest: \S+:\S+ 0x.*)$/mg);
 }

@@ -6,12 +6,16 @@ use strict;
 use warnings;
 
 use Exporter qw(import);
+use FindBin;
 use JSON::PP;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
+use lib "$FindBin::Bin/../..";    # in the checkout; on the machine Names.pm is beside this file
+use Names;
+
 our @EXPORT = qw(
-        command output ctl ctl_json devices functions link_name fact slurp spew drivers bind_by_hand give_back group_is_viable role wait_until is_at_work settled service monitor
+        command output ctl ctl_json devices functions link_name fact slurp spew drivers bind_by_hand give_back group_is_viable role wait_until is_at_work settled service monitor names
 );
 
 use constant { DEADLINE => 120, PCI => '/sys/bus/pci' };

@@ -32,7 +32,7 @@ sub by_hand {
 sub journal {
         my ($like) = @_;
         my $found = wait_until(sub {
-                my @lines = grep { / passthroughd\[\d+\]: .*$like/ } split /\n/, output(qw(journalctl --boot --output short-unix --unit passthroughd.service));
+                my @lines = grep { / passthroughd\[\d+\]: (.*)/ && $1 =~ $like } split /\n/, output(qw(journalctl --boot --output short-unix --unit passthroughd.service));
                 return $lines[-1];
         });
         return $found && (split ' ', $found)[0];
@@ -53,13 +53,13 @@ ok(settled(), '... all is there again');
 is_deeply(functions(), $before, '... and as it was');
 
 my ($done, $took) = by_hand(VFS - 1);
-my $told = journal(qr/Another program changed the number of VFs of \Q$pf\E from ${\VFS} to 1\./);
+my $told = journal(names($pf, qr/from ${\VFS} to 1/));
 ok(defined $told, 'changed by hand: the journal says so') and diag(sprintf '%.3f s after the kernel, which took %.3f s', $told - $done, $took);
 # The daemon waits for at most half a second until the uevents end. A loaded machine is slow at both, the kernel's work and the daemon's.
 cmp_ok(($told // 'inf') - $done, '<', AT_ONCE + SLOWER * $took, '... at once');
 my $device = devices()->{$pf};
 is($device->{state}, 'contested', '... and it is contested');
-is($device->{reason}, 'Another program changed the number of its VFs from 2 to 1.', '... with the reason');
+like($device->{reason}, names(qr/from ${\VFS} to 1/), '... with the numbers');
 is(vfs(), 1, '... and not fought');
 ($status, $out, $err) = ctl('sriov', $pf, VFS);
 is($status, 0, 'it can be changed back') or diag($err);
