@@ -21,6 +21,9 @@ int parse_hex(const char *s, uint64_t max, uint64_t *ret);
  */
 char *format_hex(char *at, uint64_t value, unsigned digits);
 
+/* Writes value as a decimal number, without a NUL. Returns the end of the text, at most 20 bytes after at. */
+char *format_unsigned(char *at, uint64_t value);
+
 /*
  * Parses a size in bytes: a decimal number with an optional suffix K, M, G or T (powers of 1024; "GiB" and "GB" too).
  * -EINVAL for other text, -ERANGE on overflow.

@@ -39,10 +39,10 @@ DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev) {
                 .identity = identity_digest(dev),
                 .values = {
                         [DEVICE_PROPERTY_POOL] = digest_string(DIGEST_START, pool ? pool->name : NULL),
-                        [DEVICE_PROPERTY_STATE] = digest_number(DIGEST_START, state),
+                        [DEVICE_PROPERTY_STATE] = state,
                         [DEVICE_PROPERTY_REASON] = digest_string(DIGEST_START, why.message),
                         [DEVICE_PROPERTY_DRIVER] = digest_string(DIGEST_START, dev->driver),
-                        [DEVICE_PROPERTY_IOMMU_GROUP] = digest_number(DIGEST_START, dev->iommu_group),
+                        [DEVICE_PROPERTY_IOMMU_GROUP] = (uint64_t) dev->iommu_group,
                         [DEVICE_PROPERTY_ALLOCATION] = digest_string(DIGEST_START, holder ? holder->name : NULL),
                 },
         };

@@ -51,11 +51,23 @@ struct DeviceDir {
         size_t n_virtfns;
 };
 
-/* The first letter decides for most entries. */
-static int name_compare(const void *key, const void *element) {
-        const char *name = key, *attribute = *(const char *const *) element;
+/* The first attribute of each letter; most entries of a directory are no attribute that is read. */
+static const Attribute first_attribute[] = {
+        ['b'] = ATTRIBUTE_BOOT_VGA,    ['c'] = ATTRIBUTE_CLASS,          ['d'] = ATTRIBUTE_DEVICE,
+        ['i'] = ATTRIBUTE_IOMMU_GROUP, ['m'] = ATTRIBUTE_MAX_LINK_SPEED, ['n'] = ATTRIBUTE_NUMA_NODE,
+        ['p'] = ATTRIBUTE_PHYSFN,      ['r'] = ATTRIBUTE_RESET_METHOD,   ['s'] = ATTRIBUTE_SECONDARY_BUS_NUMBER,
+        ['v'] = ATTRIBUTE_VENDOR,
+};
 
-        return *name == *attribute ? strcmp(name, attribute) : *name - *attribute;
+static uint32_t attribute_bit(const char *name) {
+        uint8_t letter = (uint8_t) *name;
+
+        if (letter >= ELEMENTSOF(first_attribute))
+                return 0;
+        for (Attribute a = first_attribute[letter]; a < _ATTRIBUTE_MAX && *attribute_table[a] == *name; a++)
+                if (streq(name, attribute_table[a]))
+                        return UINT32_C(1) << a;
+        return 0;
 }
 
 static int unsigned_compare(const void *a, const void *b) {
@@ -79,15 +91,12 @@ static int add_virtfn(DeviceDir *d, const char *number) {
 
 static int add_entry(DeviceDir *d, const struct dirent64 *entry) {
         const char *name = entry->d_name;
-        const char *const *found;
 
         if (streq(name, "."))
                 d->instance = entry->d_ino;
         if (*name == *VIRTFN_PREFIX && strncmp(name, VIRTFN_PREFIX, strlen(VIRTFN_PREFIX)) == 0)
                 return add_virtfn(d, name + strlen(VIRTFN_PREFIX));
-        found = bsearch(name, attribute_table, _ATTRIBUTE_MAX, sizeof(*attribute_table), name_compare);
-        if (found)
-                d->present |= UINT32_C(1) << (found - attribute_table);
+        d->present |= attribute_bit(name);
         return 0;
 }
 
@@ -111,24 +120,32 @@ static int list_entries(DeviceDir *d) {
         return 0;
 }
 
-int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret) {
+int device_dir_new(int fd, DeviceDir **ret) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        char path[sizeof("sys/bus/pci/devices/") + PCI_ADDRESS_STRING_MAX];
+        _cleanup_close_ int owned = fd;
         int r;
 
-        if ((size_t) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s", name) >= sizeof(path))
-                return -EINVAL;
         d = calloc(1, sizeof(*d));
         if (!d)
                 return -ENOMEM;
-        d->fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
-        if (d->fd < 0)
-                return d->fd;
+        d->fd = TAKE_FD(owned);
         r = list_entries(d);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(d);
         return 0;
+}
+
+int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret) {
+        static const char devices[] = "sys/bus/pci/devices/";
+        char path[sizeof(devices) + PCI_ADDRESS_STRING_MAX];
+        int fd;
+
+        if (strlen(name) >= PCI_ADDRESS_STRING_MAX)
+                return -EINVAL;
+        (void) stpcpy(stpcpy(path, devices), name);
+        fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
+        return fd < 0 ? fd : device_dir_new(fd, ret);
 }
 
 DeviceDir *device_dir_free(DeviceDir *d) {

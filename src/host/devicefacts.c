@@ -11,6 +11,7 @@
 #include "util/strings.h"
 
 #define CLASS_PCI_BRIDGE 0x0604U
+#define ABSENT_BAR       "0x0000000000000000 0x0000000000000000 0x0000000000000000"
 
 int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev) {
         int r = 0;
@@ -60,9 +61,12 @@ static int read_bars(const DeviceDir *d, PciDevice *dev) {
                 return r;
         for (size_t i = 0; i < PCI_BARS_MAX && (line = strsep(&rest, "\n")); i++) {
                 char *start_end, *end_end;
-                unsigned long long start = strtoull(line, &start_end, 16);
-                unsigned long long end = strtoull(start_end, &end_end, 16);
+                unsigned long long start, end;
 
+                if (streq(line, ABSENT_BAR))
+                        continue;
+                start = strtoull(line, &start_end, 16);
+                end = strtoull(start_end, &end_end, 16);
                 if (start_end == line || end_end == start_end || *end_end != ' ' || end < start)
                         return device_fault_value(dev, attribute_to_string(ATTRIBUTE_RESOURCE), line);
                 dev->bar_size[i] = start == 0 && end == 0 ? 0 : end - start + 1;
@@ -180,10 +184,10 @@ int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         if (!dev->linked)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                char name[32];
+                char name[32] = "virtfn";
                 int r;
 
-                (void) snprintf(name, sizeof(name), "virtfn%u", indices[i]);
+                *format_unsigned(name + strlen(name), indices[i]) = '\0';
                 r = device_dir_read_address(d, name, dev, dev->linked + dev->n_linked);
                 if (r < 0)
                         return r;

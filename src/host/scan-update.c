@@ -159,6 +159,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         s = (Scan){ .fs = fs,
                     .inv = inv,
                     .devices_fd = fd,
+                    .directory_fd = -1,
                     .busy = busy,
                     .n_busy = n_busy,
                     .old = old,
@@ -167,8 +168,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         r = scan_start_libpci(&s, &conf);
         if (r >= 0)
                 r = update(&s, devices, n);
-        free(s.reread);
-        free(s.siblings);
+        scan_done(&s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(inv);

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 
 #include "devicefacts.h"
 #include "host/cpuinfo.h"
@@ -16,31 +14,6 @@
 #include "scan-internal.h"
 #include "util/fileio.h"
 #include "util/strings.h"
-
-/* Reads the device's path below sys/devices from its link in SCAN_DEVICES, such as
- * "../../../devices/pci0000:80/0000:80:02.0". *ret is NULL when the link does not lead below sys/devices. */
-static int device_path(const Scan *s, const char *name, char **ret) {
-        static const char devices[] = "devices/", below[] = "sys/devices/";
-        _cleanup_free_ char *real = NULL;
-        char target[PATH_MAX];
-        const char *at = target;
-        ssize_t n;
-        char path[sizeof(SCAN_DEVICES "/") + PCI_ADDRESS_STRING_MAX];
-
-        *ret = NULL;
-        n = readlinkat(s->devices_fd, name, target, sizeof(target) - 1);
-        if (n > 0) {
-                target[n] = '\0';
-                while (strncmp(at, "../", 3) == 0)
-                        at += 3;
-                if (strncmp(at, devices, strlen(devices)) == 0)
-                        return string_copy(ret, at + strlen(devices));
-        }
-        (void) snprintf(path, sizeof(path), SCAN_DEVICES "/%s", name);
-        if (sysfs_realpath(s->fs, path, &real) < 0 || strncmp(real, below, strlen(below)) != 0)
-                return 0;
-        return string_copy(ret, real + strlen(below));
-}
 
 static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
@@ -135,24 +108,36 @@ static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
         return NULL;
 }
 
-/* The kernel gives a VF the parent of its PF: the directories of one PF's VFs differ in the last component only. */
-static int path_beside(const char *sibling, const char *name, char **ret) {
-        int directory = (int) (strrchr(sibling, '/') + 1 - sibling);
-
-        return string_replace(ret, "%.*s%s", directory, sibling, name);
+/* Remembers a PF with VFs, for the VFs that follow. */
+static int add_pf(Scan *s, bool beside, const PciDevice *dev) {
+        if (dev->n_linked == 0)
+                return 0;
+        if (ARRAY_RESERVE(s->pfs, s->n_pfs) < 0)
+                return -ENOMEM;
+        s->pfs[s->n_pfs++] = (size_t) (dev - s->inv->devices);
+        return beside ? 0 : scan_remember_directory(s, dev->path);
 }
 
-static int read_path(const Scan *s, const char *name, PciDevice *dev) {
-        const PciDevice *sibling = find_sibling(s, dev);
-        int r = sibling && strchr(sibling->path, '/') ? path_beside(sibling->path, name, &dev->path)
-                                                      : device_path(s, name, &dev->path);
+/* The PF whose virtfn links name the VF; NULL when no such PF was read before the VF. */
+static const PciDevice *find_pf(const Scan *s, PciAddress vf) {
+        for (size_t i = s->n_pfs; i > 0; i--) {
+                const PciDevice *pf = &s->inv->devices[s->pfs[i - 1]];
 
-        if (r < 0 || dev->path)
-                return r;
-        r = string_copy(&dev->path, "");
-        if (r < 0)
-                return r;
-        return pci_device_add_fault(dev, "the path below sys/devices is unknown");
+                if (pci_addresses_have(pf->linked, pf->n_linked, vf))
+                        return pf;
+        }
+        return NULL;
+}
+
+/* The kernel creates virtfnN and physfn together, so physfn is read only where no virtfnN names the VF. */
+static int read_physfn(const Scan *s, const DeviceDir *d, PciDevice *dev) {
+        const PciDevice *pf = device_dir_has(d, ATTRIBUTE_PHYSFN) ? find_pf(s, dev->address) : NULL;
+
+        if (!pf)
+                return device_facts_read_physfn(d, dev);
+        dev->type = PCI_TYPE_VF;
+        dev->physfn = pf->address;
+        return 0;
 }
 
 /* Adds dev to siblings if it is the first VF of its PF that was read completely. */
@@ -167,7 +152,7 @@ static int add_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
 
 /* Adds a device and reads its facts. known has the device's address, type and physfn; takes ownership of known->fault.
  */
-static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *known, bool shares_slot) {
+static int add_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known, bool shares_slot) {
         PciDevice *dev;
         int r = device_facts_read_identity(d, find_sibling(s, known), known);
 
@@ -190,11 +175,13 @@ static int add_device(Scan *s, const DeviceDir *d, const char *name, PciDevice *
         memcpy(dev->bar_size, known->bar_size, sizeof(dev->bar_size));
         dev->fault = known->fault;
         dev->instance = device_dir_instance(d);
-        r = read_path(s, name, dev);
+        r = scan_read_path(s, name, beside, dev);
         if (r >= 0)
                 r = add_sibling(s, d, dev);
         if (r >= 0)
                 r = device_facts_read(d, dev);
+        if (r >= 0)
+                r = add_pf(s, beside, dev);
         if (r >= 0)
                 r = read_config(s, d, shares_slot, dev);
         return r;
@@ -223,25 +210,25 @@ static int keep_override(Scan *s, PciAddress address) {
 static int scan_device(Scan *s, const char *name, bool shares_slot) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         PciDevice known = { 0 };
-        bool locked;
+        bool beside, locked;
         int r;
 
         if (pci_address_parse(name, &known.address) < 0)
                 return inventory_add_note(s->inv, "An entry of %s is not a PCI address and is skipped.", SCAN_DEVICES);
-        r = device_dir_open(s->fs, name, &d);
+        r = scan_open_device(s, name, &beside, &d);
         if (r == -ENOMEM)
                 return r;
         if (r == -ENOENT || r == -ENODEV)
                 return 0; /* the device has disappeared since the listing */
         if (r < 0)
                 return inventory_add_note(s->inv, "%s cannot be read (%s) and is skipped.", name, strerror(-r));
-        r = device_facts_read_physfn(d, &known);
+        r = read_physfn(s, d, &known);
         if (r < 0)
                 return r;
         locked = may_be_locked(s, &known);
         if (locked)
                 device_dir_set_locked(d);
-        r = add_device(s, d, name, &known, shares_slot);
+        r = add_device(s, d, name, beside, &known, shares_slot);
         return r >= 0 && locked ? keep_override(s, known.address) : r;
 }
 
@@ -296,6 +283,13 @@ int scan_start_libpci(Scan *s, PciConf **ret) {
                                   strerror(-r));
 }
 
+void scan_done(Scan *s) {
+        scan_forget_directory(s);
+        free(s->reread);
+        free(s->siblings);
+        free(s->pfs);
+}
+
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
@@ -304,7 +298,7 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddres
                           Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
-        Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old };
+        Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old, .directory_fd = -1 };
         int r;
 
         if (!inv)
@@ -320,7 +314,7 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddres
                 r = driver_list_scan(fs, inv);
         if (r >= 0)
                 r = scan_complete(&s);
-        free(s.siblings);
+        scan_done(&s);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(inv);

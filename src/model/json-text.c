@@ -126,12 +126,9 @@ void json_text_hex(JsonText *t, unsigned value, unsigned digits) {
 }
 
 void json_text_number(JsonText *t, uint64_t n) {
-        char text[20], *at = text + sizeof(text);
+        char text[20];
 
-        do
-                *--at = (char) ('0' + n % 10);
-        while ((n /= 10) > 0);
-        json_text_put(t, at, (size_t) (text + sizeof(text) - at));
+        json_text_put(t, text, (size_t) (format_unsigned(text, n) - text));
 }
 
 void json_text_known(JsonText *t, int n) {

@@ -7,18 +7,21 @@
 
 #include "util/strings.h"
 
-#define HEX "0123456789abcdef"
+/* The value of a lower-case hex digit, or -1. */
+static int digit_value(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 
 /* Takes exactly n lower-case hex digits and the separator after them. */
 static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) {
         uint32_t value = 0;
 
         for (size_t i = 0; i < n; i++) {
-                const char *digit = (*s)[i] ? strchr(HEX, (*s)[i]) : NULL;
+                int digit = digit_value((*s)[i]);
 
-                if (!digit)
+                if (digit < 0)
                         return false;
-                value = value << 4 | (uint32_t) (digit - HEX);
+                value = value << 4 | (uint32_t) digit;
         }
         if ((*s)[n] != separator)
                 return false;
@@ -30,8 +33,10 @@ static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) 
 
 int pci_address_parse(const char *s, PciAddress *ret) {
         uint32_t domain, bus, slot, function;
-        size_t n = strspn(s, HEX);
+        size_t n = 0;
 
+        while (digit_value(s[n]) >= 0)
+                n++;
         /* The kernel prints %04x, so a domain of five or more digits does not start with 0. */
         if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
                 return -EINVAL;

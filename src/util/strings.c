@@ -63,6 +63,18 @@ char *format_hex(char *at, uint64_t value, unsigned digits) {
         return at;
 }
 
+char *format_unsigned(char *at, uint64_t value) {
+        char digits[20];
+        size_t n = 0;
+
+        do
+                digits[n++] = (char) ('0' + value % 10);
+        while ((value /= 10) > 0);
+        while (n > 0)
+                *at++ = digits[--n];
+        return at;
+}
+
 static const char size_units[] = { 'K', 'M', 'G', 'T' };
 
 /* Bits to shift for "", "G", "GB" or "GiB", or -EINVAL. */

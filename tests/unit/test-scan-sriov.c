@@ -193,12 +193,32 @@ static void test_vfs_in_order_of_index(void **state) {
                 assert_int_equal(pf->vfs[i].slot, 12 - i);
 }
 
+/* The directory of the PF holds its VFs only; the scan finds the device after them elsewhere. */
+static void test_vf_named_by_its_pf(void **state) {
+        Fixture *f = *state;
+        const PciDevice *vf;
+
+        tree_device(f->root, "pci0000:00/0000:00:01.0/0000:01:10.0", "0x8086", "0x10ca", "0x020000");
+        tree_device(f->root, "pci0000:00/0000:00:02.0/0000:02:00.0", "0x8086", "0x10c9", "0x020000");
+        tree_attribute_link(f->root, "0000:01:00.0", "virtfn0", "../0000:01:10.0");
+        /* Needless, and so not read. */
+        tree_attribute_link(f->root, "0000:01:10.0", "physfn", "../nonsense");
+        scan(f);
+        vf = find(f, "0000:01:10.0");
+        assert_int_equal(vf->type, PCI_TYPE_VF);
+        assert_null(vf->fault);
+        assert_true(pci_address_equal(vf->physfn, find(f, "0000:01:00.0")->address));
+        assert_int_equal(vf->vf_index, 0);
+        assert_string_equal(vf->path, "pci0000:00/0000:00:01.0/0000:01:10.0");
+        assert_string_equal(find(f, "0000:02:00.0")->path, "pci0000:00/0000:00:02.0/0000:02:00.0");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-                TEST(test_E1_totalvfs),           TEST(test_E2_physfn),      TEST(test_siblings),
-                TEST(test_damaged_sibling),       TEST(test_E3_virtfn_junk), TEST(test_E9_dual_port_82576),
-                TEST(test_vfs_in_order_of_index),
+                TEST(test_E1_totalvfs),        TEST(test_vf_named_by_its_pf),    TEST(test_E2_physfn),
+                TEST(test_siblings),           TEST(test_damaged_sibling),       TEST(test_E3_virtfn_junk),
+                TEST(test_E9_dual_port_82576), TEST(test_vfs_in_order_of_index),
 #undef TEST
         };
 

@@ -51,6 +51,18 @@ static void test_format_hex(void **state _unused_) {
         }
 }
 
+static void test_format_unsigned(void **state _unused_) {
+        static const uint64_t values[] = { 0, 7, 10, 4095, UINT64_MAX };
+        static const char *const texts[] = { "0", "7", "10", "4095", "18446744073709551615" };
+
+        for (size_t i = 0; i < ELEMENTSOF(values); i++) {
+                char text[21];
+
+                *format_unsigned(text, values[i]) = '\0';
+                assert_string_equal(text, texts[i]);
+        }
+}
+
 static void test_parse_hex(void **state _unused_) {
         uint64_t n = 7;
 
@@ -219,7 +231,7 @@ int main(void) {
                 cmocka_unit_test(test_format_size),    cmocka_unit_test(test_replace_and_copy),
                 cmocka_unit_test(test_next_word),      cmocka_unit_test(test_array_reserve),
                 cmocka_unit_test(test_text_is_clean),  cmocka_unit_test(test_quotable),
-                cmocka_unit_test(test_text_is_ascii),
+                cmocka_unit_test(test_text_is_ascii),  cmocka_unit_test(test_format_unsigned),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
