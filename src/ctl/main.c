@@ -70,7 +70,7 @@ static const Verb *verb_find(const char *name) {
 
 static int print_usage(void) {
         puts("Usage: passthroughctl [OPTION...] VERB [ARGUMENT...]\n"
-             "Hand out this node's PCI devices, CPUs and memory to virtual machines.\n\nVerbs:");
+             "Give the PCI devices, CPUs and memory of a node to virtual machines.\n\nVerbs:");
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 char left[48];
 

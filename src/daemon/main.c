@@ -13,15 +13,14 @@ static const char *arg_sysroot = "/";
 static const char *arg_config = NULL;
 
 static void help(void) {
-        puts("passthroughd [OPTION...]\n"
+        puts("Usage: passthroughd [OPTION...]\n"
+             "Give the PCI devices, CPUs and memory of this node to virtual machines.\n"
              "\n"
-             "Hands out the PCI devices, CPUs and memory of this node to KVM guests.\n"
-             "\n"
-             "  --sysroot=DIR   read and write below DIR, which holds sys/, proc/ and dev/\n"
-             "  --config=FILE   FILE and FILE.d/*.conf instead of passthroughd.conf(5)\n"
-             "  --debug         log every write to sysfs\n"
-             "  -h, --help      show this help\n"
-             "  --version       show the version\n"
+             "  --sysroot=DIR   Use sys/, proc/ and dev/ below DIR\n"
+             "  --config=FILE   Read FILE and FILE.d/*.conf instead of passthroughd.conf(5)\n"
+             "  --debug         Log each write to sysfs, and more\n"
+             "  -h, --help      Show this help\n"
+             "  --version       Show the version\n"
              "\n"
              "See passthroughd(8).");
 }
