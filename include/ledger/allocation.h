@@ -94,7 +94,9 @@ typedef struct Allocation {
         uint64_t generation;      /* unique number: the node's allocation counter when it was made */
         AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
         char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
-        bool running; /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
+        bool running;        /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
+        bool resume_refused; /* ready, but its devices are not bound: reconcile binds them when the cause has passed;
+                                not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.
                          NULL usually */
         char *vfio_driver; /* VFIO driver of its devices; a later change of VfioDriver= does not affect it */

@@ -280,6 +280,7 @@ int manager_refresh_drivers(Manager *m) {
                 r = driver_list_refresh(m->fs, m->host.inventory);
         if (r <= 0)
                 return r;
+        m->reconcile.promises_unchecked = true;
         r = renew_policy(m);
         manager_bind_late(m, unbound, n);
         return r;

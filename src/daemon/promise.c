@@ -15,6 +15,8 @@ void manager_check_promise(Manager *m, Allocation *a) {
                 return;
         manager_look_at_regions(m, a);
         if (promise_check_kept(&c, a, &why) != VERDICT_NONE) {
+                /* The devices lost their driver because its module was unloaded: it is loaded again for them. */
+                a->resume_refused = a->resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER;
                 reason = refusal_text(&why);
                 if (!reason)
                         return;

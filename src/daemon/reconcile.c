@@ -284,6 +284,8 @@ void manager_reconcile(Manager *m) {
         m->reconcile.services_due = false;
         if (m->announced && m->reconcile.guests_read)
                 release_abandoned(m);
+        if (m->announced && m->reconcile.promises_unchecked)
+                manager_retry_resumes(m);
         continue_startup(m);
         manager_check_promises(m);
         /* Stuck jobs are not waited for. */

@@ -77,5 +77,7 @@ void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 bool manager_needs_resume(const Manager *m, const Allocation *a);
 /* Does that work. Returns true when a job was started. An allocation that cannot be resumed fails, with the reason. */
 bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job);
+/* Queues the allocations whose resume was refused for a cause that has passed. Call it when facts changed. */
+void manager_retry_resumes(Manager *m);
 /* VERDICT_NONE when all devices of a are present, are the allocated cards, and are not used or needed by the host. */
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);

@@ -51,8 +51,8 @@ static bool has_to_wait(Manager *m, Allocation *a) {
         return true;
 }
 
-/* The cause may pass, so the allocation stays ready: a device may come back, a group may lose a member, a module may be
- * loaded. */
+/* The cause may pass, so the allocation stays ready, or becomes ready when its preparation was interrupted: a device
+ * may come back, a group may lose a member, a module may be loaded. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
                v == VERDICT_NO_VFIO_DRIVER;
@@ -66,6 +66,7 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
 
         if (has_to_wait(m, a))
                 return false;
+        a->resume_refused = false;
         if (state != ALLOCATION_READY && a->reason)
                 manager_set_state(m, a, state, NULL);
         /* A release skips missing devices, so it needs no check of the hardware. */
@@ -93,11 +94,32 @@ bool manager_resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields){ .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        stands = state == ALLOCATION_READY && can_pass(v);
+        stands = state != ALLOCATION_RELEASING && can_pass(v);
         history_record_deviation(m, a, &refusal, stands);
-        if (stands)
+        if (stands) {
+                a->resume_refused = true;
+                ledger_set_state(m->host.ledger, a, ALLOCATION_READY);
                 manager_check_promise(m, a);
-        else
+        } else
                 manager_set_state(m, a, ALLOCATION_FAILED, refusal.message);
         return false;
+}
+
+/* The cause of the refusal has passed. */
+static bool may_retry(const Manager *m, const HostView *view, const Allocation *a) {
+        return a->n_devices > 0 && !manager_is_arriving(m, a) && !job_queue_has(&m->jobs, a->name) &&
+               promise_check_hardware(view, a, NULL) == VERDICT_NONE &&
+               manager_check_drivers(&m->host, a, NULL) == VERDICT_NONE;
+}
+
+void manager_retry_resumes(Manager *m) {
+        HostView view = host_state_view(&m->host);
+
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                Allocation *a = m->host.ledger->allocations[i];
+
+                a->resume_refused = a->resume_refused && manager_needs_resume(m, a);
+                if (a->resume_refused && may_retry(m, &view, a))
+                        reconcile_queue(&m->reconcile, a->devices[0].address);
+        }
 }

@@ -184,11 +184,9 @@ static Verdict check_attributes(const HostView *view, const Allocation *a, const
 static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, const char *driver, Refusal *ret) {
         _cleanup_free_ char *remedy = NULL;
 
-        (void) string_replace(
-                &remedy,
-                "Load its module: systemctl start modprobe@%s.service. Then restart the daemon, which binds "
-                "the device.",
-                driver);
+        (void) string_replace(&remedy,
+                              "Load its module: systemctl start modprobe@%s.service. The daemon then binds the device.",
+                              driver);
         return refuse(ret, VERDICT_NO_VFIO_DRIVER, &d->address, remedy,
                       "The kernel has no driver %s, which %s of '%s' needs.", driver, PCI_ADDRESS_STR(d->address),
                       a->name);

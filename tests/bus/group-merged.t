@@ -72,11 +72,9 @@ $bus = Bus->new->listen;
 broken('merged, again', qr/group $group{one}\b/, qw(one two));
 history_shows($device{one}, sub { 1 == grep { $_ eq 'promise-broken' } @_ }, 'merged, again: told once');
 
-# One of them leaves: the group is the other's, which the next start binds.
+# One of them leaves: the group is the other's, whose VF is bound now.
 is(release($bus, 'two'), 'done', 'merged: one is released');
-unlike(allocation($bus, 'one')->{reason} // '', qr/group/, 'merged: the group is no reason any more');
-restart();
-$bus = Bus->new->listen;
+ok(wait_until(sub { allocation_state($bus, 'one') eq 'ready' }), 'merged: the other is resumed without a restart');
 kept('merged, one released', 'one');
 is(driver_of($device{one}), 'vfio-pci', 'merged, one released: its VF is bound');
 is((allocate($bus, 'two', 'ib-vf' => 4))[0], 'org.passthroughd1.Error.Insufficient', 'merged, one released: its group is not given away');
@@ -85,6 +83,31 @@ daemon('stop');
 fault($split);
 restart();
 $bus = Bus->new->listen;
+
+# ---- a start finds one group, and a rescan finds two again
+
+for my $name (qw(one two)) {
+        is(allocate($bus, $name, 'ib-vf' => 1, cpus => 1, memory => 2**30), 'done', "whole again: '$name' has a VF");
+}
+daemon('stop');
+fault(map({ 'write ' . path($_) . "/driver/unbind $_" } sort values %device), $merge);
+restart();
+$bus = Bus->new->listen;
+broken('whole again, before', qr/group $group{one}\b/, qw(one two));
+fault($split);
+ok(!$bus->call('Rescan')->{error}, 'whole again: a rescan finds two groups');
+for my $name (qw(one two)) {
+        ok(wait_until(sub { allocation_state($bus, $name) eq 'ready' }), "whole again: '$name' is resumed");
+        is(driver_of($device{$name}), 'vfio-pci', "whole again: the VF of '$name' is bound");
+}
+kept('whole again', qw(one two));
+
+# Another program that unbinds the VF later is reported, not reverted.
+fault('write ' . path($device{one}) . "/driver/unbind $device{one}");
+ok(!$bus->call('Rescan')->{error}, 'unbound later: a rescan');
+is(device($bus, $device{one})->{state}, 'contested', 'unbound later: the VF is contested');
+is(driver_of($device{one}), 'none', 'unbound later: the VF stays unbound');
+is(release($bus, $_), 'done', "whole again: '$_' is released") for qw(one two);
 
 # ---- firmware changed twice
 

@@ -100,7 +100,9 @@ fault(@load);
 ok(!$bus->call('Rescan')->{error}, 'vfio-pci is loaded');
 given('afterwards');
 
-# ---- the promise stands until the module is there: a start with it binds the device again
+# ---- the promise stands until the module is there, which is noticed at once
+
+fault('events on');
 
 is((allocate($bus, 'guest', gpu => 1))[0], 'done', 'a late vfio-pci: an allocation');
 is(daemon('stop'), 0, 'a late vfio-pci: the daemon stops');
@@ -109,11 +111,29 @@ other_hand_binds($gpu, 'nvidia');
 is(daemon('start'), 0, 'a late vfio-pci: the next one starts without it');
 is(allocation_state($bus, 'guest'), 'failed', 'a late vfio-pci: the allocation cannot run');
 fault(@load);
-restart();
-ok(wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }), 'a late vfio-pci: a restart with it brings the allocation in order')
+ok(wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }), 'a late vfio-pci: the allocation is in order when it is loaded')
         or diag(allocation($bus, 'guest')->{reason});
-is(driver_of($gpu),                 'vfio-pci', 'a late vfio-pci: the GPU is bound again');
-is((release($bus, 'guest'))[0],     'done',     'a late vfio-pci: released');
+is(driver_of($gpu), 'vfio-pci', 'a late vfio-pci: the GPU is bound again');
+
+# ---- the same for work that was cut off, at once or at the next start
+
+for my $restarts (0, 1) {
+        my $what = $restarts ? 'cut off, then a restart' : 'cut off';
+        is(daemon('stop'), 0, "$what: the daemon stops");
+        fault('remove sys/bus/pci/drivers/vfio-pci');
+        other_hand_binds($gpu, 'nvidia');
+        spew(ledger_file('guest'), slurp(ledger_file('guest')) =~ s/"ready"/"preparing"/r);
+        is(daemon('start'), 0, "$what: the next one starts without vfio-pci");
+        is(allocation_state($bus, 'guest'), 'failed', "$what: the allocation cannot run");
+        is(driver_of($gpu), 'nvidia', "$what: the GPU stays with the host");
+        daemon('stop') if $restarts;
+        fault(@load);
+        daemon('start') if $restarts;
+        ok(wait_until(sub { allocation_state($bus, 'guest') eq 'ready' }), "$what: the allocation is prepared when vfio-pci is there");
+        is(allocation($bus, 'guest')->{reason}, undef, "$what: without a reason");
+        is(driver_of($gpu), 'vfio-pci', "$what: the GPU is bound");
+}
+is((release($bus, 'guest'))[0], 'done', 'a late vfio-pci: released');
 given('a late vfio-pci');
 
 # ---- driver_override
