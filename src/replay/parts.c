@@ -8,7 +8,7 @@
 #include <fnmatch.h>
 #include <pci/header.h>
 
-#include "host/modalias.h"
+#include "host/driverlist.h"
 #include "model/inventory.h"
 #include "snapshot.h"
 #include "util/fileio.h"
@@ -111,9 +111,9 @@ static int record_mounts(Recorder *r, const Entry *entry) {
 
 /* The file of the running kernel, which tells the VFIO variant drivers. */
 static int record_aliases(Recorder *r, const Entry *entry) {
-        char path[MODALIAS_PATH_MAX];
+        char path[MODULES_ALIAS_MAX];
 
-        return modalias_path(r->fs, path) >= 0 && streq(path, entry->path) ? record_entry(r, entry) : 0;
+        return driver_list_modules_alias(r->fs, path) >= 0 && streq(path, entry->path) ? record_entry(r, entry) : 0;
 }
 
 /*
