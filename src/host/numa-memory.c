@@ -24,26 +24,30 @@ const char *const numa_meminfo_keys[] = {
         MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL
 };
 
+/* Parses a number of KiB at the start of text. *ret is in bytes; *end is the text after the number. */
+static int parse_kib(const char *text, uint64_t *ret, const char **end) {
+        size_t n = strspn(text, "0123456789");
+        char number[32];
+
+        if (n == 0 || n >= sizeof(number))
+                return -EINVAL;
+        memcpy(number, text, n);
+        number[n] = '\0';
+        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0)
+                return -EINVAL;
+        *ret *= KIB;
+        *end = text + n;
+        return 0;
+}
+
 /* Parses "Node 0 MemTotal:  65843180 kB" (of a node) or "MemTotal:  65843180 kB" (of the machine). *ret is in bytes. */
 static int parse_amount(const char *text, const char *key, uint64_t *ret) {
-        const char *at = strstr(text, key);
-        char number[32];
-        uint64_t kib;
-        size_t n;
+        const char *at = strstr(text, key), *end;
 
         if (!at)
                 return -EINVAL;
         at += strlen(key);
-        at += strspn(at, " ");
-        n = strspn(at, "0123456789");
-        if (n == 0 || n >= sizeof(number))
-                return -EINVAL;
-        memcpy(number, at, n);
-        number[n] = '\0';
-        if (parse_unsigned(number, UINT64_MAX / KIB, &kib) < 0)
-                return -EINVAL;
-        *ret = kib * KIB;
-        return 0;
+        return parse_kib(at + strspn(at, " "), ret, &end);
 }
 
 /* The memory that the kernel can allocate: free pages, and the page cache and slabs that the kernel can reclaim.
@@ -95,22 +99,11 @@ static int read_count(int dir_fd, const char *pool, const char *attribute, uint6
 /* "hugepages-2048kB". */
 static int parse_pool_size(const char *name, uint64_t *ret) {
         static const char prefix[] = "hugepages-";
-        char number[32];
-        const char *at;
-        size_t n;
+        const char *end;
 
-        if (strncmp(name, prefix, strlen(prefix)) != 0)
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || parse_kib(name + strlen(prefix), ret, &end) < 0)
                 return -EINVAL;
-        at = name + strlen(prefix);
-        n = strspn(at, "0123456789");
-        if (n == 0 || n >= sizeof(number) || !streq(at + n, "kB"))
-                return -EINVAL;
-        memcpy(number, at, n);
-        number[n] = '\0';
-        if (parse_unsigned(number, UINT64_MAX / KIB, ret) < 0 || *ret == 0)
-                return -EINVAL;
-        *ret *= KIB;
-        return 0;
+        return streq(end, "kB") && *ret > 0 ? 0 : -EINVAL;
 }
 
 static int pool_compare(const void *a, const void *b) {

@@ -14,7 +14,7 @@
 #define CPUS        "sys/devices/system/cpu"
 #define ENTRIES_MAX (2 * CPUSET_MAX)
 
-static int read_list_at(int fd, const char *path, CpuSet *ret) {
+int numa_read_list(int fd, const char *path, CpuSet *ret) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r = sysfs_read_at(fd, path, buf, sizeof(buf));
 
@@ -42,7 +42,7 @@ static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
 int numa_online_nodes(const Sysfs *fs, CpuSet *ret) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
         CpuSet nodes = { 0 };
-        int r = fd < 0 ? fd : read_list_at(fd, "online", &nodes);
+        int r = fd < 0 ? fd : numa_read_list(fd, "online", &nodes);
 
         if (fd >= 0 && r == -ENOENT)
                 r = list_numbered(fd, "node", &nodes) ?: 1;
@@ -58,7 +58,7 @@ static void remove_offline(int fd, CpuSet *cpus) {
 
         if (fd < 0)
                 return;
-        if (read_list_at(fd, "offline", &offline) >= 0)
+        if (numa_read_list(fd, "offline", &offline) >= 0)
                 cpuset_subtract(cpus, &offline);
         for (int id = cpuset_next(cpus, 0); id >= 0; id = cpuset_next(cpus, (unsigned) id + 1)) {
                 char path[32], buf[SYSFS_ATTRIBUTE_MAX];
@@ -71,15 +71,16 @@ static void remove_offline(int fd, CpuSet *cpus) {
 
 /* Adds the CPUs of all nodes to *ret. The kernel lists only online CPUs in a node's cpulist. */
 static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
+        _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
         CpuSet nodes;
         int r = numa_online_nodes(fs, &nodes);
 
         for (int id = r < 0 ? -1 : cpuset_next(&nodes, 0); id >= 0; id = cpuset_next(&nodes, (unsigned) id + 1)) {
-                char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+                char path[64];
                 CpuSet cpus;
 
-                (void) snprintf(path, sizeof(path), NUMA_NODES_DIR "/node%d/cpulist", id);
-                if (sysfs_read(fs, path, buf, sizeof(buf)) >= 0 && cpuset_parse(buf, &cpus) >= 0)
+                (void) snprintf(path, sizeof(path), "node%d/cpulist", id);
+                if (numa_read_list(fd, path, &cpus) >= 0)
                         cpuset_merge(ret, &cpus);
         }
         return r;
@@ -88,7 +89,7 @@ static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
 int numa_online_cpus(const Sysfs *fs, CpuSet *ret) {
         _cleanup_close_ int fd = sysfs_open(fs, CPUS, O_RDONLY | O_DIRECTORY);
         CpuSet cpus = { 0 };
-        int r = fd < 0 ? fd : read_list_at(fd, "online", &cpus);
+        int r = fd < 0 ? fd : numa_read_list(fd, "online", &cpus);
 
         if (r == -ENOENT) {
                 r = fd < 0 ? 0 : list_numbered(fd, "cpu", &cpus);

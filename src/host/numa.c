@@ -136,13 +136,11 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
 
 /* Reads the CPUs that share a core or a die with CPU id. The list includes CPU id. */
 static int read_sharers(int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
-        char path[64], buf[SYSFS_ATTRIBUTE_MAX];
+        char path[64];
         int r;
 
         (void) snprintf(path, sizeof(path), "cpu%u/topology/%s", id, file);
-        r = sysfs_read_at(cpu_fd, path, buf, sizeof(buf));
-        if (r >= 0)
-                r = cpuset_parse(buf, ret);
+        r = numa_read_list(cpu_fd, path, ret);
         if (r < 0)
                 return r;
         return cpuset_has(ret, id) ? 0 : -EINVAL;
