@@ -24,21 +24,9 @@
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);
 
 /*
- * With native multipath the sysfs directory of an NVMe disk is below that of its subsystem. Links "nvme0", "nvme1" in
- * the subsystem's directory lead to the controllers. path: a real path. Sets *ret to the directory of the subsystem
- * (the caller frees it), or to NULL when path is not below a subsystem. Returns 0 or -ENOMEM.
- */
-int critical_nvme_subsystem(const char *path, char **ret);
-
-/*
  * Decodes the octal escapes of mountinfo and swaps in place. They stand for space ("\040"), tab, newline and backslash.
  */
 void critical_unescape(char *s);
-
-/* Directories with one entry for each block device that has a mounted file system of a certain type, in any mount
- * namespace. NULL ends the list. btrfs has CRITICAL_BTRFS/UUID/devices/ instead. */
-extern const char *const critical_mounted_dirs[];
-#define CRITICAL_BTRFS "sys/fs/btrfs"
 
 /*
  * Whether the source field of mountinfo names the block devices of this type of file system, although the device number

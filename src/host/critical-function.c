@@ -19,7 +19,8 @@ static int mark_address(Inventory *inv, PciAddress address, const char *chain) {
         return dev ? string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain) : 0;
 }
 
-bool critical_next_function(const char **path, PciAddress *ret) {
+/* Finds the next component of *path that is the address of a PCI function, and moves *path behind it. */
+static bool next_function(const char **path, PciAddress *ret) {
         while (**path) {
                 char name[PCI_ADDRESS_STRING_MAX];
                 const char *component = *path;
@@ -43,7 +44,7 @@ static int mark_upstream(const Critical *c, const char *path, PciAddress address
         PciAddress above;
         int r = string_replace(&longer, "%s <- %s", PCI_ADDRESS_STR(address), chain);
 
-        while (r >= 0 && critical_next_function(&path, &above))
+        while (r >= 0 && next_function(&path, &above))
                 if (!pci_address_equal(above, address))
                         r = mark_address(c->inv, above, longer);
         return r;
@@ -64,7 +65,7 @@ int critical_mark_function(const Critical *c, const char *path, PciAddress addre
 bool critical_last_function(const char *path, PciAddress *ret) {
         bool found = false;
 
-        while (critical_next_function(&path, ret))
+        while (next_function(&path, ret))
                 found = true;
         return found;
 }

@@ -25,8 +25,6 @@ typedef struct Critical {
  * chain.
  */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
-/* Finds the next component of *path that is the address of a PCI function, and moves *path behind it. */
-bool critical_next_function(const char **path, PciAddress *ret);
 /* Finds the last PCI function in path: the function itself, not the bridges above it. */
 bool critical_last_function(const char *path, PciAddress *ret);
 

@@ -69,7 +69,9 @@ static int walk_entries(Walk *w, const char *dir, const char *prefix, const char
         return r;
 }
 
-int critical_nvme_subsystem(const char *path, char **ret) {
+/* With native multipath the sysfs directory of an NVMe disk is below that of its subsystem, which has links "nvme0" and
+ * "nvme1" to the controllers. Sets *ret to the directory of the subsystem, or to NULL when path is not below one. */
+static int find_nvme_subsystem(const char *path, char **ret) {
         static const char marker[] = "/nvme-subsystem/";
         const char *at = strstr(path, marker);
         size_t n;
@@ -87,7 +89,7 @@ int critical_nvme_subsystem(const char *path, char **ret) {
 
 static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, unsigned depth) {
         _cleanup_free_ char *subsystem = NULL;
-        int r = critical_nvme_subsystem(path, &subsystem);
+        int r = find_nvme_subsystem(path, &subsystem);
 
         return subsystem ? walk_entries(w, subsystem, "nvme", chain, depth) : r;
 }

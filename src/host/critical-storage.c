@@ -9,9 +9,12 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
+#define BTRFS               "sys/fs/btrfs" /* has UUID/devices/ */
 #define USE_OTHER_NAMESPACE "a file system (mounted)"
 
-const char *const critical_mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2", NULL };
+/* Directories with one entry for each block device that has a mounted file system of a certain type, in any mount
+ * namespace. */
+static const char *const mounted_dirs[] = { "sys/fs/ext4", "sys/fs/f2fs", "sys/fs/xfs", "proc/fs/jbd2" };
 
 /* Marks a block device. name: the kernel's name of it. */
 static int mark_block(const Critical *c, const char *name, const char *use) {
@@ -41,10 +44,10 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
 static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         _cleanup_names_ char **uuids = NULL;
         size_t n;
-        int r = critical_list(c, CRITICAL_BTRFS, &uuids, &n);
+        int r = critical_list(c, BTRFS, &uuids, &n);
 
         for (size_t i = 0; i < n && r >= 0; i++) {
-                _cleanup_free_ char *dir = string_format(CRITICAL_BTRFS "/%s/devices", uuids[i]);
+                _cleanup_free_ char *dir = string_format(BTRFS "/%s/devices", uuids[i]);
 
                 r = dir ? mark_btrfs_devices(c, dir, name, use) : -ENOMEM;
         }
@@ -182,8 +185,8 @@ int critical_mark_storage(const Critical *c) {
 
         if (r >= 0)
                 r = critical_lines(c, "proc/swaps", true, mark_swap);
-        for (size_t i = 0; critical_mounted_dirs[i] && r >= 0; i++)
-                r = mark_mounted_dir(c, critical_mounted_dirs[i]);
+        for (size_t i = 0; i < ELEMENTSOF(mounted_dirs) && r >= 0; i++)
+                r = mark_mounted_dir(c, mounted_dirs[i]);
         if (r >= 0)
                 r = mark_btrfs(c, NULL, USE_OTHER_NAMESPACE);
         return r < 0 ? r : mark_assembled(c);

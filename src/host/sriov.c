@@ -9,14 +9,15 @@
 #include <time.h>
 
 #include "host/pcipath.h"
+#include "util/clock.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
 /* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
 #define ENTRIES_MAX         70000U
 /* How long to wait for virtfn links to appear or disappear after the write to sriov_numvfs has returned. */
-#define LINKS_WAIT_MSEC     2000
-#define LINKS_INTERVAL_MSEC 5
+#define LINKS_WAIT_USEC     2000000U
+#define LINKS_INTERVAL_USEC 5000U
 
 /* Writes the attribute if it has another value, and reads it back. 1: changed. 0: unchanged. -EIO: it has another value
  * after the write. */
@@ -78,18 +79,11 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
         return 0;
 }
 
-static int64_t now_msec(void) {
-        struct timespec ts;
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        return ts.tv_sec * INT64_C(1000) + ts.tv_nsec / 1000000;
-}
-
 /* Waits until pf has count virtfn links, because a PF's driver may go on after the write has returned. This polls:
  * sysfs has no notification for links. */
 static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
-        const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_MSEC * 1000000 };
-        int64_t end = now_msec() + LINKS_WAIT_MSEC;
+        const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_USEC * 1000 };
+        uint64_t end = clock_usec(CLOCK_MONOTONIC) + LINKS_WAIT_USEC;
 
         for (;;) {
                 unsigned links;
@@ -97,7 +91,7 @@ static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
 
                 if (r < 0 || links == count)
                         return r;
-                if (now_msec() >= end)
+                if (clock_usec(CLOCK_MONOTONIC) >= end)
                         return -EIO;
                 (void) nanosleep(&interval, NULL);
         }

@@ -6,31 +6,27 @@
 #include <errno.h>
 #include <signal.h>
 #include <systemd/sd-bus.h>
-#include <time.h>
 
+#include "util/clock.h"
 #include "util/strings.h"
 
 #define SERVICE    "org.freedesktop.systemd1"
 #define PATH       "/org/freedesktop/systemd1"
 #define MANAGER    SERVICE ".Manager"
 #define UNIT       SERVICE ".Unit"
-#define PATH_SIZE  256U
 /* How long systemd may take to kill a command whose time limit has passed. */
 #define GRACE_USEC 1000000U
 
 /* A systemd job whose JobRemoved signal is awaited. */
 typedef struct UnitJob {
-        char path[PATH_SIZE];
+        const char *path;
         bool removed; /* the signal has arrived */
         bool done;    /* the job succeeded */
 } UnitJob;
 
 static uint64_t left_until(uint64_t end) {
-        struct timespec ts;
-        uint64_t now;
+        uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &ts);
-        now = (uint64_t) ts.tv_sec * 1000000U + (uint64_t) ts.tv_nsec / 1000U;
         return end > now ? end - now : 0;
 }
 
@@ -106,7 +102,6 @@ static int change_unit(const char *method, const char *name, uint64_t end, bool 
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         UnitJob job = { 0 };
-        const char *path;
         int r = open_bus(end, &bus);
 
         *ret_asked = false;
@@ -116,14 +111,9 @@ static int change_unit(const char *method, const char *name, uint64_t end, bool 
                 return r;
         r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, method, &error, &reply, "ss", name, "replace");
         if (r >= 0)
-                r = sd_bus_message_read(reply, "o", &path);
+                r = sd_bus_message_read(reply, "o", &job.path);
         *ret_asked = r >= 0 || (error.name && strncmp(error.name, SERVICE, strlen(SERVICE)) == 0);
-        if (r < 0)
-                return r;
-        if (strlen(path) >= sizeof(job.path))
-                return -E2BIG;
-        strcpy(job.path, path);
-        return wait_for_job(bus, &job, end);
+        return r < 0 ? r : wait_for_job(bus, &job, end);
 }
 
 int unit_stop(const char *name, uint64_t end) {
@@ -211,7 +201,6 @@ int unit_run(const char *name, const char *description, const char *const *words
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         UnitJob job = { 0 };
-        const char *path;
         int r = open_bus(end, &bus);
 
         if (r >= 0)
@@ -222,12 +211,9 @@ int unit_run(const char *name, const char *description, const char *const *words
         if (r >= 0)
                 r = sd_bus_call(bus, call, 0, &error, &reply);
         if (r >= 0)
-                r = sd_bus_message_read(reply, "o", &path);
+                r = sd_bus_message_read(reply, "o", &job.path);
         if (r < 0)
                 return is_absent(&error) ? -ENOSYS : r;
-        if (strlen(path) >= sizeof(job.path))
-                return -E2BIG;
-        strcpy(job.path, path);
         r = wait_for_job(bus, &job, end + GRACE_USEC);
         if (r == -ETIMEDOUT)
                 (void) sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "StopUnit", NULL, NULL, "ss", name, "replace");
