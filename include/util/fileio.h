@@ -34,7 +34,7 @@ int write_all_fd(int fd, const char *data, size_t size);
  * Replaces the content of name atomically and durably: writes ".NAME.tmp" in the same directory, calls fsync(), renames
  * it, and calls fsync() on the directory. On failure name is unchanged and the temporary is removed. One exception: if
  * only the fsync() of the directory fails (a failing disk), name has the new content but may lose it in a crash. name
- * must not contain a slash (-EINVAL).
+ * must not contain a slash (-EINVAL). dir_fd is open for reading: fsync() accepts neither O_PATH nor AT_FDCWD.
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
 /* As write_file_atomic_at(), and name has exactly this mode from the start, whatever the umask. */
@@ -43,7 +43,7 @@ int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const c
 /* Removes temporary files of writes that a crash interrupted, and no other files. */
 int remove_temporaries_at(int dir_fd);
 
-/* Removes name and calls fsync() on the directory. A missing file is not an error. */
+/* Removes name and calls fsync() on the directory, which is open for reading. A missing file is not an error. */
 int remove_file_at(int dir_fd, const char *name);
 
 /*

@@ -117,13 +117,6 @@ int write_all_fd(int fd, const char *data, size_t size) {
         return 0;
 }
 
-/* Reopens dir_fd, which may be O_PATH or AT_FDCWD: fsync() accepts neither. */
-static int open_dir(int dir_fd) {
-        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-        return fd < 0 ? -errno : fd;
-}
-
 /* mode NULL: 0644 less the umask. */
 static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
@@ -145,7 +138,6 @@ static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode
 
 static int write_atomic(int dir_fd, const char *name, const mode_t *mode, const char *data, size_t size) {
         _cleanup_free_ char *temporary = NULL;
-        _cleanup_close_ int dir = -1;
         int r;
 
         if (!*name || strchr(name, '/'))
@@ -154,20 +146,14 @@ static int write_atomic(int dir_fd, const char *name, const mode_t *mode, const 
                 temporary = NULL;
                 return -ENOMEM;
         }
-
-        /* Opened first, so that only fsync() can fail after the rename. */
-        dir = open_dir(dir_fd);
-        if (dir < 0)
-                return dir;
-
-        r = write_temporary(dir, temporary, mode, data, size);
-        if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
+        r = write_temporary(dir_fd, temporary, mode, data, size);
+        if (r >= 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
                 r = -errno;
         if (r < 0) {
-                (void) unlinkat(dir, temporary, 0);
+                (void) unlinkat(dir_fd, temporary, 0);
                 return r;
         }
-        return fsync(dir) < 0 ? -errno : 0;
+        return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size) {
@@ -179,13 +165,9 @@ int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const c
 }
 
 int remove_file_at(int dir_fd, const char *name) {
-        _cleanup_close_ int dir = open_dir(dir_fd);
-
-        if (dir < 0)
-                return dir;
-        if (unlinkat(dir, name, 0) < 0)
+        if (unlinkat(dir_fd, name, 0) < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return fsync(dir) < 0 ? -errno : 0;
+        return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
 static DIR *open_stream(int dir_fd, const char *path) {
