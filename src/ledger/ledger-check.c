@@ -28,8 +28,12 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
 
 /* Conditions that refuse the device to a new allocation, whichever allocation has it now. */
 static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
-        Verdict v = ledger_check_kept(l, status, address, ret);
+        Verdict v;
 
+        /* The planner checks all devices, and there is a finding about few of them. */
+        if (l->n_quarantined == 0 && !device_status_find(status, address))
+                return VERDICT_NONE;
+        v = ledger_check_kept(l, status, address, ret);
         return v != VERDICT_NONE ? v : device_status_check(status, address, DEVICE_UNHEALTHY, ret);
 }
 

@@ -11,7 +11,7 @@
 /* Fixed cost of a merge. */
 #define MERGE_WORK 48U
 
-#define TABLE_FIRST 16U /* entries allocated at first */
+#define TABLE_FIRST 4U /* entries allocated at first */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOTS_FIRST ((size_t) 64)
 #define SLOT_FREE   UINT16_MAX
