@@ -49,6 +49,12 @@ char *string_vformat(const char *format, va_list ap) _printf_(1, 0);
  */
 int string_replace(char **s, const char *format, ...) _printf_(2, 3);
 
+/*
+ * Appends a formatted string to *s, which may be NULL; after the separator, unless *s is NULL or empty. 0, or -ENOMEM,
+ * which leaves *s unchanged.
+ */
+int string_append(char **s, const char *separator, const char *format, ...) _printf_(3, 4);
+
 /* Frees *target and sets it to a copy of s, or to NULL if s is NULL. 0, or -ENOMEM, which leaves *target unchanged. */
 int string_copy(char **target, const char *s);
 

@@ -35,8 +35,6 @@ static int print_summary(Client *c, const char *name) {
         addresses = view_addresses(a, " ");
         memory = view_memory(a);
         held = view_held(a, " ");
-        if (!addresses || !memory || !held)
-                return report_errno(c->args, -ENOMEM, "Cannot print");
         printf("%s is %s", name, reply_cell(a, "state"));
         print_part(&separator, "", addresses);
         print_part(&separator, "CPUs ", reply_text(a, "cpus"));

@@ -17,12 +17,9 @@ static void print_score(json_object *plan) {
         if (!score)
                 return;
         json_object_object_foreach(score, key, value) {
-                _cleanup_free_ char *before = TAKE_PTR(text);
                 const char *s = json_object_get_string(value);
 
-                if (!s || streq(s, "0"))
-                        text = TAKE_PTR(before);
-                else if (string_replace(&text, "%s%s%s %s", before ?: "", before ? ", " : "", key, s) < 0)
+                if (s && !streq(s, "0") && string_append(&text, ", ", "%s %s", key, s) < 0)
                         return;
         }
         view_field("Cost", "%s", text ?: "nothing");
@@ -83,9 +80,8 @@ static void print_fit(json_object *fit, size_t number) {
         json_object *score = reply_object(fit, "score");
         const char *worst = score ? reply_text(score, "worst_distance") : NULL;
 
-        printf("%4zu. %s%s%s%s%s%s\n", number, nodes && *nodes ? "node " : "", nodes ?: "",
-               nodes && *nodes && devices && *devices ? ": " : "", devices ?: "", worst ? ", at most " : "",
-               worst ?: "");
+        printf("%4zu. %s%s%s%s%s%s\n", number, nodes ? "node " : "", nodes ?: "", nodes && devices ? ": " : "",
+               devices ?: "", worst ? ", at most " : "", worst ?: "");
 }
 
 static void print_repeat(json_object *repeat) {

@@ -40,8 +40,8 @@ int node_distances(json_object *node, const char *id, char **ret) {
                 json_object_object_foreach(distances, other, distance) {
                         if (streq(other, id) || !text_is_clean(other))
                                 continue;
-                        if (string_replace(&text, "%s%s%" PRId64 " to node %s", text ? text : "", text ? ", " : "",
-                                           json_object_get_int64(distance), other) < 0)
+                        if (string_append(&text, ", ", "%" PRId64 " to node %s", json_object_get_int64(distance),
+                                          other) < 0)
                                 return -ENOMEM;
                 }
         }
@@ -74,8 +74,8 @@ int items_offers(const Items *items, int64_t section, char **ret) {
         size_t n = count_offers(items, section, offers);
 
         for (size_t i = 0; i < n; i++)
-                if (string_replace(&text, "%s%s%zu of %zu %s", text ? text : "", i ? ", " : "", offers[i].available,
-                                   offers[i].total, offers[i].pool) < 0)
+                if (string_append(&text, ", ", "%zu of %zu %s", offers[i].available, offers[i].total, offers[i].pool) <
+                    0)
                         return -ENOMEM;
         *ret = TAKE_PTR(text);
         return 0;

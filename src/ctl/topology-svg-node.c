@@ -75,8 +75,7 @@ static int place_gauge(Drawing *d, const Gauge *g, Spot s) {
                 return LINE;
         for (size_t i = 0; i < g->n; i++)
                 if ((i < 2 || g->parts[i].amount > 0) &&
-                    string_replace(&text, "%s%s%s %s", text ? text : "", i ? ", " : "", g->parts[i].shown,
-                                   g->parts[i].word) < 0)
+                    string_append(&text, ", ", "%s %s", g->parts[i].shown, g->parts[i].word) < 0)
                         d->picture.failed = true;
         picture_text(&d->picture, s.x, s.y + 11, LABEL_WIDTH - 4, &svg_text, "%s", g->label);
         draw_bar(&d->picture, g, s.x + LABEL_WIDTH, s.y + 1);

@@ -181,68 +181,40 @@ static size_t count_state(const Item *vfs, const char *state) {
         return n;
 }
 
-/* Writes "12 available, 1 stuck". */
-static void write_states(FILE *f, const Item *vfs) {
-        size_t available = count_state(vfs, "available"), others = 0;
+char *vfs_states(const Item *vfs) {
+        size_t available = count_state(vfs, "available");
+        _cleanup_free_ char *text = NULL;
 
-        if (available > 0)
-                fprintf(f, "%zu available", available);
+        if (available > 0 && string_append(&text, "", "%zu available", available) < 0)
+                return NULL;
         for (const Item *vf = vfs; vf; vf = vf->next) {
                 const char *state = reply_text(vf->device, "state");
 
-                /* Write each state once, at its last VF. */
+                /* Name each state once, at its last VF. */
                 if (!state || streq(state, "available") || reply_text(vf->device, "allocation") ||
                     count_state(vf->next, state) > 0)
                         continue;
-                fprintf(f, "%s%zu %s", available + others++ > 0 ? ", " : "", count_state(vfs, state), state);
+                if (string_append(&text, ", ", "%zu %s", count_state(vfs, state), state) < 0)
+                        return NULL;
         }
-        if (available + others == 0)
-                fputs("0 available", f);
+        return text ? TAKE_PTR(text) : strdup("0 available");
 }
 
-/* Writes "4 in vm7, vm9". */
-static void write_holders(FILE *f, const Item *vfs) {
-        size_t n = 0, named = 0;
+char *vfs_holders(const Item *vfs) {
+        _cleanup_free_ char *names = NULL;
+        size_t n = 0;
 
-        for (const Item *vf = vfs; vf; vf = vf->next)
-                n += !!reply_text(vf->device, "allocation");
-        if (n == 0) {
-                fputs("-", f);
-                return;
-        }
-        fprintf(f, "%zu in ", n);
         for (const Item *vf = vfs; vf; vf = vf->next) {
                 const char *holder = reply_text(vf->device, "allocation");
                 bool seen = !holder;
 
+                n += !!holder;
                 for (const Item *v = vfs; v != vf && !seen; v = v->next)
                         seen = streq_ptr(reply_text(v->device, "allocation"), holder);
-                if (!seen)
-                        fprintf(f, "%s%s", named++ > 0 ? ", " : "", holder);
+                if (!seen && string_append(&names, ", ", "%s", holder) < 0)
+                        return NULL;
         }
-}
-
-/* NULL when out of memory. */
-static char *vfs_text(const Item *vfs, void (*write)(FILE *f, const Item *vfs)) {
-        char *text = NULL;
-        size_t size;
-        FILE *f = open_memstream(&text, &size);
-
-        if (!f)
-                return NULL;
-        write(f, vfs);
-        if (fclose(f) == 0)
-                return text;
-        free(text);
-        return NULL;
-}
-
-char *vfs_states(const Item *vfs) {
-        return vfs_text(vfs, write_states);
-}
-
-char *vfs_holders(const Item *vfs) {
-        return vfs_text(vfs, write_holders);
+        return names ? string_format("%zu in %s", n, names) : strdup("-");
 }
 
 const char *vfs_pool(const Item *vfs) {

@@ -26,33 +26,13 @@ void view_member(const char *key, json_object *o, const char *member) {
                 view_field(key, "%s", s);
 }
 
-/* A memory stream, which memory_close() closes. */
-static FILE *memory_open(char **text, size_t *size) {
-        *text = NULL;
-        return open_memstream(text, size);
-}
-
-/* Returns *text, which the caller frees; NULL when out of memory. */
-static char *memory_close(FILE *f, char **text) {
-        bool failed = ferror(f);
-
-        if (fclose(f) == 0 && !failed)
-                return *text;
-        free(*text);
-        *text = NULL;
-        return NULL;
-}
-
 char *view_join(json_object *o, const char *key, const char *separator) {
-        char *text;
-        size_t size;
-        FILE *f = memory_open(&text, &size);
+        _cleanup_free_ char *text = NULL;
 
-        if (!f)
-                return NULL;
         for (size_t i = 0; i < reply_length(o, key); i++)
-                fprintf(f, "%s%s", i ? separator : "", reply_element_cell(o, key, i));
-        return memory_close(f, &text);
+                if (string_append(&text, separator, "%s", reply_element_cell(o, key, i)) < 0)
+                        return NULL;
+        return TAKE_PTR(text);
 }
 
 static bool is_held(json_object *allocation_device) {
@@ -60,18 +40,15 @@ static bool is_held(json_object *allocation_device) {
 }
 
 static char *join_addresses(json_object *allocation, const char *separator, bool held) {
-        char *text;
-        size_t size, n = 0;
-        FILE *f = memory_open(&text, &size);
+        _cleanup_free_ char *text = NULL;
 
-        if (!f)
-                return NULL;
         for (size_t i = 0; i < reply_length(allocation, "devices"); i++) {
                 json_object *d = reply_element(allocation, "devices", i);
-                if (is_held(d) == held)
-                        fprintf(f, "%s%s", n++ ? separator : "", reply_cell(d, "address"));
+
+                if (is_held(d) == held && string_append(&text, separator, "%s", reply_cell(d, "address")) < 0)
+                        return NULL;
         }
-        return memory_close(f, &text);
+        return TAKE_PTR(text);
 }
 
 char *view_addresses(json_object *allocation, const char *separator) {
@@ -83,20 +60,17 @@ char *view_held(json_object *allocation, const char *separator) {
 }
 
 char *view_memory(json_object *allocation) {
-        char *text;
-        size_t size, n = 0;
         json_object *nodes = reply_object(allocation, "memory");
-        FILE *f = memory_open(&text, &size);
+        _cleanup_free_ char *text = NULL;
 
-        if (!f)
-                return NULL;
         if (nodes) {
                 json_object_object_foreach(nodes, node, bytes) {
-                        uint64_t b = json_object_get_uint64(bytes);
-                        fprintf(f, "%s%s on node %s", n++ ? ", " : "", FORMAT_SIZE(b), node);
+                        if (string_append(&text, ", ", "%s on node %s", FORMAT_SIZE(json_object_get_uint64(bytes)),
+                                          node) < 0)
+                                return NULL;
                 }
         }
-        return memory_close(f, &text);
+        return TAKE_PTR(text);
 }
 
 uint64_t view_memory_total(json_object *allocation) {
@@ -115,7 +89,7 @@ uint64_t view_memory_total(json_object *allocation) {
 static void view_list(const char *key, json_object *o, const char *member) {
         _cleanup_free_ char *text = view_join(o, member, " ");
 
-        if (text && *text)
+        if (text)
                 view_field(key, "%s", text);
 }
 
@@ -178,23 +152,23 @@ void view_device(json_object *d) {
  * out of memory. */
 static char *join_attributes(json_object *device) {
         json_object *attributes = reply_object(device, "attributes");
-        char *text;
-        size_t size, n = 0;
-        FILE *f = attributes ? memory_open(&text, &size) : NULL;
+        _cleanup_free_ char *text = NULL;
 
-        if (!f)
+        if (!attributes)
                 return NULL;
         json_object_object_foreach(attributes, key, value) {
+                size_t begin = text ? strlen(text) : 0;
                 const char *s = reply_cell(attributes, key);
 
                 if (json_object_is_type(value, json_type_boolean))
                         s = json_object_get_boolean(value) ? "on" : "off";
-                fputs(n++ ? " " : "", f);
-                for (const char *c = key; *c; c++)
-                        fputc(*c == '_' ? '-' : *c, f);
-                fprintf(f, "=%s", s);
+                if (string_append(&text, " ", "%s=%s", key, s) < 0)
+                        return NULL;
+                for (char *c = text + begin; *c != '='; c++)
+                        if (*c == '_')
+                                *c = '-';
         }
-        return memory_close(f, &text);
+        return TAKE_PTR(text);
 }
 
 static void view_devices(json_object *a) {
@@ -212,25 +186,23 @@ static void view_devices(json_object *a) {
                 view_field(n++ ? "" : "Devices", "%-8s %s%s%s%s%s%s", slot, reply_cell(d, "address"),
                            guest ? ", domain address " : "", guest ? guest : "", pf ? ", VF of " : "", pf ? pf : "",
                            streq_ptr(reply_text(d, "role"), "companion") ? ", companion" : "");
-                if (attributes && *attributes)
+                if (attributes)
                         view_field("", "%-8s %s", "", attributes);
         }
-        if (held && *held)
+        if (held)
                 view_field("Held with it", "%s", held);
 }
 
 static void view_pins(json_object *a) {
         _cleanup_free_ char *text = NULL;
-        size_t size, n = reply_length(a, "pins");
-        FILE *f = n ? memory_open(&text, &size) : NULL;
 
-        if (!f)
-                return;
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < reply_length(a, "pins"); i++) {
                 json_object *pin = reply_element(a, "pins", i);
-                fprintf(f, "%s%s:%s", i ? " " : "", reply_cell(pin, "vcpu"), reply_cell(pin, "cpu"));
+
+                if (string_append(&text, " ", "%s:%s", reply_cell(pin, "vcpu"), reply_cell(pin, "cpu")) < 0)
+                        return;
         }
-        if (memory_close(f, &text))
+        if (text)
                 view_field("Pins", "%s", text);
 }
 
@@ -257,7 +229,7 @@ static void view_regions(json_object *a) {
                 view_field(i ? "" : "Shared memory", "%s: %s on node %s%s%s%s%s", reply_cell(region, "name"),
                            FORMAT_SIZE((uint64_t) size), reply_cell(region, "numa_node"),
                            page_size > 0 ? ", pages of " : "", page_size > 0 ? FORMAT_SIZE((uint64_t) page_size) : "",
-                           members && *members ? ", shared by " : "", members ?: "");
+                           members ? ", shared by " : "", members ?: "");
         }
 }
 
@@ -276,9 +248,9 @@ void view_allocation(json_object *a) {
         if (cpus && *cpus)
                 view_field("CPUs", "%s", cpus);
         view_pins(a);
-        if (nodes && *nodes)
+        if (nodes)
                 view_field("NUMA nodes", "%s", nodes);
-        if (memory && *memory)
+        if (memory)
                 view_field("Memory", "%s", memory);
         if (reply_number(a, "page_size", &page_size))
                 view_field("Page size", "%s", FORMAT_SIZE((uint64_t) page_size));

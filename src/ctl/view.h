@@ -10,11 +10,11 @@ void view_field(const char *key, const char *format, ...) _printf_(2, 3);
 /* Prints a member of o as view_field() does; nothing when the member is null or absent. */
 void view_member(const char *key, json_object *o, const char *member);
 
-/* Joins the elements of an array; "" for an empty one. NULL when out of memory. The caller frees. */
+/* Joins the elements of an array. The caller frees; NULL when it is empty or when out of memory, as below. */
 char *view_join(json_object *o, const char *key, const char *separator);
-/* The memory of an allocation: "20 GiB on node 1, 4 GiB on node 0". NULL when out of memory. The caller frees. */
+/* The memory of an allocation: "20 GiB on node 1, 4 GiB on node 0". */
 char *view_memory(json_object *allocation);
-/* Joins the addresses of the devices that the guest gets. NULL when out of memory. The caller frees. */
+/* Joins the addresses of the devices that the guest gets. */
 char *view_addresses(json_object *allocation, const char *separator);
 /* As view_addresses(), for the devices that the allocation holds only because they are in the same IOMMU group. */
 char *view_held(json_object *allocation, const char *separator);

@@ -76,8 +76,7 @@ static char *format_devices(const Allocation *a) {
         _cleanup_free_ char *list = string_format("%s", "");
 
         for (size_t i = 0; list && i < a->n_devices; i++)
-                if (string_replace(&list, "%s%s%s", list, *list ? ", " : "", PCI_ADDRESS_STR(a->devices[i].address)) <
-                    0)
+                if (string_append(&list, ", ", "%s", PCI_ADDRESS_STR(a->devices[i].address)) < 0)
                         return NULL;
         return TAKE_PTR(list);
 }

@@ -153,6 +153,23 @@ int string_replace(char **s, const char *format, ...) {
         return 0;
 }
 
+int string_append(char **s, const char *separator, const char *format, ...) {
+        _cleanup_free_ char *added = NULL;
+        size_t before = *s ? strlen(*s) : 0;
+        va_list ap;
+        char *longer;
+
+        va_start(ap, format);
+        added = string_vformat(format, ap);
+        va_end(ap);
+        longer = added ? realloc(*s, before + strlen(separator) + strlen(added) + 1) : NULL;
+        if (!longer)
+                return -ENOMEM;
+        (void) stpcpy(stpcpy(longer + before, before > 0 ? separator : ""), added);
+        *s = longer;
+        return 0;
+}
+
 int string_copy(char **target, const char *s) {
         char *copy = NULL;
 

@@ -126,6 +126,13 @@ static void test_replace_and_copy(void **state _unused_) {
         assert_string_equal(s, "two");
         assert_int_equal(string_copy(&s, NULL), 0);
         assert_null(s);
+        assert_int_equal(string_append(&s, ", ", "%s", "one"), 0);
+        assert_string_equal(s, "one");
+        assert_int_equal(string_append(&s, ", ", "%s%d", s, 2), 0); /* the old text may be an argument */
+        assert_string_equal(s, "one, one2");
+        assert_int_equal(string_copy(&s, ""), 0);
+        assert_int_equal(string_append(&s, ", ", "%s", "three"), 0);
+        assert_string_equal(s, "three");
 }
 
 /* What AddressSanitizer watches here: every element up to a growth lies inside. */
