@@ -102,18 +102,23 @@ static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         return known;
 }
 
-/* Lists the GPUs to read, and drops those that are not bound to NVIDIA's driver. A GPU that a job works on is read when
- * the job has ended. */
+/* Drops the GPUs that are not bound to NVIDIA's driver. */
+static void forget_others(Manager *m) {
+        for (size_t i = m->watches.n_gpus; i-- > 0;) {
+                const PciDevice *dev = inventory_find(m->host.inventory, m->watches.gpus[i].address);
+
+                if (dev && !streq_ptr(dev->driver, NVIDIA_DRIVER))
+                        manager_forget_gpu(m, dev->address);
+        }
+}
+
+/* Lists the GPUs to read. A GPU that a job works on is read when the job has ended. */
 static int gather(Manager *m, PciAddress **gpus, size_t *n) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
                 GpuMinor *g;
 
-                if (!streq_ptr(dev->driver, NVIDIA_DRIVER)) {
-                        manager_forget_gpu(m, dev->address);
-                        continue;
-                }
-                if (manager_is_busy(m, dev->address))
+                if (!streq_ptr(dev->driver, NVIDIA_DRIVER) || manager_is_busy(m, dev->address))
                         continue;
                 g = add(&m->watches, find(m, dev->address), dev);
                 if (g && g->asked)
@@ -133,6 +138,7 @@ void manager_probe_gpus(Manager *m) {
 
         if (m->stopping || m->watches.gpu_probe)
                 return;
+        forget_others(m);
         r = gather(m, &gpus, &n);
         if (r >= 0 && n > 0)
                 r = probe_begin(&minors, m->event, m->fs, TAKE_PTR(gpus), n,
