@@ -51,6 +51,12 @@ static uint32_t make_id(uint16_t vendor, uint16_t device) {
         return (uint32_t) vendor << 16 | device;
 }
 
+/* Skips an id that equals the previous one, because the VFs of a PF follow each other. */
+static void add_wanted(NameList *l, size_t *n, uint32_t id) {
+        if (*n == 0 || l->names[*n - 1].id != id)
+                l->names[(*n)++].id = id;
+}
+
 static int list_wanted(const Inventory *inv, NameList *l) {
         size_t n = 0;
 
@@ -62,9 +68,9 @@ static int list_wanted(const Inventory *inv, NameList *l) {
 
                 if (dev->named)
                         continue;
-                l->names[n++].id = make_id(dev->vendor, dev->device);
+                add_wanted(l, &n, make_id(dev->vendor, dev->device));
                 if (dev->vf_device)
-                        l->names[n++].id = make_id(dev->vendor, dev->vf_device);
+                        add_wanted(l, &n, make_id(dev->vendor, dev->vf_device));
         }
         qsort(l->names, n, sizeof(*l->names), name_compare);
         for (size_t i = 0; i < n; i++)

@@ -205,8 +205,11 @@ static int add_unlisted_vfs(Inventory *inv, const uint32_t *listed) {
                 const PciDevice *vf = inv->devices + i, *found;
                 PciDevice *pf;
 
-                found = vf->type == PCI_TYPE_VF ? inventory_find(inv, vf->physfn) : NULL;
-                if (!found || found == vf || listed[i] == inventory_device_index(inv, found) + 1)
+                if (vf->type != PCI_TYPE_VF ||
+                    (listed[i] > 0 && pci_address_equal(inv->devices[listed[i] - 1].address, vf->physfn)))
+                        continue;
+                found = inventory_find(inv, vf->physfn);
+                if (!found || found == vf)
                         continue;
                 pf = inv->devices + inventory_device_index(inv, found);
                 if (pci_address_append(&pf->vfs, &pf->n_vfs, vf->address) < 0)
@@ -238,11 +241,18 @@ static int make_functions(Inventory *inv) {
         return 0;
 }
 
+static bool is_sorted(const Inventory *inv) {
+        for (size_t i = 1; i < inv->n_devices; i++)
+                if (device_compare(&inv->devices[i - 1], &inv->devices[i]) > 0)
+                        return false;
+        return true;
+}
+
 int inventory_finish(Inventory *inv) {
         int r;
 
-        /* Sorting comes first, because everything below uses indices. */
-        if (inv->n_devices > 0)
+        /* Sorting comes first, because everything below uses indices. A scan adds the devices in order already. */
+        if (!is_sorted(inv))
                 qsort(inv->devices, inv->n_devices, sizeof(*inv->devices), device_compare);
         if (inv->n_cpus > 0)
                 qsort(inv->cpus, inv->n_cpus, sizeof(*inv->cpus), cpu_compare);
