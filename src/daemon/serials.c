@@ -69,13 +69,13 @@ static void read_candidates(Manager *m, const AllocationDevice *d) {
                         read_serial(m, &m->host.inventory->devices[i]);
 }
 
-static int find_relocations(Manager *m, const Ledger *l, Rematch **ret, size_t *ret_n) {
+static int find_relocations(Manager *m, Allocation *const *allocations, size_t n, Rematch **ret, size_t *ret_n) {
         int r;
 
-        for (size_t i = 0; i < l->n_allocations; i++)
-                for (size_t j = 0; j < l->allocations[i]->n_devices; j++)
-                        read_candidates(m, &l->allocations[i]->devices[j]);
-        r = rematch_find(l, m->host.inventory, ret, ret_n);
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = 0; j < allocations[i]->n_devices; j++)
+                        read_candidates(m, &allocations[i]->devices[j]);
+        r = rematch_find(allocations, n, m->host.inventory, ret, ret_n);
         return r < 0 ? log_error_errno(r, "Failed to search for devices with changed addresses: %m") : 0;
 }
 
@@ -171,12 +171,12 @@ static void requarantine(Manager *m, Allocation *a, const PciDevice *now) {
 
 /* Does the same for devices in quarantine. Each has a file, which is named by its address. */
 static void find_moved_quarantined(Manager *m) {
-        Ledger *l = m->host.ledger, quarantine = { .allocations = l->quarantined, .n_allocations = l->n_quarantined };
+        Ledger *l = m->host.ledger;
         _cleanup_free_ Rematch *list = NULL;
         _cleanup_free_ PciAddress *before = NULL;
         size_t n = 0, n_before = 0;
 
-        if (l->n_quarantined == 0 || find_relocations(m, &quarantine, &list, &n) < 0)
+        if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
         /* Remove all before any is added again. A missing card loses its quarantine to the card at its address. */
         for (size_t i = 0; i < n; i++) {
@@ -206,7 +206,7 @@ void manager_find_moved(Manager *m) {
         if (l->read_only)
                 return;
         find_moved_quarantined(m);
-        if (find_relocations(m, l, &list, &n) < 0)
+        if (find_relocations(m, l->allocations, l->n_allocations, &list, &n) < 0)
                 return;
         for (size_t i = 0, end; i < n; i = end) {
                 end = end_of_allocation(list, n, i);

@@ -132,16 +132,17 @@ static bool is_displaced(const AllocationDevice *d, const Search *searches, size
 }
 
 /*
- * Lists the ledger's devices that are not at their address. taken[i] counts the ledger's devices that are at inventory
+ * Lists the devices of the allocations that are not at their address. taken[i] counts those that are at inventory
  * device i.
  */
-static int find_moved_devices(const Ledger *l, const Inventory *inv, unsigned *taken, Search **ret, size_t *ret_n) {
+static int find_moved_devices(Allocation *const *allocations, size_t n_allocations, const Inventory *inv,
+                              unsigned *taken, Search **ret, size_t *ret_n) {
         _cleanup_free_ Search *searches = NULL;
         size_t n = 0;
 
-        for (size_t i = 0; i < l->n_allocations; i++)
-                for (size_t j = 0; j < l->allocations[i]->n_devices; j++) {
-                        const AllocationDevice *d = &l->allocations[i]->devices[j];
+        for (size_t i = 0; i < n_allocations; i++)
+                for (size_t j = 0; j < allocations[i]->n_devices; j++) {
+                        const AllocationDevice *d = &allocations[i]->devices[j];
 
                         if (rematch_is_home(d, inv)) {
                                 taken[inventory_device_index(inv, inventory_find(inv, d->address))]++;
@@ -149,20 +150,21 @@ static int find_moved_devices(const Ledger *l, const Inventory *inv, unsigned *t
                         }
                         if (ARRAY_RESERVE(searches, n) < 0)
                                 return -ENOMEM;
-                        searches[n++] = (Search){ { l->allocations[i], j, NULL }, d };
+                        searches[n++] = (Search){ { allocations[i], j, NULL }, d };
                 }
         *ret = TAKE_PTR(searches);
         *ret_n = n;
         return 0;
 }
 
-int rematch_find(const Ledger *l, const Inventory *inv, Rematch **ret, size_t *ret_n) {
+int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inventory *inv, Rematch **ret,
+                 size_t *ret_n) {
         _cleanup_free_ unsigned *taken = calloc(inv->n_devices + 1, sizeof(*taken));
         _cleanup_free_ Rematch *found = NULL;
         _cleanup_free_ Search *searches = NULL;
         size_t n_searches = 0, n = 0;
 
-        if (!taken || find_moved_devices(l, inv, taken, &searches, &n_searches) < 0)
+        if (!taken || find_moved_devices(allocations, n_allocations, inv, taken, &searches, &n_searches) < 0)
                 return -ENOMEM;
         found = calloc(n_searches + 1, sizeof(*found));
         if (!found)

@@ -70,7 +70,7 @@ static void assert_found(const TestNode *t, const char *expected) {
         size_t n = 0;
 
         assert_int_equal(string_copy(&text, ""), 0);
-        assert_int_equal(rematch_find(t->ledger, t->inventory, &found, &n), 0);
+        assert_int_equal(rematch_find(t->ledger->allocations, t->ledger->n_allocations, t->inventory, &found, &n), 0);
         for (size_t i = 0; i < n; i++) {
                 _cleanup_free_ char *before = text;
 
