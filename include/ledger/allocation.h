@@ -132,6 +132,8 @@ AllocationState allocation_shown_state(const Allocation *a);
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);
 DEFINE_CLEANUP(Allocation *, allocation_free)
+/* The copy is in no ledger. NULL: out of memory. */
+Allocation *allocation_copy(const Allocation *a);
 
 /*
  * Appends a zeroed device whose numa_node and vf_index are -1. The pointer is valid until the next call. NULL when out

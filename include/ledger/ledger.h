@@ -72,6 +72,11 @@ typedef struct Ledger {
 Ledger *ledger_new(void);
 Ledger *ledger_free(Ledger *l);
 DEFINE_CLEANUP(Ledger *, ledger_free)
+/*
+ * Copies allocations and quarantine; changes are accepted even if l is read-only. NULL: out of memory, or the
+ * allocations of l contradict each other.
+ */
+Ledger *ledger_copy(const Ledger *l);
 
 /* Why changes are refused, or will be refused if the next write to disk fails like the last one; NULL usually. */
 const char *ledger_problem(const Ledger *l);
@@ -88,12 +93,6 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
  * VERDICT_NONE the ledger owns a.
  */
 Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
-
-/*
- * To be called when another ledger adopted the allocations of l temporarily: points their regions to l again. The other
- * ledger may then be freed.
- */
-void ledger_reclaim(const Ledger *l);
 
 /* Removes the allocation; the caller owns it. NULL when there is none of that name. */
 Allocation *ledger_remove(Ledger *l, const char *name);

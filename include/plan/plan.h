@@ -74,12 +74,13 @@ DEFINE_CLEANUP(Plan *, plan_free)
 #define REPEAT_MAX 1024U
 
 typedef struct RepeatFit {
-        Allocation *allocation; /* named "#1", "#2" and so on; owned */
+        const Allocation *allocation; /* named "#1", "#2" and so on; in Repeat.ledger */
         Score score;
         bool has_pairs; /* GPU-NIC pairs */
 } RepeatFit;
 
 typedef struct Repeat {
+        Ledger *ledger; /* a copy of the ledger, with an allocation for each fit */
         RepeatFit *fits;
         size_t n;
         Refusal refusal; /* why the next request does not fit; VERDICT_LIMIT: REPEAT_MAX or the work limit was reached,

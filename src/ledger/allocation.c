@@ -90,6 +90,28 @@ static int copy_device(Allocation *to, const AllocationDevice *from) {
         return 0;
 }
 
+Allocation *allocation_copy(const Allocation *a) {
+        _cleanup_(cleanup_allocation_free) Allocation *copy = calloc(1, sizeof(*copy));
+
+        if (!copy)
+                return NULL;
+        *copy = *a;
+        copy->name = copy->domain = copy->reason = copy->vfio_driver = NULL;
+        copy->devices = NULL;
+        copy->n_devices = 0;
+        memset(copy->shared, 0, sizeof(copy->shared));
+        copy->pins = calloc(a->n_pins + 1, sizeof(*copy->pins));
+        if (!copy->pins || string_copy(&copy->name, a->name) < 0 || string_copy(&copy->domain, a->domain) < 0 ||
+            string_copy(&copy->reason, a->reason) < 0 || string_copy(&copy->vfio_driver, a->vfio_driver) < 0)
+                return NULL;
+        for (size_t i = 0; i < a->n_pins; i++)
+                copy->pins[i] = a->pins[i];
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (copy_device(copy, &a->devices[i]) < 0)
+                        return NULL;
+        return TAKE_PTR(copy);
+}
+
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_new(a->name);
 

@@ -265,13 +265,33 @@ Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret) {
         return VERDICT_NONE;
 }
 
+Ledger *ledger_copy(const Ledger *l) {
+        _cleanup_(cleanup_ledger_free) Ledger *copy = ledger_new();
+
+        for (size_t i = 0; copy && i < l->n_allocations; i++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = allocation_copy(l->allocations[i]);
+
+                if (!a || ledger_adopt(copy, a, NULL) != VERDICT_NONE)
+                        return NULL;
+                a = NULL;
+        }
+        for (size_t i = 0; copy && i < l->n_quarantined; i++) {
+                _cleanup_(cleanup_allocation_free) Allocation *a = allocation_copy(l->quarantined[i]);
+
+                if (!a || ledger_quarantine(copy, a) < 0)
+                        return NULL;
+                a = NULL;
+        }
+        return TAKE_PTR(copy);
+}
+
 static bool same_claims(const Ledger *a, const Ledger *b) {
         if (a->n_allocations != b->n_allocations || a->n_claims != b->n_claims || a->n_pf_uses != b->n_pf_uses ||
             !cpuset_equal(&a->cpus, &b->cpus))
                 return false;
         for (size_t i = 0; i < a->n_claims; i++)
                 if (!pci_address_equal(a->claims[i].address, b->claims[i].address) ||
-                    a->claims[i].allocation != b->claims[i].allocation)
+                    !streq(a->claims[i].allocation->name, b->claims[i].allocation->name))
                         return false;
         for (size_t i = 0; i < a->n_pf_uses; i++)
                 if (!pci_address_equal(a->pf_uses[i].pf, b->pf_uses[i].pf) || a->pf_uses[i].vfs != b->pf_uses[i].vfs)
@@ -307,19 +327,13 @@ static bool groups_are_exclusive(const Ledger *l, const Inventory *inv) {
 }
 
 int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config) {
-        _cleanup_(cleanup_ledger_free) Ledger *again = ledger_new();
-        bool good = again;
+        _cleanup_(cleanup_ledger_free) Ledger *again = ledger_copy(l);
+        bool good = again && same_claims(l, again) && groups_are_exclusive(l, inv);
 
-        for (size_t i = 0; good && i < l->n_allocations; i++)
-                good = ledger_adopt(again, l->allocations[i], NULL) == VERDICT_NONE;
-        good = good && same_claims(l, again) && groups_are_exclusive(l, inv);
         for (size_t i = 0; good && i < inv->n_nodes; i++) {
                 uint64_t have = numa_node_base_memory(&inv->nodes[i]);
 
                 good = ledger_memory(l, inv->nodes[i].id, 0) <= have - MIN(have, config->reserve_memory);
         }
-        if (again)
-                again->n_allocations = 0;
-        ledger_reclaim(l);
         return good ? 0 : -EBADMSG;
 }

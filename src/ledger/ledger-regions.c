@@ -128,12 +128,6 @@ void ledger_leave_regions(Ledger *l, Allocation *a) {
                 free_unused_regions(l);
 }
 
-void ledger_reclaim(const Ledger *l) {
-        for (size_t i = 0; i < l->n_allocations; i++)
-                for (size_t j = 0; j < l->allocations[i]->n_regions; j++)
-                        l->allocations[i]->shared[j] = ledger_find_region(l, l->allocations[i]->regions[j].name);
-}
-
 void ledger_free_regions(Ledger *l) {
         for (size_t i = 0; i < l->n_regions; i++)
                 region_free(l->regions[i]);
