@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the best choice by walks over the tree of candidates with different limits. */
+/* Finds the best choice by dynamic programming over the tree of candidates, in walks with different limits. */
 
 #include "search.h"
 
 #include <errno.h>
 
-#include "search-walk.h"
+#include "search-table.h"
+#include "search-tree.h"
+
+struct Search {
+        Space space;
+        SearchScratch scratch;
+        Leaf *leaves;
+        size_t n_leaves;
+        Table *spare;
+        /* of the current walk */
+        const SearchTask *task;
+        Distance worst;                           /* limit for GPU-NIC pairs */
+        Cost most;                                /* limit for devices off the nodes, as cost_off_node() */
+        NodeAffinity farthest[REQUEST_POOLS_MAX]; /* largest affinity of a candidate, by pool */
+        unsigned have[REQUEST_POOLS_MAX];         /* number of candidates, by pool */
+        unsigned others[REQUEST_POOLS_MAX];       /* candidates that the walk has not reached yet, by pool */
+        uint64_t *work;
+};
 
 size_t search_node(const Inventory *inv, const PciDevice *dev) {
         int node = dev->numa_node >= 0 ? inventory_node_index(inv, dev->numa_node) : -1;
@@ -50,6 +67,232 @@ Search *search_free(Search *s) {
         return NULL;
 }
 
+/* Tables are large and few are in use at a time, so they are recycled. NULL: out of memory. */
+static Table *take_table(Search *s) {
+        Table *t = s->spare;
+
+        if (!t)
+                return search_table_new();
+        s->spare = t->next;
+        search_table_reset(t);
+        return t;
+}
+
+static void give_back(Search *s, Table *t) {
+        t->next = s->spare;
+        s->spare = t;
+}
+
+static NodeAffinity leaf_affinity(const Search *s, const Leaf *leaf) {
+        return (NodeAffinity) s->task->affinity[leaf->pool][leaf->node];
+}
+
+static bool is_candidate(const Search *s, const Leaf *leaf) {
+        NodeAffinity affinity = leaf_affinity(s, leaf);
+
+        return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
+}
+
+/* Adds one device. Costs that it shares with other devices are added at higher levels. */
+static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
+        NodeAffinity affinity = leaf_affinity(s, leaf);
+        Cost cost = s->space.pools[leaf->pool].is_gpu_nic
+                            ? cost_of(COST_NIC_OFF, affinity != NODE_AFFINITY_LOCAL)
+                            : cost_of(COST_OFF, affinity != NODE_AFFINITY_LOCAL) |
+                                      cost_of(COST_REMOTE, affinity == NODE_AFFINITY_REMOTE);
+
+        if (!is_candidate(s, leaf) || cost_off_node(t->entries[t->n - 1].cost + cost) > s->most)
+                return 0;
+        if (leaf->group_level == LEVEL_ALL && leaf->group_free > 1)
+                cost |= cost_of(COST_HELD, leaf->group_free - 1);
+        return search_table_put(t, cost, &s->space.one[leaf->pool][leaf->is_vf], leaf->device);
+}
+
+/* The cost that VFs of one PF have together. */
+static Cost family_cost(const Entry *e, const Leaf *leaf) {
+        uint64_t spread = state_get(&e->state, TALLY_SPREAD_VFS), packed = state_get(&e->state, TALLY_PACKED_VFS);
+        Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
+
+        return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
+}
+
+/* Adds the cost that devices of one group, or of one PF, have together. */
+static void close_kin(Level level, const Leaf *leaf, Table *t) {
+        for (size_t i = 0; i < t->n; i++) {
+                Entry *e = &t->entries[i];
+
+                if (e->n > 0 && level == leaf->group_level)
+                        e->cost += cost_of(COST_HELD, leaf->group_free - e->n);
+                if (e->n > 0 && level == LEVEL_FAMILY && leaf->is_vf)
+                        e->cost += family_cost(e, leaf);
+        }
+}
+
+static unsigned count_physical(const Leaf *leaves, size_t n) {
+        unsigned count = 0;
+
+        for (size_t i = 0; i < n; i++)
+                count += !leaves[i].is_vf;
+        return count;
+}
+
+/*
+ * Checks limits of the size of this place: the devices in a place are no farther apart than its level, and farther from
+ * all others.
+ */
+static bool is_allowed(const Search *s, Distance level, const Entry *e) {
+        if (level == s->worst && space_unpaired(&s->space, &e->state) > 0)
+                return false;
+        for (size_t i = 0; i < s->task->n_limits; i++)
+                if (level == s->task->limits[i].limit &&
+                    !space_satisfies(&s->space, &e->state, s->task->limits[i].pools))
+                        return false;
+        return true;
+}
+
+/*
+ * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair that is not completed
+ * within it. Drops the choices whose pairs exceed a limit.
+ */
+static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
+        bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
+        unsigned physical = counts_left_over && !search_table_is_empty(t) ? count_physical(leaves, n) : 0;
+        size_t kept = 0;
+
+        for (size_t i = 0; i < t->n; i++) {
+                Entry *e = &t->entries[i];
+                unsigned taken = state_get(&e->state, TALLY_PHYSICAL);
+
+                if (!is_allowed(s, level, e))
+                        continue;
+                e->cost += cost_of(COST_PAIRS, space_unpaired(&s->space, &e->state)) +
+                           cost_of(COST_GPUS, space_gpus_elsewhere(&s->space, &e->state));
+                if (counts_left_over && taken > 0)
+                        e->cost += cost_of(COST_LEFT_OVER, physical - taken);
+                if (kept < i)
+                        t->entries[kept] = *e;
+                kept++;
+        }
+        t->n = kept;
+}
+
+/* True when two leaves are interchangeable except for their addresses. Of such leaves, the first ones suffice. */
+static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
+        return a->is_wanted == b->is_wanted && a->pool == b->pool && a->is_vf == b->is_vf && a->load == b->load &&
+               a->spare == b->spare && a->group_level == b->group_level && a->group_free == b->group_free &&
+               leaf_affinity(s, a) == leaf_affinity(s, b);
+}
+
+static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
+
+/* Sets *t to the combinations of *t and part, without those that the candidates elsewhere cannot complete. */
+static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
+        unsigned elsewhere[REQUEST_POOLS_MAX];
+        Table *sum;
+        int r;
+
+        if (search_table_is_empty(part) || search_table_is_empty(*t)) {
+                give_back(s, search_table_is_empty(part) ? part : *t);
+                if (!search_table_is_empty(part))
+                        *t = part;
+                return 0;
+        }
+        sum = take_table(s);
+        if (!sum) {
+                give_back(s, part);
+                return -ENOMEM;
+        }
+        for (size_t p = 0; p < s->space.n_pools; p++)
+                elsewhere[p] = before[p] + s->others[p];
+        r = search_table_merge(&s->space, &s->scratch, *t, part, space_least(&s->space, elsewhere), s->most, s->work,
+                               sum);
+        give_back(s, part);
+        give_back(s, *t);
+        *t = sum;
+        return r == 0 && sum->n == 0 ? -ENOENT : r;
+}
+
+/* Counts the leaf, and the VFs that it represents, as reached. */
+static void pass_leaf(Search *s, const Leaf *leaf) {
+        s->others[leaf->pool] -= 1 + leaf->more;
+}
+
+/* The number of interchangeable single devices right before this one. */
+static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
+        return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
+}
+
+/* Solves the parts of a place one level below, and merges each into *t. */
+static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
+        unsigned before[REQUEST_POOLS_MAX]; /* candidates that the walk reached before this place */
+        size_t alike = 0;
+        bool single = false;
+        int r = 0;
+
+        for (size_t p = 0; p < s->space.n_pools; p++)
+                before[p] = s->have[p] - s->others[p];
+        for (size_t first = 0, end; first < n && r == 0; first = end) {
+                const Leaf *leaf = &leaves[first];
+                Table *part;
+
+                for (end = first + 1;
+                     level > LEVEL_GROUP && end < n && leaves[end].at[level - 1] == leaf->at[level - 1]; end++)
+                        ;
+                if (end == first + 1) {
+                        alike = count_alike(s, leaf, alike, single);
+                        single = true;
+                        if (!is_candidate(s, leaf))
+                                continue;
+                        /* Only below a switch: devices farther apart differ in their places. */
+                        if (level <= LEVEL_SWITCH && alike >= leaf->wanted) {
+                                pass_leaf(s, leaf);
+                                continue;
+                        }
+                } else
+                        single = false;
+                part = take_table(s);
+                if (!part)
+                        return -ENOMEM;
+                if (level == LEVEL_GROUP) {
+                        r = solve_leaf(s, leaf, part);
+                        pass_leaf(s, leaf);
+                } else
+                        r = solve_place(s, level - 1, leaf, end - first, &part);
+                if (r < 0)
+                        give_back(s, part);
+                else
+                        r = absorb(s, before, t, part);
+        }
+        return r;
+}
+
+/* Solves VFs that differ only in their addresses: the first ones, as many as wanted. */
+static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0 && is_candidate(s, leaves); i++) {
+                pass_leaf(s, &leaves[i]);
+                if (i < leaves->wanted)
+                        r = solve_leaf(s, &leaves[i], t);
+        }
+        return r;
+}
+
+/*
+ * Solves the place that leaves[0..n) share at level. *t is empty, and may be replaced by another table. -ENOENT: no
+ * choice.
+ */
+static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
+        bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
+        int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);
+
+        if (r == 0 && level < LEVEL_SWITCH)
+                close_kin(level, leaves, *t);
+        else if (r == 0 && level < LEVEL_ALL)
+                close_place(s, (Distance) (level - LEVEL_SWITCH), leaves, n, *t);
+        return r == 0 && (*t)->n == 0 ? -ENOENT : r;
+}
+
 /* The lower bound of devices off the nodes, as cost_off_node(). */
 static Cost least_off_node(const SearchTask *task) {
         return cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
@@ -80,16 +323,16 @@ static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         int r;
 
         set_candidates(s, most == least_off_node(s->task));
-        t = search_take_table(s);
+        t = take_table(s);
         if (!t)
                 return -ENOMEM;
         s->worst = worst;
         s->most = most;
-        r = search_walk(s, &t);
+        r = solve_place(s, LEVEL_ALL, s->leaves, s->n_leaves, &t);
         best = r == 0 ? search_table_best(&s->space, t) : NULL;
         if (best)
                 *ret = *best;
-        search_give_back(s, t);
+        give_back(s, t);
         return r < 0 ? r : best ? 0 : -ENOENT;
 }
 
