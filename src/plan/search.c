@@ -351,30 +351,15 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
         ret->score.vf_left = cost_get(e->cost, COST_VF_LEFT);
 }
 
-/*
- * Finds the smallest limit for pairs with a choice. Usually that is the first limit, or no limit has one, so the widest
- * limit is tried second.
- */
+/* Finds the smallest limit for pairs with a choice. */
 static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret) {
-        Distance tightest = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit;
-        Entry widest;
-        int r = solve(s, tightest, most, ret);
+        Distance worst = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit;
+        int r = solve(s, worst, most, ret);
 
-        *ret_worst = tightest;
-        if (r != -ENOENT || tightest == s->task->limit)
-                return r;
-        r = solve(s, s->task->limit, most, &widest);
-        if (r < 0)
-                return r;
-        for (Distance d = tightest + 1; d < s->task->limit; d++) {
-                *ret_worst = d;
-                r = solve(s, d, most, ret);
-                if (r != -ENOENT)
-                        return r;
-        }
-        *ret_worst = s->task->limit;
-        *ret = widest;
-        return 0;
+        while (r == -ENOENT && worst < s->task->limit)
+                r = solve(s, ++worst, most, ret);
+        *ret_worst = worst;
+        return r;
 }
 
 /*
