@@ -3,6 +3,7 @@
  * topology file for NCCL in the guest. On a recorded node, which has no allocations, a request is allocated first. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "bus/names.h"
@@ -10,6 +11,7 @@
 #include "reply.h"
 #include "report.h"
 #include "request.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 #include "verbs.h"
 
@@ -17,27 +19,12 @@
 
 /* file: "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over TEMPLATE_MAX. */
 static int read_text(const char *file, char **ret, size_t *ret_size) {
-        _cleanup_free_ char *data = malloc(TEMPLATE_MAX + 2);
-        FILE *f = streq(file, "-") ? stdin : fopen(file, "re");
-        int error;
-        size_t n;
+        _cleanup_close_ int fd = -1;
 
-        if (!f)
-                return -errno;
-        n = data ? fread(data, 1, TEMPLATE_MAX + 1, f) : 0;
-        error = ferror(f) ? -errno : 0;
-        if (f != stdin)
-                (void) fclose(f);
-        if (!data)
-                return -ENOMEM;
-        if (error < 0)
-                return error;
-        if (n > TEMPLATE_MAX)
-                return -E2BIG;
-        data[n] = '\0';
-        *ret = TAKE_PTR(data);
-        *ret_size = n;
-        return 0;
+        if (streq(file, "-"))
+                return read_all_fd(STDIN_FILENO, TEMPLATE_MAX, ret, ret_size);
+        fd = open(file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        return fd < 0 ? -errno : read_all_fd(fd, TEMPLATE_MAX, ret, ret_size);
 }
 
 /* D-Bus strings must be UTF-8. Control characters other than tab and newlines are refused too. */
