@@ -113,7 +113,7 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* Only server_new_peer() serves without a bus. The peer is then this program itself. */
+        /* A peer without a bus is root, at the private socket, or this program itself, with server_new_peer(). */
         if (!sender)
                 return method(s, call, getuid(), error);
         /* The bus never reuses a unique name, so the cached uid is valid. */

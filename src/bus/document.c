@@ -138,7 +138,7 @@ static void validate_oldest(Server *s) {
         }
 }
 
-/* sender: NULL on a connection without a bus, which has a single caller. */
+/* sender: NULL for a peer without a bus. All such peers count as one. */
 static size_t count_waiting(const Server *s, const char *sender) {
         size_t n = 0;
 
