@@ -17,9 +17,9 @@ static const Allocation *find(const HostView *view, const char *path) {
 
 static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                            sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
 
-        if (!find(&c, path))
+        if (!find(&view, path))
                 return 0;
         *ret_found = userdata;
         return 1;
@@ -67,8 +67,8 @@ static int append_regions(sd_bus_message *reply, const Allocation *a) {
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
-        const Allocation *a = find(&c, path);
+        HostView view = server_view(userdata);
+        const Allocation *a = find(&view, path);
         _cleanup_free_ char *cpus = NULL;
 
         if (!a)
@@ -114,12 +114,12 @@ static const sd_bus_vtable allocation_vtable[] = {
 
 static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
                                 sd_bus_error *error) {
-        HostView c = server_view(userdata);
-        _cleanup_(server_free_nodes) char **nodes = calloc(c.ledger->n_allocations + 1, sizeof(*nodes));
+        HostView view = server_view(userdata);
+        _cleanup_(server_free_nodes) char **nodes = calloc(view.ledger->n_allocations + 1, sizeof(*nodes));
         int r = nodes ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < c.ledger->n_allocations; i++)
-                r = allocation_path(c.ledger->allocations[i]->name, &nodes[i]);
+        for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++)
+                r = allocation_path(view.ledger->allocations[i]->name, &nodes[i]);
         if (r < 0)
                 return r;
         *ret_nodes = TAKE_PTR(nodes);

@@ -38,14 +38,14 @@ const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, con
 /* sd-bus calls this for each access to an object. The path of a device that was removed since is not found. */
 static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         _cleanup_free_ char *label = NULL;
         PciAddress address;
         int r = sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label);
 
         if (r <= 0)
                 return r;
-        if (pci_address_parse(label, &address) < 0 || !inventory_find(c.inventory, address))
+        if (pci_address_parse(label, &address) < 0 || !inventory_find(view.inventory, address))
                 return 0;
         *ret_found = userdata;
         return 1;
@@ -72,14 +72,14 @@ static const char *string_property(const HostView *view, const PciDevice *dev, c
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *label = NULL;
         const PciDevice *dev = NULL;
         PciAddress address;
 
         if (sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label) > 0 && pci_address_parse(label, &address) == 0)
-                dev = inventory_find(c.inventory, address);
+                dev = inventory_find(view.inventory, address);
         if (!dev)
                 return -ENOENT;
         if (streq(property, "Address"))
@@ -93,8 +93,8 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
         if (streq(property, "IommuGroup"))
                 return sd_bus_message_append(reply, "i", dev->iommu_group);
         if (streq(property, "State") || streq(property, "Reason"))
-                return sd_bus_message_append(reply, "s", state_property(&c, dev, property, &why));
-        return sd_bus_message_append(reply, "s", string_property(&c, dev, property));
+                return sd_bus_message_append(reply, "s", state_property(&view, dev, property, &why));
+        return sd_bus_message_append(reply, "s", string_property(&view, dev, property));
 }
 
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
@@ -117,12 +117,12 @@ static const sd_bus_vtable device_vtable[] = {
 };
 
 static int device_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        HostView c = server_view(userdata);
-        _cleanup_(server_free_nodes) char **nodes = calloc(c.inventory->n_devices + 1, sizeof(*nodes));
+        HostView view = server_view(userdata);
+        _cleanup_(server_free_nodes) char **nodes = calloc(view.inventory->n_devices + 1, sizeof(*nodes));
         int r = nodes ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < c.inventory->n_devices; i++)
-                r = device_path(c.inventory->devices[i].address, &nodes[i]);
+        for (size_t i = 0; r >= 0 && i < view.inventory->n_devices; i++)
+                r = device_path(view.inventory->devices[i].address, &nodes[i]);
         if (r < 0)
                 return r;
         *ret_nodes = TAKE_PTR(nodes);

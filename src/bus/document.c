@@ -174,14 +174,14 @@ int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error
         _cleanup_free_ char *document = NULL;
         DomainTemplate template = { 0 };
         const Allocation *a;
-        HostView c;
+        HostView view;
         size_t size;
         int r;
 
-        a = read_call(userdata, call, &c, &template, &r);
+        a = read_call(userdata, call, &view, &template, &r);
         if (!a)
                 return r;
-        if (domxml_make_with_lines(c.inventory, c.config, a, template.text ? &template : NULL, &document, &size,
+        if (domxml_make_with_lines(view.inventory, view.config, a, template.text ? &template : NULL, &document, &size,
                                    &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         /* passthroughd wrote all of a document without a template. Such a document is always valid. */
@@ -194,14 +194,14 @@ int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_er
         _cleanup_free_ char *document = NULL;
         DomainTemplate template = { 0 };
         const Allocation *a;
-        HostView c;
+        HostView view;
         int r;
 
-        a = read_call(userdata, call, &c, &template, &r);
+        a = read_call(userdata, call, &view, &template, &r);
         if (!a)
                 return r;
-        if (domxml_nccl_topology(c.inventory, c.config, a, template.text ? &template : NULL, &document, &refusal) !=
-            VERDICT_NONE)
+        if (domxml_nccl_topology(view.inventory, view.config, a, template.text ? &template : NULL, &document,
+                                 &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         return sd_bus_reply_method_return(call, "s", document);
 }

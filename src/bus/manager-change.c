@@ -64,7 +64,7 @@ static int accept(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *e
 }
 
 static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        HostView c = server_view(s);
+        HostView view = server_view(s);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const PciDevice *pf;
         const char *text;
@@ -73,7 +73,7 @@ static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, 
 
         if (r < 0)
                 return r;
-        pf = bus_find_device(call, &c, text, &r);
+        pf = bus_find_device(call, &view, text, &r);
         if (!pf)
                 return r;
         if (s->callbacks->set_virtual_functions(s->userdata, pf->address, count, &id, &refusal) != VERDICT_NONE)

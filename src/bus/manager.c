@@ -57,20 +57,20 @@ static int append_device(sd_bus_message *reply, const HostView *view, const PciD
 
 static int method_list_devices(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         int r = sd_bus_message_new_method_return(call, &reply);
 
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(sssiisso)");
-        for (size_t i = 0; r >= 0 && i < c.inventory->n_devices; i++)
-                r = append_device(reply, &c, &c.inventory->devices[i]);
+        for (size_t i = 0; r >= 0 && i < view.inventory->n_devices; i++)
+                r = append_device(reply, &view, &view.inventory->devices[i]);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
 static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         _cleanup_free_ char *path = NULL;
         const PciDevice *dev;
         const char *text;
@@ -78,7 +78,7 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
 
         if (r < 0)
                 return r;
-        dev = bus_find_device(call, &c, text, &r);
+        dev = bus_find_device(call, &view, text, &r);
         if (!dev)
                 return r;
         r = device_path(dev->address, &path);
@@ -87,13 +87,13 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
 
 static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         int r = sd_bus_message_new_method_return(call, &reply);
 
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(sstuo)");
-        for (size_t i = 0; r >= 0 && i < c.ledger->n_allocations; i++) {
-                const Allocation *a = c.ledger->allocations[i];
+        for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++) {
+                const Allocation *a = view.ledger->allocations[i];
                 _cleanup_free_ char *path = NULL;
 
                 r = allocation_path(a->name, &path);
@@ -108,7 +108,7 @@ static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_
 }
 
 static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         _cleanup_free_ char *path = NULL;
         const Allocation *a;
         const char *name;
@@ -116,7 +116,7 @@ static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_er
 
         if (r < 0)
                 return r;
-        a = bus_find_allocation(call, &c, name, &r);
+        a = bus_find_allocation(call, &view, name, &r);
         if (!a)
                 return r;
         r = allocation_path(a->name, &path);
@@ -124,15 +124,15 @@ static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_er
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
         const PciDevice *dev;
         const char *text;
         int r = sd_bus_message_read(call, "s", &text);
 
         if (r < 0)
                 return r;
-        dev = bus_find_device(call, &c, text, &r);
-        return dev ? reply_json(call, json_explain(&c, dev)) : r;
+        dev = bus_find_device(call, &view, text, &r);
+        return dev ? reply_json(call, json_explain(&view, dev)) : r;
 }
 
 static int reply_repeat(sd_bus_message *call, const HostView *view, const Request *request) {
@@ -147,13 +147,13 @@ static int reply_repeat(sd_bus_message *call, const HostView *view, const Reques
 static int reply_plan(const Server *s, sd_bus_message *call, const Request *request) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
-        HostView c = server_view(s);
+        HostView view = server_view(s);
 
         if (request->repeat)
-                return reply_repeat(call, &c, request);
-        if (plan_make(&c, request, &plan, &refusal) != VERDICT_NONE)
+                return reply_repeat(call, &view, request);
+        if (plan_make(&view, request, &plan, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        return reply_json(call, json_plan(&c, plan));
+        return reply_json(call, json_plan(&view, plan));
 }
 
 /* Plans with the caller as the owner. Parses the message a second time; method_plan() did so once. */
@@ -186,15 +186,15 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
 }
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
 
-        return reply_json(call, json_describe(&c, VERSION));
+        return reply_json(call, json_describe(&view, VERSION));
 }
 
 static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView c = server_view(userdata);
+        HostView view = server_view(userdata);
 
-        return reply_json(call, json_topology(&c));
+        return reply_json(call, json_topology(&view));
 }
 
 static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property,

@@ -9,12 +9,12 @@
 void manager_check_promise(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *reason = NULL;
-        HostView c = host_state_view(&m->host);
+        HostView view = host_state_view(&m->host);
 
         if (a->state != ALLOCATION_READY)
                 return;
         manager_look_at_regions(m, a);
-        if (promise_check_kept(&c, a, &why) != VERDICT_NONE) {
+        if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
                 /* The devices lost their driver because its module was unloaded: it is loaded again for them. */
                 a->resume_refused = a->resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER;
                 reason = refusal_text(&why);
@@ -43,7 +43,7 @@ void manager_check_promises(Manager *m) {
 
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
         const Allocation *a;
-        HostView c;
+        HostView view;
 
         if (manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret);
@@ -51,6 +51,6 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
         a = ledger_find(m->host.ledger, name);
         if (!a || a->state != ALLOCATION_READY || a->domain)
                 return VERDICT_NONE;
-        c = host_state_view(&m->host);
-        return promise_check_kept(&c, a, ret);
+        view = host_state_view(&m->host);
+        return promise_check_kept(&view, a, ret);
 }

@@ -25,12 +25,12 @@ static void on_changed(PciAddress address, unsigned properties, void *userdata) 
 
 void manager_publish(Manager *m) {
         static const ChangeHandler handler = { on_removed, on_added, on_changed };
-        HostView c = host_state_view(&m->host);
+        HostView view = host_state_view(&m->host);
         DeviceSnapshotList *now;
 
         if (!m->publisher.shown)
                 return;
-        now = device_snapshot_list_new(&c);
+        now = device_snapshot_list_new(&view);
         if (!now) {
                 log_warning_errno(-ENOMEM, "Failed to signal changes of devices, ignoring: %m");
                 return;
@@ -42,14 +42,14 @@ void manager_publish(Manager *m) {
 
 /* Returns -ESTALE when the device was added, removed or replaced, which manager_publish() has to handle. */
 static int publish_device(Manager *m, PciAddress address) {
-        HostView c = host_state_view(&m->host);
+        HostView view = host_state_view(&m->host);
         const PciDevice *dev = inventory_find(m->host.inventory, address);
         DeviceSnapshot *shown = device_snapshot_list_find(m->publisher.shown, address), now;
         unsigned properties;
 
         if (!dev || !shown)
                 return dev || shown ? -ESTALE : 0;
-        now = device_snapshot(&c, dev);
+        now = device_snapshot(&view, dev);
         if (now.identity != shown->identity)
                 return -ESTALE;
         properties = device_snapshot_differences(shown, &now);

@@ -30,11 +30,11 @@ static const PciDevice *queued_device(const Manager *m, const char *subject) {
 static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         PciAddress devices[REQUEST_DEVICES_MAX];
-        HostView c = host_state_view(&m->host);
+        HostView view = host_state_view(&m->host);
         _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
         Verdict v;
 
-        if (plan_single(&c, dev, &a) < 0)
+        if (plan_single(&view, dev, &a) < 0)
                 return refuse_no_memory(ret);
         v = manager_check_use(m, a, USE_ALLOCATE, ret);
         if (v != VERDICT_NONE)
@@ -51,15 +51,15 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
 static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         const PciDevice *dev;
-        HostView c;
+        HostView view;
 
         if (manager_refresh(m, mj->devices, mj->n_devices, false) < 0)
                 return refuse_no_memory(ret);
         dev = queued_device(m, job_subject(mj->job));
         if (!dev)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, NULL, "%s is not on this node.", job_subject(mj->job));
-        c = host_state_view(&m->host);
-        if (plan_single(&c, dev, &a) < 0)
+        view = host_state_view(&m->host);
+        if (plan_single(&view, dev, &a) < 0)
                 return refuse_no_memory(ret);
         return manager_check_use(m, a, USE_ALLOCATE, ret);
 }
@@ -183,10 +183,10 @@ static size_t starting_jobs(const Manager *m) {
 }
 
 static void announce(Manager *m) {
-        HostView c = host_state_view(&m->host);
+        HostView view = host_state_view(&m->host);
 
         /* Later signals report differences from the state that clients see now. */
-        m->publisher.shown = device_snapshot_list_new(&c);
+        m->publisher.shown = device_snapshot_list_new(&view);
         if (!m->publisher.shown || server_announce(m->publisher.server) < 0 || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;

@@ -31,8 +31,8 @@ static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *
 }
 
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret) {
-        HostView c = host_state_view(&m->host);
-        Verdict v = promise_check_hardware(&c, a, ret);
+        HostView view = host_state_view(&m->host);
+        Verdict v = promise_check_hardware(&view, a, ret);
 
         if (v == VERDICT_NONE)
                 v = check_host_needs(m, a, ret);

@@ -103,9 +103,9 @@ int host_state_read_machine_id(HostState *s, const Sysfs *fs) {
 }
 
 Verdict host_state_assign_identities(HostState *s, Allocation *a, Refusal *ret) {
-        HostView c = host_state_view(s);
+        HostView view = host_state_view(s);
 
         if (!s->identities && vf_identities_new(s->inventory, s->policy, s->identity, &s->identities) < 0)
                 return refuse_no_memory(ret);
-        return vf_identity_assign(a, &c, s->identities, ret);
+        return vf_identity_assign(a, &view, s->identities, ret);
 }

@@ -140,12 +140,12 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
                            Refusal *ret) {
         ReplayNode *n = userdata;
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        HostView c = on_view(n);
+        HostView view = on_view(n);
         sd_id128_t id;
         Verdict v = allocation_name_check(name, ret);
 
         if (v == VERDICT_NONE)
-                v = plan_make(&c, request, &plan, ret);
+                v = plan_make(&view, request, &plan, ret);
         if (v != VERDICT_NONE)
                 return v;
         if (string_copy(&plan->allocation->name, name) < 0 || sd_id128_randomize(&id) < 0)
