@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define NAME_MAX_RANKED 240U
+#define NAME_TAIL_MAX 240U /* leaves room for a rank in a name of 255 bytes */
 
 /* The drop-ins of one directory. */
 typedef struct Dropins {
@@ -26,8 +26,6 @@ typedef struct Dropins {
 /* The drop-ins of all configuration directories. */
 typedef struct Configuration {
         Dropins dropins[CONFIG_DIRECTORIES];
-        const char **names; /* the names of all drop-ins, sorted; borrowed */
-        size_t n_names;
         bool ranked; /* a name contains an identifier, so the recorded names begin with their rank */
 } Configuration;
 
@@ -36,59 +34,52 @@ static void configuration_done(Configuration *c) {
                 free(c->dropins[i].directory);
                 (void) free_names(c->dropins[i].names, c->dropins[i].n);
         }
-        free(c->names);
 }
 
-static int compare_names(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
+static char *scrub_name(const Recorder *r, const char *name) {
+        return identities_scrub(&r->identities, name, true);
 }
 
-static int list_dropins(const Recorder *r, size_t which, Dropins *d) {
-        int e = string_replace(&d->directory, "%s/" CONFIG_MAIN_FILE ".d", config_directories[which] + 1);
+static int list_dropins(const Recorder *r, size_t which, Configuration *c) {
+        Dropins *d = &c->dropins[which];
 
-        if (e < 0)
-                return e;
+        d->directory = string_format("%s/" CONFIG_MAIN_FILE ".d", config_directories[which] + 1);
+        if (!d->directory)
+                return -ENOMEM;
         d->error = config_dropins_list(r->fs, d->directory, &d->names, &d->n);
+        for (size_t i = 0; i < d->n; i++) {
+                _cleanup_free_ char *scrubbed = scrub_name(r, d->names[i]);
+
+                if (!scrubbed)
+                        return -ENOMEM;
+                c->ranked = c->ranked || !streq(scrubbed, d->names[i]);
+        }
         return d->error == -ENOMEM ? -ENOMEM : 0;
 }
 
-static int collect_names(const Recorder *r, Configuration *c) {
-        for (size_t i = 0; i < CONFIG_DIRECTORIES; i++)
-                for (size_t j = 0; j < c->dropins[i].n; j++) {
-                        const char *name = c->dropins[i].names[j];
-                        _cleanup_free_ char *scrubbed = identities_scrub(&r->identities, name, true);
-
-                        if (!scrubbed || ARRAY_RESERVE(c->names, c->n_names) < 0)
-                                return -ENOMEM;
-                        c->names[c->n_names++] = name;
-                        c->ranked = c->ranked || !streq(scrubbed, name);
-                }
-        if (c->n_names > 0)
-                qsort(c->names, c->n_names, sizeof(*c->names), compare_names);
-        return 0;
-}
-
-/* Returns the number of different names that sort before name. */
+/* Returns the number of drop-ins whose names sort before name. */
 static size_t rank(const Configuration *c, const char *name) {
         size_t n = 0;
 
-        for (size_t i = 0; i < c->n_names && strcmp(c->names[i], name) < 0; i++)
-                n += i == 0 || !streq(c->names[i], c->names[i - 1]);
+        for (size_t i = 0; i < CONFIG_DIRECTORIES; i++)
+                for (size_t j = 0; j < c->dropins[i].n; j++)
+                        n += strcmp(c->dropins[i].names[j], name) < 0;
         return n;
 }
 
-/* Returns the recorded name of a drop-in. Names determine the order of drop-ins, and a name masks the same name in
+/* Returns the recorded path of a drop-in. Names determine the order of drop-ins, and a name masks the same name in
  * another directory. Replacing an identifier in a name could change the order, so then all recorded names begin with
  * their rank. NULL when out of memory. */
-static char *recorded_name(const Recorder *r, const Configuration *c, const char *name) {
-        _cleanup_free_ char *scrubbed = identities_scrub(&r->identities, name, true);
-        char *shown = NULL;
+static char *recorded_path(const Recorder *r, const Configuration *c, const Dropins *d, const char *name) {
+        _cleanup_free_ char *scrubbed = scrub_name(r, name);
+        size_t length = scrubbed ? strlen(scrubbed) : 0;
 
-        if (!scrubbed || !c->ranked)
-                return TAKE_PTR(scrubbed);
-        if (strlen(scrubbed) > NAME_MAX_RANKED)
-                return asprintf(&shown, "%04zu.conf", rank(c, name)) < 0 ? NULL : shown;
-        return asprintf(&shown, "%04zu-%s", rank(c, name), scrubbed) < 0 ? NULL : shown;
+        if (!scrubbed)
+                return NULL;
+        if (!c->ranked)
+                return string_format("%s/%s", d->directory, scrubbed);
+        return string_format("%s/%04zu-%s", d->directory, rank(c, name),
+                             scrubbed + (length > NAME_TAIL_MAX ? length - NAME_TAIL_MAX : 0));
 }
 
 static bool is_comment(const char *line) {
@@ -137,20 +128,15 @@ static int record_one(Recorder *r, const char *path, const char *recorded) {
 }
 
 static int record_dropins(Recorder *r, const Configuration *c, const Dropins *d) {
-        if (d->error < 0)
-                return record_unreadable(r, d->directory, d->error);
-        for (size_t i = 0; i < d->n; i++) {
-                _cleanup_free_ char *name = recorded_name(r, c, d->names[i]), *path = NULL, *recorded = NULL;
-                int e;
+        int e = d->error < 0 ? record_unreadable(r, d->directory, d->error) : 0;
 
-                if (!name || string_replace(&path, "%s/%s", d->directory, d->names[i]) < 0 ||
-                    string_replace(&recorded, "%s/%s", d->directory, name) < 0)
-                        return -ENOMEM;
-                e = record_one(r, path, recorded);
-                if (e < 0)
-                        return e;
+        for (size_t i = 0; i < d->n && e >= 0; i++) {
+                _cleanup_free_ char *path = string_format("%s/%s", d->directory, d->names[i]);
+                _cleanup_free_ char *recorded = recorded_path(r, c, d, d->names[i]);
+
+                e = path && recorded ? record_one(r, path, recorded) : -ENOMEM;
         }
-        return 0;
+        return e;
 }
 
 int record_configuration(Recorder *r) {
@@ -158,9 +144,7 @@ int record_configuration(Recorder *r) {
         int e = 0;
 
         for (size_t i = 0; i < CONFIG_DIRECTORIES && e >= 0; i++)
-                e = list_dropins(r, i, &c.dropins[i]);
-        if (e >= 0)
-                e = collect_names(r, &c);
+                e = list_dropins(r, i, &c);
         for (size_t i = 0; i < CONFIG_DIRECTORIES && e >= 0; i++) {
                 char path[64];
 
