@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "node.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 struct Replay {
@@ -19,24 +20,16 @@ struct Replay {
         int fd;    /* -1: replay_take_fd() was called */
 };
 
-/* The child's descriptors after stdio. */
-enum {
-        REPORT_FD = 3, /* a pipe to the parent, for one NUL-terminated report: an error message, or "" on success */
-        BUS_FD,
-};
+#define BUS_FD 3 /* the only descriptor of the child besides stdio */
 
 /* Closes all descriptors of the parent except stderr, where messages go. An inherited pipe would otherwise stay open as
  * long as the child runs, and its reader would see no end of file. */
-static int arrange_descriptors(int report, int bus) {
+static int arrange_descriptors(int bus) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-        if (null < 0)
-                return -errno;
-        /* Move report and bus above BUS_FD first, because either may be 3 or 4 now. */
-        report = fcntl(report, F_DUPFD_CLOEXEC, BUS_FD + 1);
-        bus = fcntl(bus, F_DUPFD_CLOEXEC, BUS_FD + 1);
-        if (report < 0 || bus < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-            dup2(report, REPORT_FD) < 0 || dup2(bus, BUS_FD) < 0 || close_range(BUS_FD + 1, ~0U, 0) < 0)
+        bus = fcntl(bus, F_DUPFD_CLOEXEC, BUS_FD);
+        if (null < 0 || bus < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+            dup2(bus, BUS_FD) < 0 || close_range(BUS_FD + 1, ~0U, 0) < 0)
                 return -errno;
         return 0;
 }
@@ -58,10 +51,10 @@ static int serve(ReplayNode *node) {
 
 /* Runs in the child. Reads path first and closes the inherited descriptors later, because path may name one of them
  * ("/dev/fd/5"). */
-_Noreturn static void run_child(const char *path, const char *config, int report, int bus, pid_t parent) {
+_Noreturn static void run_child(const char *path, const char *config, int bus, pid_t parent) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *node = NULL;
         _cleanup_free_ char *problem = NULL;
-        const char *report_text;
+        const char *report;
         int r;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -71,37 +64,27 @@ _Noreturn static void run_child(const char *path, const char *config, int report
         r = replay_node_load(path, config, &node, &problem);
         if (r >= 0)
                 replay_node_warn(node, path);
-        report_text = r < 0 ? problem ?: "Out of memory." : "";
-        if (arrange_descriptors(report, bus) < 0 || write(REPORT_FD, report_text, strlen(report_text) + 1) < 0 || r < 0)
+        report = r < 0 ? problem ?: "Out of memory." : "";
+        if (arrange_descriptors(bus) < 0 || write_all_fd(BUS_FD, report, strlen(report) + 1) < 0 || r < 0)
                 _exit(EXIT_FAILURE);
-        (void) close(REPORT_FD);
         _exit(serve(node) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-static int start_child(Replay *r, const char *node, const char *config, int report, int bus) {
-        pid_t parent = getpid();
-
-        r->pid = fork();
-        if (r->pid == 0)
-                run_child(node, config, report, bus, parent);
-        if (r->pid > 0)
-                return 0;
-        r->pid = 0;
-        return -errno;
-}
-
-/* Waits for the report of the child. -EBADMSG if the child failed: *ret_problem is its error message, or unchanged if
- * the child died without a report. Takes ownership of fd. */
-static int read_report(int fd, char **ret_problem) {
+/*
+ * Waits for the report of the child, NUL-terminated text: an error message, or "" on success. -EBADMSG if the child
+ * failed: *ret_problem is its error message, or unchanged if the child died without a report. Buffering is harmless
+ * because in D-Bus the client speaks first.
+ */
+static int read_report(int bus, char **ret_problem) {
         _cleanup_free_ char *text = NULL;
-        FILE *f = fdopen(fd, "re");
+        _cleanup_close_ int fd = fcntl(bus, F_DUPFD_CLOEXEC, 0);
+        FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
         size_t allocated = 0;
         ssize_t n;
 
-        if (!f) {
-                (void) close(fd);
-                return -ENOMEM;
-        }
+        if (!f)
+                return -errno;
+        (void) TAKE_FD(fd);
         n = getdelim(&text, &allocated, '\0', f);
         (void) fclose(f);
         if (n == 1)
@@ -112,25 +95,22 @@ static int read_report(int fd, char **ret_problem) {
 }
 
 static int start(Replay *r, const char *node, const char *config, char **ret_problem) {
-        _cleanup_close_ int bus = -1, report = -1;
-        int fds[2], report_end, error;
+        pid_t parent = getpid(), pid;
+        int fds[2], error;
 
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         r->fd = fds[0];
-        bus = fds[1];
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        report_end = fds[0];
-        report = fds[1];
-        error = start_child(r, node, config, report, bus);
-        if (error < 0) {
-                (void) close(report_end);
+        pid = fork();
+        if (pid == 0)
+                run_child(node, config, fds[1], parent);
+        error = -errno;
+        /* Close the end of the child, so that the parent reads end of file when the child dies. */
+        (void) close(fds[1]);
+        if (pid < 0)
                 return error;
-        }
-        /* Close the write end here, so that the parent reads end of file when the child dies. */
-        (void) close(TAKE_FD(report));
-        return read_report(report_end, ret_problem);
+        r->pid = pid;
+        return read_report(r->fd, ret_problem);
 }
 
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem) {
