@@ -8,7 +8,7 @@
 
 static int print_directory(const char *file, char **ret_problem) {
         _cleanup_free_ char *dir = NULL;
-        int r = tree_unpack(file, NULL, &dir, ret_problem);
+        int r = tree_unpack(file, &dir, ret_problem);
 
         if (r >= 0)
                 puts(dir);

@@ -26,12 +26,11 @@ Replay *replay_free(Replay *r);
 DEFINE_CLEANUP(Replay *, replay_free)
 
 /*
- * Unpacks a .tree file, which may be hostile, into a new directory below top (NULL: $TMPDIR, /dev/shm or /tmp). The
- * directory contains the files that the daemon would read on the recorded machine. The caller removes the directory
- * with tree_remove() and frees *ret_dir. On failure *ret_problem (caller frees) is a sentence, or NULL when out of
- * memory.
+ * Unpacks a .tree file, which may be hostile, into a new directory below $TMPDIR, /dev/shm or /tmp. The directory
+ * contains the files that the daemon would read on the recorded machine. The caller removes the directory with
+ * tree_remove() and frees *ret_dir. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
  */
-int tree_unpack(const char *file, const char *top, char **ret_dir, char **ret_problem);
+int tree_unpack(const char *file, char **ret_dir, char **ret_problem);
 void tree_remove(const char *dir);
 
 typedef enum SnapshotFlags {
@@ -40,12 +39,9 @@ typedef enum SnapshotFlags {
 
 /*
  * Writes a .tree file to out with the files that the daemon reads, as far as this user may read them. Reads no file
- * that can block (sriov_numvfs), and wakes no device. root: the root directory of the machine, "/" for the running one.
- * On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory. A failed write to out is not
- * reported; the caller finds it when it flushes out.
+ * that can block (sriov_numvfs), and wakes no device. node: "/" for this machine, or a recorded machine, a .tree file
+ * or a directory. Removes the files that it unpacks, also when the process is terminated, except by SIGKILL. On failure
+ * *ret_problem (caller frees) is a sentence, or NULL when out of memory. A failed write to out is not reported; the
+ * caller finds it when it flushes out.
  */
-int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem);
-/* As above for a recorded machine, a .tree file or a directory. Call it in a dedicated process, because it may move the
- * process into a new user namespace. It removes the unpacked files before it returns, and also when the process is
- * terminated, except by SIGKILL. */
-int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);
+int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem);

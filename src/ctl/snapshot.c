@@ -9,11 +9,9 @@
 
 int verb_snapshot(const Args *args) {
         SnapshotFlags flags = args_has(args, OPTION_IDENTITIES) ? SNAPSHOT_IDENTITIES : 0;
-        const char *node = args->text[OPTION_NODE];
         _cleanup_free_ char *problem = NULL;
-        int r;
+        int r = snapshot_write(args->text[OPTION_NODE] ?: "/", flags, stdout, &problem);
 
-        r = node ? snapshot_write_node(node, flags, stdout, &problem) : snapshot_write("/", flags, stdout, &problem);
         if (r < 0 && problem)
                 return report_failure(args, NULL, "%s", problem);
         return r < 0 ? report_errno(args, r, "Cannot record") : EXIT_SUCCESS;

@@ -100,7 +100,7 @@ void replay_node_warn(const ReplayNode *n, const char *node) {
 
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *n = calloc(1, sizeof(*n));
-        _cleanup_root_ Root root = ROOT_INIT;
+        _cleanup_root_ Root root = { 0 };
         int r;
 
         if (!n)

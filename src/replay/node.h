@@ -11,9 +11,8 @@
 typedef struct ReplayNode ReplayNode;
 
 /*
- * node: a .tree file or a directory. config: a configuration file; NULL: the recorded configuration. Call it in a
- * dedicated process, because it may move the process into a new user namespace. It removes all unpacked files before it
- * returns. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
+ * node: a .tree file or a directory. config: a configuration file; NULL: the recorded configuration. It removes all
+ * unpacked files before it returns. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
  */
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem);
 ReplayNode *replay_node_free(ReplayNode *n);

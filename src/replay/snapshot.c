@@ -46,27 +46,28 @@ static int record_all(Recorder *r) {
 }
 
 /* Buffers the body, because the header precedes it but lists the files that were unreadable. */
-static int record(Recorder *r, FILE *out) {
+static int record(Recorder *r, char **ret, size_t *ret_size) {
         _cleanup_free_ char *body = NULL, *unreadable = NULL;
         size_t size, n;
+        FILE *f = open_memstream(ret, ret_size);
         int e = -ENOMEM;
 
         r->out = open_memstream(&body, &size);
         r->unreadable = open_memstream(&unreadable, &n);
-        if (r->out && r->unreadable)
+        if (f && r->out && r->unreadable)
                 e = record_all(r);
         if (r->out && fclose(r->out) != 0)
                 e = -ENOMEM;
         if (r->unreadable && fclose(r->unreadable) != 0)
                 e = -ENOMEM;
-        if (e < 0)
-                return e;
-        write_header(r, unreadable, out);
-        (void) fwrite(body, 1, size, out);
-        return ferror(out) ? -ENOMEM : 0;
+        if (e >= 0) {
+                write_header(r, unreadable, f);
+                (void) fwrite(body, 1, size, f);
+        }
+        return f && fclose(f) != 0 ? -ENOMEM : e;
 }
 
-static int record_root(const char *root, SnapshotFlags flags, FILE *out) {
+static int record_root(const char *root, SnapshotFlags flags, char **ret, size_t *ret_size) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char host[SYSFS_ATTRIBUTE_MAX];
         Recorder r = { 0 };
@@ -78,59 +79,34 @@ static int record_root(const char *root, SnapshotFlags flags, FILE *out) {
         e = sysfs_read(fs, "proc/sys/kernel/hostname", host, sizeof(host));
         e = identities_init(&r.identities, flags & SNAPSHOT_IDENTITIES, e > 0 ? host : NULL);
         if (e >= 0)
-                e = record(&r, out);
+                e = record(&r, ret, ret_size);
         identities_done(&r.identities);
         return e;
 }
 
-/* name: the path that the user gave, for messages. */
-static int record_named(const char *root, const char *name, SnapshotFlags flags, FILE *out, char **ret_problem) {
-        _cleanup_free_ char *problem = NULL;
-        int e = record_root(root, flags, out);
+static int record_node(const char *node, SnapshotFlags flags, char **ret, size_t *ret_size, char **ret_problem) {
+        _cleanup_root_ Root root = { 0 };
+        int e = root_open(&root, node, ret_problem);
 
-        if (e < 0) {
-                (void) string_replace(&problem, "%s cannot be recorded: %s.", name, strerror(-e));
-                *ret_problem = TAKE_PTR(problem);
-        }
+        if (e < 0)
+                return e;
+        e = record_root(root.dir, flags, ret, ret_size);
+        if (e < 0)
+                *ret_problem = string_format("%s cannot be recorded: %s.", node, strerror(-e));
         return e;
 }
 
-static int record_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
-        _cleanup_root_ Root root = ROOT_INIT;
-        int e = root_open(&root, node, ret_problem);
-
-        return e < 0 ? e : record_named(root.dir, node, flags, out, ret_problem);
-}
-
-/* Writes pieces that are smaller than the buffer of the stream. After a failed write the piece stays in the buffer, so
+/* Writes to out only after the unpacked files were removed, because the write may block (out may be a pipe). Writes
+ * pieces that are smaller than the buffer of the stream: after a failed write the piece stays in the buffer, so
  * fflush() fails too and sets errno for the caller. */
-static void print(const char *text, size_t size, FILE *out) {
-        for (size_t at = 0, n; at < size && !ferror(out); at += n) {
+int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int e = record_node(node, flags, &text, &size, ret_problem);
+
+        for (size_t at = 0, n; e >= 0 && at < size && !ferror(out); at += n) {
                 n = MIN(size - at, (size_t) 1024);
                 (void) fwrite(text + at, 1, n, out);
         }
-}
-
-/* Writes to out only after the unpacked files were removed, because the write may block (out may be a pipe). */
-static int take(const char *root, const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        FILE *f = open_memstream(&text, &size);
-        int e = -ENOMEM;
-
-        if (f)
-                e = node ? record_node(node, flags, f, ret_problem) : record_named(root, root, flags, f, ret_problem);
-        if (f && fclose(f) != 0 && e >= 0)
-                e = -ENOMEM;
-        if (e >= 0)
-                print(text, size, out);
         return e;
-}
-
-int snapshot_write(const char *root, SnapshotFlags flags, FILE *out, char **ret_problem) {
-        return take(root, NULL, flags, out, ret_problem);
-}
-
-int snapshot_write_node(const char *node, SnapshotFlags flags, FILE *out, char **ret_problem) {
-        return take(NULL, node, flags, out, ret_problem);
 }

@@ -12,27 +12,21 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "complete.h"
-#include "remove.h"
-#include "replay/replay.h"
+#include "unpack.h"
 #include "util/strings.h"
 #include "util/tree.h"
 
 #define CONFIG_SIZE 256
-#define DRIVERS_MAX 4096U
 
 typedef struct Unpack {
-        Sysfs *fs; /* the new directory */
-        Completion completion;
-        char *dir;  /* the directory of the last item, as its path in the .tree file; NULL: none is open */
-        char *real; /* dir without links; NULL until real_dir() is called */
-        int dir_fd; /* descriptor of dir */
+        Sysfs *fs;     /* the new directory */
+        bool no_iommu; /* "%iommu off" */
+        char *dir;     /* the directory of the last item, as its path in the .tree file; NULL: none is open */
+        char *real;    /* dir without links; NULL until real_dir() is called */
+        int dir_fd;    /* descriptor of dir */
 } Unpack;
 
 static void unpack_done(Unpack *u) {
-        for (size_t i = 0; i < u->completion.n_vfio; i++)
-                free(u->completion.vfio[i]);
-        free(u->completion.vfio);
         free(u->dir);
         free(u->real);
         cleanup_close(&u->dir_fd);
@@ -48,9 +42,9 @@ static unsigned path_depth(const char *path) {
 }
 
 /* Links can make a directory deeper than its path in the .tree file, so this checks the real path. */
-static int check_depth(const Unpack *u, const char *path) {
+static int check_depth(const Sysfs *fs, const char *path) {
         _cleanup_free_ char *real = NULL;
-        int r = sysfs_realpath(u->fs, path, &real);
+        int r = sysfs_realpath(fs, path, &real);
 
         if (r < 0)
                 return r;
@@ -73,25 +67,31 @@ static int make_dir_at(int parent_fd, const char *name) {
         return 0;
 }
 
-/* Opens a directory, and creates it and its parents if they are missing. path has at most TREE_DEPTH_MAX components. */
-static int open_dir(const Unpack *u, const char *path) {
+int unpack_open_dir(const Sysfs *fs, const char *path) {
         _cleanup_free_ char *above = NULL;
         _cleanup_close_ int parent_fd = -1;
         const char *slash = strrchr(path, '/');
-        int fd = sysfs_open(u->fs, path, O_PATH | O_DIRECTORY), r;
+        int fd = sysfs_open(fs, path, O_PATH | O_DIRECTORY), r;
 
         if (fd >= 0 || (fd != -ENOENT && fd != -ENOTDIR))
                 return fd;
         above = strndup(path, slash ? (size_t) (slash - path) : 0);
         if (!above)
                 return -ENOMEM;
-        parent_fd = open_dir(u, above);
+        parent_fd = unpack_open_dir(fs, above);
         if (parent_fd < 0)
                 return parent_fd;
         r = make_dir_at(parent_fd, slash ? slash + 1 : path);
         if (r >= 0)
-                r = check_depth(u, path);
-        return r < 0 ? r : sysfs_open(u->fs, path, O_PATH | O_DIRECTORY);
+                r = check_depth(fs, path);
+        return r < 0 ? r : sysfs_open(fs, path, O_PATH | O_DIRECTORY);
+}
+
+int unpack_make_dir(const Sysfs *fs, const char *parent, const char *name) {
+        _cleanup_free_ char *path = string_format("%s/%s", parent, name);
+        _cleanup_close_ int fd = path ? unpack_open_dir(fs, path) : -ENOMEM;
+
+        return MIN(fd, 0);
 }
 
 static int enter(Unpack *u, const char *path, size_t n) {
@@ -103,7 +103,7 @@ static int enter(Unpack *u, const char *path, size_t n) {
         dir = strndup(path, n);
         if (!dir)
                 return -ENOMEM;
-        fd = open_dir(u, dir);
+        fd = unpack_open_dir(u->fs, dir);
         if (fd < 0)
                 return fd;
         cleanup_close(&u->dir_fd);
@@ -114,13 +114,13 @@ static int enter(Unpack *u, const char *path, size_t n) {
         return 0;
 }
 
-/* Removes an entry of the open directory. Resets u->dir, because the path of the directory may contain the removed
- * entry. */
+/* Removes a file, a link or an empty directory of the open directory. Resets u->dir, because the path of the directory
+ * may contain the removed entry. */
 static int clear(Unpack *u, const char *name) {
-        _cleanup_free_ char *dir = TAKE_PTR(u->dir);
-
-        (void) dir;
-        return remove_at(u->dir_fd, name);
+        free(TAKE_PTR(u->dir));
+        if (unlinkat(u->dir_fd, name, 0) >= 0 || errno == ENOENT)
+                return 0;
+        return unlinkat(u->dir_fd, name, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
 static int open_file(Unpack *u, const char *name, bool fresh) {
@@ -173,13 +173,10 @@ static int take_file(Unpack *u, const char *name, const TreeLine *line) {
         return write_bytes(fd, line->value, line->size, at);
 }
 
-static int take_directory(Unpack *u, const char *path) {
-        int fd = open_dir(u, path);
+static int take_directory(const Unpack *u, const char *path) {
+        _cleanup_close_ int fd = unpack_open_dir(u->fs, path);
 
-        if (fd < 0)
-                return fd;
-        (void) close(fd);
-        return 0;
+        return MIN(fd, 0);
 }
 
 /* Creates a socket in place of an unreadable file or directory, because even root cannot open a socket. */
@@ -221,6 +218,36 @@ static char *resolve(const char *dir, const char *target) {
         return path;
 }
 
+char *relative_path(const char *from, const char *to) {
+        size_t up = 0;
+        char *path, *at;
+
+        for (;;) { /* skip the common leading components */
+                size_t n = strcspn(from, "/"), m = strcspn(to, "/");
+
+                if (n == 0 || n != m || strncmp(from, to, n) != 0)
+                        break;
+                from += n + (from[n] == '/');
+                to += m + (to[m] == '/');
+        }
+        while (*from) {
+                up++;
+                from += strcspn(from, "/");
+                from += *from == '/';
+        }
+        path = at = malloc(up * strlen("../") + strlen(to) + 2);
+        if (!path)
+                return NULL;
+        for (size_t i = 0; i < up; i++)
+                at = stpcpy(at, "../");
+        at = stpcpy(at, to);
+        if (at == path)
+                at = stpcpy(at, ".");
+        if (at[-1] == '/')
+                at[-1] = '\0';
+        return path;
+}
+
 static bool is_below_proc(const char *path) {
         return strncmp(path, "proc/", strlen("proc/")) == 0;
 }
@@ -251,51 +278,41 @@ static int take_link(Unpack *u, const char *path, const char *name, const char *
                 return -ENOMEM;
         if (symlinkat(text, u->dir_fd, name) >= 0)
                 return 0;
-        r = errno == EEXIST ? remove_at(u->dir_fd, name) : -errno;
-        free(TAKE_PTR(u->dir));
+        r = errno == EEXIST ? clear(u, name) : -errno;
         if (r >= 0 && symlinkat(text, u->dir_fd, name) < 0)
                 r = -errno;
         return r;
 }
 
-static int take_vfio_driver(Unpack *u, const char *name) {
-        Completion *c = &u->completion;
-
-        if (c->n_vfio >= DRIVERS_MAX)
-                return -E2BIG;
-        if (ARRAY_RESERVE(c->vfio, c->n_vfio) < 0 || !(c->vfio[c->n_vfio] = strdup(name)))
-                return -ENOMEM;
-        c->n_vfio++;
-        return 0;
-}
-
-/* "%driver NAME [WORD...]": creates the directory of the driver, and notes whether it is a VFIO driver. */
-static int take_driver(Unpack *u, const char *text) {
-        _cleanup_free_ char *words = strdup(text), *path = NULL;
-        char *rest = words, *name, *word;
+/* Completes the function that has the file or link. */
+static int complete(Unpack *u, const TreeLine *line, const char *name) {
+        bool link = line->item == TREE_LINK;
         int r;
 
-        if (!words)
+        if (!streq(name, link ? "driver" : "vendor") && !(link && streq(name, "iommu_group")))
+                return 0;
+        r = enter(u, line->path, (size_t) (name - line->path) - (name > line->path));
+        if (r >= 0)
+                r = real_dir(u);
+        return r < 0 ? r : complete_function(u->fs, u->real, name, link ? line->value : "");
+}
+
+/* "%driver NAME [WORD...]": creates the directory of the driver. The words are for a simulated kernel. */
+static int take_driver(const Unpack *u, const char *text) {
+        _cleanup_free_ char *name = strndup(text, strcspn(text, " \t"));
+
+        if (!name)
                 return -ENOMEM;
-        name = strsep(&rest, " \t");
         if (!*name || strchr(name, '/') || *name == '.' || strlen(name) > TREE_NAME_MAX)
                 return -EINVAL;
-        if (asprintf(&path, "sys/bus/pci/drivers/%s", name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        r = take_directory(u, path);
-        while (r >= 0 && (word = strsep(&rest, " \t")))
-                if (streq(word, "vfio"))
-                        r = take_vfio_driver(u, name);
-        return r;
+        return unpack_make_dir(u->fs, DRIVERS, name);
 }
 
 static int take_directive(Unpack *u, const TreeLine *line) {
         if (streq(line->path, "%driver"))
                 return take_driver(u, line->value);
         if (streq(line->path, "%iommu") && streq(line->value, "off")) {
-                u->completion.no_iommu = true;
+                u->no_iommu = true;
                 return 0;
         }
         return streq(line->path, "%vf") ? 0 : -EINVAL; /* %vf is only for a simulated kernel */
@@ -308,74 +325,25 @@ static int take_line(const TreeLine *line, void *userdata) {
 
         if (line->item == TREE_DIRECTIVE)
                 return take_directive(u, line);
+        if (u->no_iommu && strstr(line->path, "/iommu_group"))
+                return 0;
         if (line->item == TREE_DIRECTORY)
                 return take_directory(u, line->path);
         r = enter(u, line->path, slash ? (size_t) (slash - line->path) : 0);
         if (r < 0)
                 return r;
         if (line->item == TREE_LINK)
-                return take_link(u, line->path, name, line->value);
-        return line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
+                r = take_link(u, line->path, name, line->value);
+        else
+                r = line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
+        return r < 0 ? r : complete(u, line, name);
 }
 
-static int unpack(const char *file, const char *dir, char **ret_problem) {
-        _cleanup_(unpack_done) Unpack u = { .dir_fd = -1, .completion.devices_fd = -1 };
-        _cleanup_close_ int root_fd = -1;
+int unpack_tree(const char *file, const char *dir, char **ret_problem) {
+        _cleanup_(unpack_done) Unpack u = { .dir_fd = -1 };
         int r = sysfs_new(dir, &u.fs);
 
-        if (r >= 0 && !sysfs_is_confined(u.fs))
-                r = -EOPNOTSUPP;
-        if (r >= 0)
-                r = root_fd = sysfs_open(u.fs, ".", O_PATH | O_DIRECTORY);
         if (r < 0)
                 return r;
-        u.completion.fs = u.fs;
-        u.completion.root_fd = root_fd;
-        r = tree_read(file, take_line, &u, ret_problem);
-        if (r >= 0 && u.completion.no_iommu) {
-                _cleanup_close_ int kernel_fd = sysfs_open(u.fs, "sys/kernel", O_PATH | O_DIRECTORY);
-
-                if (kernel_fd >= 0)
-                        r = remove_at(kernel_fd, "iommu_groups");
-        }
-        return r < 0 ? r : complete_node(&u.completion);
-}
-
-/* Prefers a tmpfs: a large machine has a hundred thousand files, and a tmpfs creates them twenty times faster than a
- * disk. */
-static const char *top_directory(void) {
-        const char *top = secure_getenv("TMPDIR");
-        struct statfs st;
-
-        if (top && *top == '/')
-                return top;
-        if (statfs("/dev/shm", &st) >= 0 && st.f_type == TMPFS_MAGIC && access("/dev/shm", W_OK | X_OK) >= 0)
-                return "/dev/shm";
-        return "/tmp";
-}
-
-int tree_unpack(const char *file, const char *top, char **ret_dir, char **ret_problem) {
-        _cleanup_free_ char *dir = NULL, *problem = NULL;
-        int r;
-
-        if (asprintf(&dir, "%s/passthrough-XXXXXX", top ?: top_directory()) < 0) {
-                dir = NULL;
-                return -ENOMEM;
-        }
-        if (!mkdtemp(dir)) {
-                r = -errno;
-                (void) string_replace(&problem, "The temporary directory %s cannot be created: %s.", dir, strerror(-r));
-                *ret_problem = TAKE_PTR(problem);
-                return r;
-        }
-        r = unpack(file, dir, &problem);
-        if (r < 0) {
-                tree_remove(dir);
-                if (!problem)
-                        (void) string_replace(&problem, "%s cannot be unpacked: %s.", file, strerror(-r));
-                *ret_problem = TAKE_PTR(problem);
-                return r;
-        }
-        *ret_dir = TAKE_PTR(dir);
-        return 0;
+        return sysfs_is_confined(u.fs) ? tree_read(file, take_line, &u, ret_problem) : -EOPNOTSUPP;
 }
