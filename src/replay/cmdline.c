@@ -36,40 +36,29 @@ static bool is_name(const char *s) {
         return n > 0 && n <= WORD_MAX && !s[n];
 }
 
-static int write_scrubbed(const Identities *i, const char *text, FILE *f) {
-        _cleanup_free_ char *clean = identities_scrub(i, text, true);
-
-        if (!clean)
-                return -1;
-        (void) fputs(clean, f);
-        return 0;
-}
-
 /* A word without a value that may stay: "quiet" and "3", but not "192.0.2.1". After "--" only options may stay. */
 static bool is_flag(const char *word, bool for_init) {
         return for_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
 }
 
+static void write_part(const Identities *i, const char *part, bool stays, FILE *f) {
+        if (stays)
+                identities_write(i, part, true, f);
+        else
+                identities_write_hash(i, part, strlen(part), f);
+}
+
 /* Modifies word. for_init: the word follows "--", so the kernel passes it to init. */
-static int write_word(const Identities *i, char *word, bool for_init, FILE *f) {
+static void write_word(const Identities *i, char *word, bool for_init, FILE *f) {
         char *value = strchr(word, '=');
 
         if (value)
                 *value++ = '\0';
-        if (!is_name(word) || (!value && !is_flag(word, for_init))) {
-                identities_write_hash(i, word, strlen(word), f);
-                if (value)
-                        (void) fputc('=', f);
-        } else if (write_scrubbed(i, word, f) < 0)
-                return -1;
-        else if (value)
+        write_part(i, word, is_name(word) && (value || is_flag(word, for_init)), f);
+        if (value)
                 (void) fputc('=', f);
-        if (!value || !*value)
-                return 0;
-        if (is_name(word) && is_harmless(word))
-                return write_scrubbed(i, value, f);
-        identities_write_hash(i, value, strlen(value), f);
-        return 0;
+        if (value && *value)
+                write_part(i, value, is_name(word) && is_harmless(word), f);
 }
 
 /* Quotes protect blanks. */
@@ -82,39 +71,23 @@ static size_t word_length(const char *s) {
         return n;
 }
 
-static int write_words(const Identities *i, char *text, FILE *f) {
+void cmdline_write(const Identities *i, char *text, FILE *f) {
         bool for_init = false;
 
-        while (*text) {
+        if (i->keep)
+                (void) fputs(text, f);
+        while (!i->keep && *text) {
                 size_t blank = strspn(text, " \t\n"), n;
                 char *word = text + blank, end;
-                int r;
 
                 (void) fwrite(text, 1, blank, f);
                 n = word_length(word);
                 end = word[n];
                 word[n] = '\0';
                 for_init = for_init || streq(word, "--");
-                r = n > 0 ? write_word(i, word, for_init, f) : 0;
-                if (r < 0)
-                        return r;
+                if (n > 0)
+                        write_word(i, word, for_init, f);
                 word[n] = end;
                 text = word + n;
         }
-        return 0;
-}
-
-char *cmdline_scrub(const Identities *i, const char *text) {
-        _cleanup_free_ char *words = strdup(text), *copy = NULL;
-        size_t size;
-        FILE *f;
-        int r;
-
-        if (i->keep || !words)
-                return TAKE_PTR(words);
-        f = open_memstream(&copy, &size);
-        if (!f)
-                return NULL;
-        r = write_words(i, words, f);
-        return fclose(f) == 0 && r == 0 ? TAKE_PTR(copy) : NULL;
 }

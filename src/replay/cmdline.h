@@ -5,8 +5,6 @@
 
 #include "identity.h"
 
-/*
- * Returns a copy in which a hash replaces each value, except values of keys that are known to be harmless. Flags and
- * keys stay; a hash replaces a word that is not a valid flag or key. NULL when out of memory.
- */
-char *cmdline_scrub(const Identities *i, const char *text);
+/* Writes text to f, with a hash for each value except values of keys that are known to be harmless. Flags and keys
+ * stay; a hash replaces a word that is not a valid flag or key. Modifies text. */
+void cmdline_write(const Identities *i, char *text, FILE *f);

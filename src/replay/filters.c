@@ -12,15 +12,6 @@
 #include "snapshot.h"
 #include "util/strings.h"
 
-static int write_scrubbed(const Recorder *r, const char *text, FILE *f) {
-        _cleanup_free_ char *clean = identities_scrub(&r->identities, text, true);
-
-        if (!clean)
-                return -ENOMEM;
-        (void) fputs(clean, f);
-        return 0;
-}
-
 /* Writes a device node that leads to no block device. Only the directory stays ("/dev/mapper/"); a hash replaces the
  * name. */
 static void write_other_node(const Recorder *r, const char *node, FILE *f) {
@@ -94,7 +85,7 @@ static int write_options(const Recorder *r, char *options, FILE *f) {
  * "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw". */
 static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
-        int e;
+        int e = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
                 if (!(words[i] = string_next_word(&rest)))
@@ -106,9 +97,9 @@ static int filter_mount(const Recorder *r, char *line, FILE *f) {
         if (!source || (strncmp(words[2], "0:", 2) == 0 && !(critical_has_true_source(type) && is_node(source))))
                 return 0;
         (void) fprintf(f, "%s %s %s / ", words[0], words[1], words[2]);
-        e = write_scrubbed(r, words[4], f);
+        identities_write(&r->identities, words[4], true, f);
         (void) fprintf(f, " rw - %s ", type);
-        if (e >= 0 && is_node(source))
+        if (is_node(source))
                 e = write_nodes(r, source, f);
         else
                 (void) fputs("none", f);
@@ -121,7 +112,10 @@ static int filter_swap(const Recorder *r, char *line, FILE *f) {
 
         if (!node)
                 return 0;
-        e = is_node(node) ? write_node(r, node, f) : write_scrubbed(r, node, f);
+        if (is_node(node))
+                e = write_node(r, node, f);
+        else
+                identities_write(&r->identities, node, true, f);
         (void) fprintf(f, "\t%s\n", rest ? rest + strspn(rest, " \t") : "");
         return e;
 }
@@ -194,9 +188,9 @@ static int filter_alias(const Recorder *r, char *line, FILE *f) {
 }
 
 static int filter_cmdline(const Recorder *r, char *line, FILE *f) {
-        _cleanup_free_ char *scrubbed = cmdline_scrub(&r->identities, line);
-
-        return scrubbed && fprintf(f, "%s\n", scrubbed) >= 0 ? 0 : -ENOMEM;
+        cmdline_write(&r->identities, line, f);
+        (void) fputc('\n', f);
+        return 0;
 }
 
 /* Replaces a MAC address or a GUID, which is the whole line. */

@@ -216,19 +216,11 @@ static size_t write_identity(const Identities *i, const char *s, bool inside, bo
         return n;
 }
 
-char *identities_scrub(const Identities *i, const char *text, bool with_host) {
-        char *copy = NULL;
-        size_t size;
+void identities_write(const Identities *i, const char *text, bool with_host, FILE *f) {
         bool inside = false;
-        FILE *f;
 
-        if (i->keep)
-                return strdup(text);
-        f = open_memstream(&copy, &size);
-        if (!f)
-                return NULL;
         while (*text) {
-                size_t n = write_identity(i, text, inside, with_host, f);
+                size_t n = i->keep ? 0 : write_identity(i, text, inside, with_host, f);
 
                 if (n == 0) {
                         (void) fputc(*text, f);
@@ -237,11 +229,17 @@ char *identities_scrub(const Identities *i, const char *text, bool with_host) {
                 inside = isalnum((unsigned char) text[n - 1]);
                 text += n;
         }
-        if (fclose(f) != 0) {
-                free(copy);
+}
+
+char *identities_scrub(const Identities *i, const char *text, bool with_host) {
+        _cleanup_free_ char *copy = NULL;
+        size_t size;
+        FILE *f = open_memstream(&copy, &size);
+
+        if (!f)
                 return NULL;
-        }
-        return copy;
+        identities_write(i, text, with_host, f);
+        return fclose(f) == 0 ? TAKE_PTR(copy) : NULL;
 }
 
 char *identities_scrub_path(const Identities *i, const char *path) {

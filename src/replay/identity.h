@@ -22,11 +22,13 @@ int identities_init(Identities *i, bool keep, const char *name);
 void identities_done(Identities *i);
 
 /*
- * Returns a copy of text in which these are replaced: MAC addresses ("00:1b:21:3a:4f:2c", "00-1b-21-3a-4f-2c",
- * "001b213a4f2c", and in interface names like "enx001b213a4f2c"), UUIDs, hexadecimal numbers of 12, 16 or 32 digits,
- * and the values of "UUID=" and "LABEL=". with_host also replaces the host name, and such numbers even if all their
- * digits are decimal; only for text that no program interprets. NULL when out of memory; the caller frees.
+ * Writes text to f and replaces in it: MAC addresses ("00:1b:21:3a:4f:2c", "00-1b-21-3a-4f-2c", "001b213a4f2c", and in
+ * interface names like "enx001b213a4f2c"), UUIDs, hexadecimal numbers of 12, 16 or 32 digits, and the values of "UUID="
+ * and "LABEL=". with_host also replaces the host name, and such numbers even if all their digits are decimal; only for
+ * text that no program interprets.
  */
+void identities_write(const Identities *i, const char *text, bool with_host, FILE *f);
+/* As identities_write(), to new text, which the caller frees. NULL when out of memory. */
 char *identities_scrub(const Identities *i, const char *text, bool with_host);
 
 /* Returns a copy of a path or of an interface name, in which UUIDs and interface names like "enx001b213a4f2c" are

@@ -202,7 +202,7 @@ static int visit_name(Recorder *r, const struct Part *part, int fd, const char *
 /* pattern: a pattern of fnmatch() for the names in the directory. */
 static int visit_matching(Recorder *r, const struct Part *part, int fd, const char *dir, const char *pattern,
                           const char *rest) {
-        char **names;
+        _cleanup_names_ char **names = NULL;
         size_t n;
         int e = list_dir_at(fd, ".", ENTRIES_MAX, &names, &n);
 
@@ -211,7 +211,6 @@ static int visit_matching(Recorder *r, const struct Part *part, int fd, const ch
         for (size_t i = 0; i < n && e >= 0; i++)
                 if (fnmatch(pattern, names[i], 0) == 0)
                         e = visit_name(r, part, fd, dir, names[i], rest);
-        (void) free_names(names, n);
         return e;
 }
 

@@ -89,42 +89,35 @@ static bool is_comment(const char *line) {
 
 /* Scrubs line by line. The host name is replaced only in comments, because other lines have a meaning. A NUL byte,
  * which makes its line invalid, is written unchanged. */
-static int write_scrubbed(const Recorder *r, const char *text, size_t size, FILE *f) {
+static void write_scrubbed(const Recorder *r, char *text, size_t size, FILE *f) {
         for (size_t at = 0; at < size;) {
                 size_t n = strcspn(text + at, "\n");
-                _cleanup_free_ char *line = strndup(text + at, n), *scrubbed = NULL;
+                char *line = text + at, end = line[n];
 
-                scrubbed = line ? identities_scrub(&r->identities, line, is_comment(line)) : NULL;
-                if (!scrubbed)
-                        return -ENOMEM;
-                (void) fputs(scrubbed, f);
+                line[n] = '\0';
+                identities_write(&r->identities, line, is_comment(line), f);
                 at += n;
-                if (at < size)
-                        (void) fputc(text[at++], f);
+                if (at++ < size)
+                        (void) fputc(end, f);
         }
-        return 0;
-}
-
-static int record_text(Recorder *r, const char *recorded, const char *text, size_t size) {
-        _cleanup_free_ char *copy = NULL;
-        size_t copy_size;
-        FILE *f = open_memstream(&copy, &copy_size);
-        int e = f ? write_scrubbed(r, text, size, f) : -ENOMEM;
-
-        if (f && fclose(f) != 0)
-                e = -ENOMEM;
-        return e < 0 ? e : record_bytes(r, recorded, copy, copy_size);
 }
 
 /* recorded: the path of the file in the recording. */
 static int record_one(Recorder *r, const char *path, const char *recorded) {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
+        _cleanup_free_ char *text = NULL, *copy = NULL;
+        size_t size, copy_size;
+        FILE *f;
         int e = config_file_read(r->fs, path, &text, &size);
 
         if (e == 0 || e == -ENOMEM)
                 return e;
-        return e < 0 ? record_unreadable(r, recorded, e) : record_text(r, recorded, text, size);
+        if (e < 0)
+                return record_unreadable(r, recorded, e);
+        f = open_memstream(&copy, &copy_size);
+        if (!f)
+                return -ENOMEM;
+        write_scrubbed(r, text, size, f);
+        return fclose(f) == 0 ? record_bytes(r, recorded, copy, copy_size) : -ENOMEM;
 }
 
 static int record_dropins(Recorder *r, const Configuration *c, const Dropins *d) {

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 
+#include "util/strings.h"
 #include "util/tree.h"
 
 #define GROUPS_MAX 4U
@@ -120,16 +121,11 @@ static int expand_range(Expansion *e, const char *done, const char *rest, Number
                 return -EINVAL;
         e->n++;
         for (unsigned long left = last->value - first.value + 1; left > 0 && r >= 0; left--, first.value++) {
-                _cleanup_free_ char *path = NULL;
                 char buf[NUMBER_STRING_MAX];
+                _cleanup_free_ char *path = string_format("%s%s", done, number_format(&first, buf));
 
                 e->numbers[e->n - 1] = first;
-                if (asprintf(&path, "%s%s", done, number_format(&first, buf)) < 0) {
-                        path = NULL;
-                        r = -ENOMEM;
-                        break;
-                }
-                r = expand_from(e, path, rest);
+                r = path ? expand_from(e, path, rest) : -ENOMEM;
         }
         e->n--;
         return r;
@@ -169,10 +165,9 @@ static int expand_from(Expansion *e, const char *done, const char *rest) {
 
         if (strlen(done) + n > TREE_PATH_MAX)
                 return -E2BIG;
-        if (asprintf(&path, "%s%.*s", done, (int) n, rest) < 0) {
-                path = NULL;
+        path = string_format("%s%.*s", done, (int) n, rest);
+        if (!path)
                 return -ENOMEM;
-        }
         if (rest[n] == '{')
                 return expand_group(e, path, rest + n);
         r = value_expand(e, &value);

@@ -236,13 +236,11 @@ static int read_tree(Parser *p) {
 }
 
 static char *format_problem(const Parser *p, const char *file, int error) {
-        char *text, place[32] = "";
+        char place[32] = "";
 
         if (p->line > 0)
                 (void) snprintf(place, sizeof(place), ":%u", p->line);
-        if (asprintf(&text, "%s%s: %s.", file, place, p->complaint ? p->complaint : strerror(-error)) < 0)
-                return NULL;
-        return text;
+        return string_format("%s%s: %s.", file, place, p->complaint ?: strerror(-error));
 }
 
 static int include(Parser *p, const char *name) {
@@ -253,16 +251,14 @@ static int include(Parser *p, const char *name) {
 
         if (!p->file)
                 return complain(p, -EINVAL, "%include is not allowed here");
-        r = asprintf(&path, "%.*s%s", *name != '/' && slash ? (int) (slash - p->file) + 1 : 0, p->file, name);
-        if (r < 0) {
-                path = NULL;
+        path = string_format("%.*s%s", *name != '/' && slash ? (int) (slash - p->file) + 1 : 0, p->file, name);
+        if (!path)
                 return -ENOMEM;
-        }
         below.file = path;
         r = read_tree(&below);
         free(below.section);
         if (r < 0)
-                p->problem = below.problem ? below.problem : format_problem(&below, path, r);
+                p->problem = below.problem ?: format_problem(&below, path, r);
         return r;
 }
 
@@ -295,11 +291,8 @@ static int take_line(Parser *p, char *line) {
                 return r;
         if (line[strspn(line, "/")] == '\0' && p->item != TREE_DIRECTORY)
                 return complain(p, -EINVAL, "the name is missing");
-        if (asprintf(&path, "%s/%s", p->section ? p->section : "", line) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        return take_paths(p, path, value);
+        path = string_format("%s/%s", p->section ?: "", line);
+        return path ? take_paths(p, path, value) : -ENOMEM;
 }
 
 static int parse(Parser *p, const char *text, size_t size) {
@@ -326,7 +319,7 @@ static int parse(Parser *p, const char *text, size_t size) {
 static int finish(Parser *p, const char *file, int r, char **ret_problem) {
         free(p->section);
         if (r < 0)
-                *ret_problem = p->problem ? p->problem : format_problem(p, file, r);
+                *ret_problem = p->problem ?: format_problem(p, file, r);
         return r;
 }
 

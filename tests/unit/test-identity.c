@@ -14,6 +14,18 @@
 
 #define HOST "node042"
 
+static char *cmdline_scrub(const Identities *i, const char *text) {
+        _cleanup_free_ char *copy = strdup(text);
+        char *written = NULL;
+        size_t size;
+        FILE *f = open_memstream(&written, &size);
+
+        assert_non_null(f);
+        cmdline_write(i, copy, f);
+        assert_int_equal(fclose(f), 0);
+        return written;
+}
+
 static int setup(void **state) {
         Identities *i = calloc(1, sizeof(*i));
 
