@@ -219,10 +219,18 @@ static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
         return NULL;
 }
 
+static bool has_external_pool(const Config *config) {
+        for (size_t i = 0; i < config->n_pools; i++)
+                if (config->pools[i].external)
+                        return true;
+        return false;
+}
+
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
         const Pool *pool;
 
-        if (pf->type != PCI_TYPE_PF)
+        /* Without such a pool there is no need to look at each VF. */
+        if (pf->type != PCI_TYPE_PF || !has_external_pool(p->config))
                 return NULL;
         /* An existing VF may match where the derived one does not, because it has an address. */
         for (size_t i = 0; i < pf->n_vfs; i++) {
