@@ -35,7 +35,12 @@ DEFINE_CLEANUP(Store *, store_close)
  */
 int store_load(Store *s, Ledger *l, char **ret_services);
 
-/* Return 0 when the change is on disk (synced), or a negative errno. */
+/* Creates the file for the next store_add() ahead, so that its caller waits less. A failure costs only that time. */
+void store_prepare(Store *s);
+
+/* Return 0 when the change is on disk (synced), or a negative errno. store_add() is for an allocation without a file.
+ */
+int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 

@@ -40,6 +40,19 @@ int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t 
 /* As write_file_atomic_at(), and name has exactly this mode from the start, whatever the umask. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
+/*
+ * Creates a file without a name ahead of its write. Its creation may take longer than its write: a file system looks
+ * for an inode that was not removed lately. A crash leaves nothing of it. A descriptor, or -EOPNOTSUPP on some file
+ * systems.
+ */
+int spare_file_at(int dir_fd);
+/*
+ * Writes the spare, calls fsync(), gives it the name, and calls fsync() on the directory, which is open for reading.
+ * Takes ownership of spare. -EEXIST when the name is taken. On failure there is no such file, with the exception of
+ * write_file_atomic_at().
+ */
+int write_spare_file_at(int dir_fd, const char *name, int spare, const char *data, size_t size);
+
 /* Removes temporary files of writes that a crash interrupted, and no other files. */
 int remove_temporaries_at(int dir_fd);
 

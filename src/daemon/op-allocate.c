@@ -218,7 +218,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
                 v = ledger_claim(m->host.ledger, m->host.inventory, m->host.config, claimed, ret);
         if (v != VERDICT_NONE)
                 return v;
-        r = store_save(m->store, claimed);
+        r = store_add(m->store, claimed);
         if (r < 0) {
                 /* The file may exist although the fsync() of its directory failed. */
                 (void) store_remove(m->store, name);

@@ -288,6 +288,7 @@ void manager_reconcile(Manager *m) {
                 manager_retry_resumes(m);
         continue_startup(m);
         manager_check_promises(m);
+        store_prepare(m->store);
         /* Stuck jobs are not waited for. */
         if (m->stopping && job_queue_active(&m->jobs) == 0)
                 (void) sd_event_exit(m->event, 0);

@@ -22,6 +22,7 @@ struct Store {
         int state_fd;
         int allocations_fd;  /* -errno: the directory cannot be opened, and the ledger is read-only */
         int quarantine_fd;   /* as allocations_fd */
+        int spare_fd;        /* of the file for the next allocation; negative: none */
         uint64_t generation; /* the last one assigned */
         uint64_t reserved;   /* the number in STATE/generation */
         Ledger *ledger;      /* of store_load(), not owned */
@@ -108,7 +109,7 @@ int store_open(const char *path, Store **ret) {
 
         if (!s)
                 return -ENOMEM;
-        s->state_fd = s->allocations_fd = s->quarantine_fd = -1;
+        s->state_fd = s->allocations_fd = s->quarantine_fd = s->spare_fd = -1;
         if (string_copy(&s->path, path) < 0)
                 return -ENOMEM;
         s->state_fd = open_dir(AT_FDCWD, path, 0);
@@ -130,6 +131,7 @@ Store *store_close(Store *s) {
         cleanup_close(&s->state_fd);
         cleanup_close(&s->allocations_fd);
         cleanup_close(&s->quarantine_fd);
+        cleanup_close(&s->spare_fd);
         free(s->path);
         free(s);
         return NULL;
@@ -309,28 +311,46 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
         return 0;
 }
 
-static int save(const Store *s, int dir_fd, const char *file, const Allocation *a) {
+void store_prepare(Store *s) {
+        if (s->spare_fd < 0 && s->allocations_fd >= 0)
+                s->spare_fd = spare_file_at(s->allocations_fd);
+}
+
+/* spare: the file to use if no file has the name; negative: none. */
+static int save(const Store *s, int dir_fd, int spare, const char *file, const Allocation *a) {
         _cleanup_free_ char *text = ledger_file_format(a);
+        _cleanup_close_ int fd = spare;
 
         if (!text)
                 return -ENOMEM;
         if (strlen(text) > LEDGER_FILE_MAX)
                 return -E2BIG;
+        if (fd >= 0 && write_spare_file_at(dir_fd, file, TAKE_FD(fd), text, strlen(text)) >= 0)
+                return note_write(s, 0);
         return note_write(s, write_file_atomic_at(dir_fd, file, text, strlen(text)));
 }
 
-int store_save(Store *s, const Allocation *a) {
+static int save_allocation(const Store *s, int spare, const Allocation *a) {
         _cleanup_free_ char *file = NULL;
+        _cleanup_close_ int fd = spare;
 
         if (string_replace(&file, "%s.json", a->name) < 0)
                 return -ENOMEM;
-        return save(s, s->allocations_fd, file, a);
+        return save(s, s->allocations_fd, TAKE_FD(fd), file, a);
+}
+
+int store_add(Store *s, const Allocation *a) {
+        return save_allocation(s, TAKE_FD(s->spare_fd), a);
+}
+
+int store_save(Store *s, const Allocation *a) {
+        return save_allocation(s, -1, a);
 }
 
 int store_save_quarantined(Store *s, const Allocation *a) {
         char file[QUARANTINE_FILE_MAX];
 
-        return save(s, s->quarantine_fd, quarantine_file(a->devices[0].address, file), a);
+        return save(s, s->quarantine_fd, -1, quarantine_file(a->devices[0].address, file), a);
 }
 
 int store_remove_quarantined(Store *s, PciAddress device) {

@@ -117,10 +117,15 @@ int write_all_fd(int fd, const char *data, size_t size) {
         return 0;
 }
 
+static int write_synced(int fd, const char *data, size_t size) {
+        int r = write_all_fd(fd, data, size);
+
+        return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
+}
+
 /* mode NULL: 0644 less the umask. */
 static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
-        int r;
 
         /* O_EXCL prevents writing to an existing file or symbolic link of another user. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -129,11 +134,7 @@ static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode
                 fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
                 return -errno;
-
-        r = write_all_fd(fd, data, size);
-        if (r < 0)
-                return r;
-        return fsync(fd) < 0 ? -errno : 0;
+        return write_synced(fd, data, size);
 }
 
 static int write_atomic(int dir_fd, const char *name, const mode_t *mode, const char *data, size_t size) {
@@ -162,6 +163,25 @@ int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t 
 
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size) {
         return write_atomic(dir_fd, name, &mode, data, size);
+}
+
+int spare_file_at(int dir_fd) {
+        int fd = openat(dir_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644);
+
+        return fd < 0 ? -errno : fd;
+}
+
+int write_spare_file_at(int dir_fd, const char *name, int spare, const char *data, size_t size) {
+        _cleanup_close_ int fd = spare;
+        char path[sizeof("/proc/self/fd/-2147483648")];
+        int r = write_synced(fd, data, size);
+
+        if (r < 0)
+                return r;
+        (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        if (linkat(AT_FDCWD, path, dir_fd, name, AT_SYMLINK_FOLLOW) < 0 || fsync(dir_fd) < 0)
+                return -errno;
+        return 0;
 }
 
 int remove_file_at(int dir_fd, const char *name) {

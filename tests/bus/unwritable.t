@@ -19,8 +19,8 @@ sub read_only { return $bus->properties(Bus::PATH, Bus::MANAGER)->{ReadOnly} }
 
 is(read_only(), '', 'at first the ledger can be written');
 
-# What stands where the temporary file of a write would be cannot be replaced by it, not even by root.
-my $in_the_way = "$ENV{STATE_DIRECTORY}/allocations/.blocked.json.tmp";
+# A file cannot replace a directory, not even as root.
+my $in_the_way = "$ENV{STATE_DIRECTORY}/allocations/blocked.json";
 mkdir $in_the_way or die "$in_the_way: $!";
 my $tree   = tree();
 my $offset = log_since();

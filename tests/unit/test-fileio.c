@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,25 @@
 
 static char dir[] = "/tmp/test-fileio-XXXXXX";
 static int dir_fd = -1;
+static int last_synced = -1, synced_at_link = -1;
+
+/* Replace the functions of the C library for the program under test. */
+
+int fsync(int fd) {
+        static int (*next)(int fd);
+
+        next = next ?: dlsym(RTLD_NEXT, "fsync");
+        last_synced = fd;
+        return next(fd);
+}
+
+int linkat(int old_dir, const char *old, int new_dir, const char *new, int flags) {
+        static int (*next)(int old_dir, const char *old, int new_dir, const char *new, int flags);
+
+        next = next ?: dlsym(RTLD_NEXT, "linkat");
+        synced_at_link = last_synced;
+        return next(old_dir, old, new_dir, new, flags);
+}
 
 static int setup(void **state _unused_) {
         if (!mkdtemp(dir))
@@ -107,6 +127,37 @@ static void test_write_failure_leaves_nothing(void **state _unused_) {
         assert_int_equal(write_file_atomic_at(-1, "a", "x", 1), -EBADF);
 }
 
+static size_t count_names(void) {
+        char **names = NULL;
+        size_t n = 0;
+
+        assert_int_equal(list_dir_at(dir_fd, ".", 100, &names, &n), 0);
+        (void) free_names(names, n);
+        return n;
+}
+
+/* A spare has no name before it is written, and takes no name of another file. */
+static void test_spare(void **state _unused_) {
+        int spare = spare_file_at(dir_fd);
+
+        if (spare == -EOPNOTSUPP)
+                skip();
+        assert_true(spare >= 0);
+        assert_int_equal(count_names(), 0);
+        last_synced = -1;
+        assert_int_equal(write_spare_file_at(dir_fd, "a", spare, "one", 3), 0);
+        assert_int_equal(synced_at_link, spare); /* after a power cut the name has the whole file or none */
+        assert_int_equal(last_synced, dir_fd);
+        assert_content("a", "one");
+        assert_int_equal(close(spare), -1); /* it was taken */
+        spare = spare_file_at(dir_fd);
+        assert_true(spare >= 0);
+        assert_int_equal(write_spare_file_at(dir_fd, "a", spare, "two", 3), -EEXIST);
+        assert_content("a", "one");
+        assert_int_equal(count_names(), 1);
+        assert_int_equal(remove_file_at(dir_fd, "a"), 0);
+}
+
 static void test_read_limit(void **state _unused_) {
         _cleanup_free_ char *big = calloc(1, 10000), *text = NULL;
         char *untouched = NULL;
@@ -179,6 +230,7 @@ int main(void) {
                 cmocka_unit_test(test_write_replaces),
                 cmocka_unit_test(test_write_stale_temporary),
                 cmocka_unit_test(test_write_failure_leaves_nothing),
+                cmocka_unit_test(test_spare),
                 cmocka_unit_test(test_read_limit),
                 cmocka_unit_test(test_read_only_regular_files),
                 cmocka_unit_test(test_list),
