@@ -72,9 +72,11 @@ typedef struct Search {
         size_t n_in_use;
 } Search;
 
-static Verdict make_plan(const Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
+/* ledger: that of the host state, or what it would be. */
+static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger, Plan **ret, Refusal *ret_refusal) {
         HostView view = host_state_view(&m->host);
 
+        view.ledger = ledger;
         view.in_use = s->in_use;
         view.n_in_use = s->n_in_use;
         return plan_make(&view, s->request, ret, ret_refusal);
@@ -85,7 +87,7 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
                 _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-                Verdict v = make_plan(m, s, &plan, &why);
+                Verdict v = make_plan(m, s, m->host.ledger, &plan, &why);
                 int r = refresh_planned(m, plan ? plan->allocation : NULL);
 
                 if (r < 0)
@@ -107,6 +109,16 @@ static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->running && a->n_cells > 0 && a->n_devices > 0;
 }
 
+/* The request would fit if the guests of these allocations ran. */
+static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *const *idle, size_t n) {
+        _cleanup_(cleanup_ledger_free) Ledger *assumed = ledger_copy(m->host.ledger);
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        for (size_t i = 0; assumed && i < n; i++)
+                ledger_set_running(assumed, ledger_find(assumed, idle[i]->name), true);
+        return assumed && make_plan(m, s, assumed, &plan, NULL) == VERDICT_NONE;
+}
+
 /*
  * Finds guests that libvirt does not know, for example in a container, by their open devices: QEMU allocates the memory
  * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes, so this is
@@ -115,7 +127,6 @@ static bool may_run(const Allocation *a) {
  */
 static bool find_unknown_guests(Manager *m, const Search *s) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
-        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         bool helps, found = false;
         size_t n = 0, i;
@@ -123,11 +134,7 @@ static bool find_unknown_guests(Manager *m, const Search *s) {
         for (i = 0; idle && i < m->host.ledger->n_allocations; i++)
                 if (may_run(m->host.ledger->allocations[i]))
                         idle[n++] = m->host.ledger->allocations[i];
-        for (i = 0; i < n; i++)
-                ledger_set_running(m->host.ledger, idle[i], true);
-        helps = n > 0 && make_plan(m, s, &plan, NULL) == VERDICT_NONE;
-        for (i = 0; i < n; i++)
-                ledger_set_running(m->host.ledger, idle[i], false);
+        helps = n > 0 && fits_beside_guests(m, s, idle, n);
         while (helps && clock_usec(CLOCK_MONOTONIC) < end && (i = manager_find_open(m, idle, n)) < n) {
                 ledger_set_running(m->host.ledger, idle[i], true);
                 idle[i] = idle[--n];
