@@ -51,7 +51,7 @@ int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names
 /*
  * Searches for processes that have one of the nodes open, by the links in PID/fd below proc_fd.
  *
- * queries: the array that HolderNode.device indexes; NULL: no unit is ignored. by_number: proc_fd is the proc of this
+ * queries: the array that HolderNode.device indexes. by_number: proc_fd is the proc of this
  * machine, so nodes are compared by device number; otherwise only the text of the links is compared. usec: time limit
  * in microseconds.
  *

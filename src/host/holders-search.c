@@ -52,9 +52,9 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
 
 /* Whether the query of the node ignores the unit. */
 static bool is_ignored(const Search *s, const HolderNode *node, const char *unit) {
-        const HolderQuery *q = s->queries ? &s->queries[node->device] : NULL;
+        const HolderQuery *q = &s->queries[node->device];
 
-        for (size_t i = 0; q && i < q->n_ignored; i++)
+        for (size_t i = 0; i < q->n_ignored; i++)
                 if (streq(q->ignored[i], unit))
                         return true;
         return false;
@@ -180,7 +180,7 @@ static int search_not_ignored(Search *s, int proc_fd, const char *pid, const Hol
         char unit[HOLDER_UNIT_MAX];
         int r = 1;
 
-        if (!s->queries || s->queries[(*ret)->device].n_ignored == 0)
+        if (s->queries[(*ret)->device].n_ignored == 0)
                 return 1;
         read_unit(proc_fd, pid, unit);
         if (is_ignored(s, *ret, unit)) {

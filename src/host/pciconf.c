@@ -65,15 +65,12 @@ static int call_new(void *data) {
 
 int pciconf_new(const Sysfs *fs, PciConf **ret) {
         _cleanup_(cleanup_pciconf_free) PciConf *conf = calloc(1, sizeof(*conf));
-        _cleanup_free_ char *path = NULL;
-        NewCall call;
+        _cleanup_free_ char *path = string_format("%s/sys/bus/pci", sysfs_root(fs));
+        NewCall call = { .path = path };
         int r;
 
-        if (!conf || asprintf(&path, "%s/sys/bus/pci", sysfs_root(fs)) < 0) {
-                path = NULL;
+        if (!conf || !path)
                 return -ENOMEM;
-        }
-        call = (NewCall){ .path = path };
         r = guarded(call_new, &call);
         conf->access = call.access;
         if (r < 0)

@@ -322,19 +322,12 @@ static const struct Put {
         { VF_ATTRIBUTE_BIT(VF_LINK), put_link_state },
 };
 
-/* change, with the present values of all other attributes. */
-static VfAttributes complete(const VfAttributes *now, const VfAttributes *change) {
-        VfAttributes v = *now;
-
-        vf_attributes_merge(&v, change);
-        return v;
-}
-
 static int put_changes(struct nl_msg *msg, unsigned vf, const VfAttributes *now, const VfAttributes *change) {
-        const VfAttributes v = complete(now, change);
         struct nlattr *list = nla_nest_start(msg, IFLA_VFINFO_LIST);
+        VfAttributes v = *now;
         int r = list ? 0 : -ENOMEM;
 
+        vf_attributes_merge(&v, change);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(puts_in_order); i++)
                 if (change->set & puts_in_order[i].bits)
                         r = puts_in_order[i].put(msg, vf, &v);
