@@ -16,7 +16,6 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
         for (size_t i = 0; i < view->inventory->n_devices && named < REASONS_MAX; i++) {
                 const PciDevice *dev = &view->inventory->devices[i];
                 _cleanup_refusal_ Refusal why = { 0 };
-                _cleanup_free_ char *longer = NULL;
                 bool names_itself;
 
                 if (policy_pool(view->policy, dev) != pool)
@@ -26,12 +25,9 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
                         continue;
                 names_itself = why.message && strncmp(why.message, PCI_ADDRESS_STR(dev->address),
                                                       strlen(PCI_ADDRESS_STR(dev->address))) == 0;
-                if (string_replace(&longer, "%s %s%s%s", ret->message,
-                                   names_itself ? "" : PCI_ADDRESS_STR(dev->address), names_itself ? "" : ": ",
-                                   why.message ?: "") < 0)
-                        return;
-                free(ret->message);
-                ret->message = TAKE_PTR(longer);
+                (void) string_replace(&ret->message, "%s %s%s%s", ret->message,
+                                      names_itself ? "" : PCI_ADDRESS_STR(dev->address), names_itself ? "" : ": ",
+                                      why.message ?: "");
                 named++;
         }
 }

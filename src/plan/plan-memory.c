@@ -2,23 +2,12 @@
 /* Refusals for too little memory: how much each node has free, and which allocations have the rest. */
 
 #include <inttypes.h>
-#include <stdarg.h>
 
 #include "plan-internal.h"
 #include "util/strings.h"
 
 /* Most allocations that a refusal names. */
 #define NAMES_MAX 3U
-
-static _printf_(2, 3) void append(char **text, const char *format, ...) {
-        _cleanup_free_ char *before = TAKE_PTR(*text), *words = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        words = string_vformat(format, ap);
-        va_end(ap);
-        (void) string_replace(text, "%s%s", before ?: "", words ?: "");
-}
 
 /* Nodes without CPUs are left out: guests get no memory from them. */
 char *planner_list_memory(const Planner *p) {
@@ -27,8 +16,8 @@ char *planner_list_memory(const Planner *p) {
 
         for (size_t i = 0; i < inv->n_nodes; i++)
                 if (!cpuset_is_empty(&inv->nodes[i].cpus))
-                        append(&text, "%snode %d has %s", text ? ", " : "", inv->nodes[i].id,
-                               FORMAT_SIZE(p->free_memory[i]));
+                        (void) string_replace(&text, "%s%snode %d has %s", text ?: "", text ? ", " : "",
+                                              inv->nodes[i].id, FORMAT_SIZE(p->free_memory[i]));
         return text;
 }
 
@@ -51,9 +40,9 @@ static char *list_idle(const Planner *p, int node) {
 
         for (size_t i = 0; i < l->n_allocations; i++)
                 if (is_idle(p, l->allocations[i], node) && n++ < NAMES_MAX)
-                        append(&text, "%s'%s'", text ? ", " : "", l->allocations[i]->name);
+                        (void) string_replace(&text, "%s%s'%s'", text ?: "", text ? ", " : "", l->allocations[i]->name);
         if (n > NAMES_MAX)
-                append(&text, " and %u other%s", n - NAMES_MAX, PLURAL(n - NAMES_MAX));
+                (void) string_replace(&text, "%s and %u other%s", text ?: "", n - NAMES_MAX, PLURAL(n - NAMES_MAX));
         return text;
 }
 
@@ -75,16 +64,18 @@ static void explain_node(const Planner *p, size_t index, char **text, bool *used
         *used = true;
         *waiting = *waiting || names;
         if (pages)
-                append(text, " Node %d: %" PRIu64 " page%s, %" PRIu64 " free", node->id, pages->total,
-                       PLURAL(pages->total), pages->free);
+                (void) string_replace(text, "%s Node %d: %" PRIu64 " page%s, %" PRIu64 " free", *text ?: "", node->id,
+                                      pages->total, PLURAL(pages->total), pages->free);
         else
-                append(text, " Node %d: %s, %s free", node->id, FORMAT_SIZE(numa_node_base_memory(node)),
-                       FORMAT_SIZE(free_now));
+                (void) string_replace(text, "%s Node %d: %s, %s free", *text ?: "", node->id,
+                                      FORMAT_SIZE(numa_node_base_memory(node)), FORMAT_SIZE(free_now));
         if (pages && names)
-                append(text, ", %" PRIu64 " promised to %s and not in use yet", idle / pages->size, names);
+                (void) string_replace(text, "%s, %" PRIu64 " promised to %s and not in use yet", *text ?: "",
+                                      idle / pages->size, names);
         else if (names)
-                append(text, ", %s promised to %s and not in use yet", FORMAT_SIZE(idle), names);
-        append(text, ".");
+                (void) string_replace(text, "%s, %s promised to %s and not in use yet", *text ?: "", FORMAT_SIZE(idle),
+                                      names);
+        (void) string_replace(text, "%s.", *text ?: "");
 }
 
 static const char *choose_remedy(const Planner *p, bool used, bool idle) {

@@ -25,15 +25,10 @@ static int is_feasible(const Planner *p, const Request *relaxed) {
 static char *list_cpus(const Planner *p) {
         char *text = NULL;
 
-        for (size_t i = 0; i < p->context->inventory->n_nodes; i++) {
-                _cleanup_free_ char *before = NULL;
-
-                if (cpuset_is_empty(&p->context->inventory->nodes[i].cpus))
-                        continue;
-                before = TAKE_PTR(text);
-                (void) string_replace(&text, "%s%snode %d has %u", before ?: "", before ? ", " : "",
-                                      p->context->inventory->nodes[i].id, p->n_free_cpus[i]);
-        }
+        for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
+                if (!cpuset_is_empty(&p->context->inventory->nodes[i].cpus))
+                        (void) string_replace(&text, "%s%snode %d has %u", text ?: "", text ? ", " : "",
+                                              p->context->inventory->nodes[i].id, p->n_free_cpus[i]);
         return text;
 }
 
@@ -119,15 +114,13 @@ static char *list_devices(const Planner *p) {
 
         for (size_t i = 0; i < p->request->n_pools; i++)
                 for (size_t j = 0, n = 0; j < inv->n_devices && n < REASONS_MAX; j++) {
-                        _cleanup_free_ char *before = NULL;
                         char node[24] = "an unknown node";
 
                         if (!p->is_free[j] || policy_pool(p->context->policy, &inv->devices[j]) != p->pools[i].pool)
                                 continue;
                         if (inv->devices[j].numa_node >= 0)
                                 (void) snprintf(node, sizeof(node), "node %d", inv->devices[j].numa_node);
-                        before = TAKE_PTR(text);
-                        (void) string_replace(&text, "%s%s%s is on %s", before ?: "", before ? ", " : "",
+                        (void) string_replace(&text, "%s%s%s is on %s", text ?: "", text ? ", " : "",
                                               PCI_ADDRESS_STR(inv->devices[j].address), node);
                         n++;
                 }
@@ -139,14 +132,11 @@ static char *list_policies(const Planner *p) {
         char *text = NULL;
 
         for (size_t i = 0; i < p->request->n_pools; i++) {
-                _cleanup_free_ char *before = NULL;
                 const Pool *pool = p->pools[i].pool;
 
-                if (pool->numa == NUMA_POLICY_PREFERRED)
-                        continue;
-                before = TAKE_PTR(text);
-                (void) string_replace(&text, "%s%sthe NUMA policy '%s' of pool '%s'", before ?: "",
-                                      before ? " and " : "", numa_policy_to_string(pool->numa), pool->name);
+                if (pool->numa != NUMA_POLICY_PREFERRED)
+                        (void) string_replace(&text, "%s%sthe NUMA policy '%s' of pool '%s'", text ?: "",
+                                              text ? " and " : "", numa_policy_to_string(pool->numa), pool->name);
         }
         return text;
 }
