@@ -81,6 +81,10 @@ static void test_repeat(void **state) {
         check_repeat(t, ASK("gpu=1", .cpus = 2, .memory = 6 * GIB), 5); /* memory: two a node, one over both */
         check_repeat(t, ASK("gpu=9", .cpus = 2), 0);
         check_repeat(t, ASK(.cpus = 4), 8);
+        check_repeat(t, ASK(.cpus = 64), 0);
+        check_repeat(t, ASK(.cpus = 2, .memory = 64 * GIB), 0);
+        check_repeat(t, ASK("gpu=5", .cpus = 2, .cells = 1, .numa = NUMA_POLICY_REQUIRED), 0);
+        check_repeat(t, ASK("gpu=2", .cpus = 2, .proximity = "gpu:gpu=switch"), 0);
 }
 
 static void quarantine_gpu(TestNode *t) {
