@@ -197,6 +197,19 @@ static void test_nothing_is_near(void **state) {
         assert_null(pool.nearest);
 }
 
+/* The pool requires the node of its only GPU, which has no CPUs for guests. */
+static void test_no_change_helps(void **state _unused_) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_refusal_ Refusal why = { 0 };
+
+        node_numa(t, 0, 0, 4, 2, 8 * GIB);
+        node_numa(t, 1, 4, 4, 2, 8 * GIB);
+        node_gpu(t, "pci0000:80/0000:81:00.0", 1, 1);
+        node_ready(t, "HousekeepingCpus=4-7\n" REQUIRED_POOLS);
+        assert_int_equal(node_plan(t, ASK("gpu=1", .cpus = 2, .memory = GIB), NULL, &why), VERDICT_NUMA);
+        assert_null(why.nearest);
+}
+
 /* Memory that somebody shares already stays as it is. */
 static void test_region_that_is_there(void **state) {
         _cleanup_node_ TestNode *t = small_node(POOLS);
@@ -230,10 +243,15 @@ static void test_sentences(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_nearest),         cmocka_unit_test(test_nearest_policy),
-                cmocka_unit_test(test_fewer_devices),   cmocka_unit_test(test_more_cells),
-                cmocka_unit_test(test_nothing_is_near), cmocka_unit_test(test_region_that_is_there),
-                cmocka_unit_test(test_last_page),       cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_nearest),
+                cmocka_unit_test(test_nearest_policy),
+                cmocka_unit_test(test_fewer_devices),
+                cmocka_unit_test(test_more_cells),
+                cmocka_unit_test(test_no_change_helps),
+                cmocka_unit_test(test_nothing_is_near),
+                cmocka_unit_test(test_region_that_is_there),
+                cmocka_unit_test(test_last_page),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("plan-nearest", tests, NULL, NULL);
