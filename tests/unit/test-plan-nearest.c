@@ -71,6 +71,8 @@ static void test_nearest(void **state) {
                   DO(.cpus = 2, .memory = 4 * GIB, .page_size = GIB, .cells = 1) },
                 { DO(.cpus = 20, .memory = GIB, .cells = 1), DO(.cpus = 16, .memory = GIB, .cells = 1),
                   DO(.cpus = 18, .memory = GIB, .cells = 1) },
+                { DO(.cpus = 40, .memory = GIB, .cells = 2), DO(.cpus = 18, .memory = GIB, .cells = 2),
+                  DO(.cpus = 20, .memory = GIB, .cells = 2) },
                 /* memory */
                 { DO("gpu=1", .cpus = 2, .memory = 100 * GIB), DO("gpu=1", .cpus = 2, .memory = 32 * GIB),
                   DO("gpu=1", .cpus = 2, .memory = 33 * GIB) },
