@@ -727,8 +727,23 @@ static void test_sentences(void **state _unused_) {
         assert_sentences("plan-refusals.txt");
 }
 
+/* Of equal nodes the first one is the best, the second one the runner-up. */
+static void test_runner_up_of_equal_nodes(void **state _unused_) {
+        _cleanup_node_ TestNode *t = node_new();
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+
+        for (int node = 0; node < 4; node++)
+                node_numa(t, node, (unsigned) node * 4, 4, 2, 8 * GIB);
+        node_ready(t, "");
+        assert_int_equal(node_plan(t, ASK(.cpus = 2), &plan, NULL), VERDICT_NONE);
+        assert_int_equal(plan->allocation->cells[0].node, 0);
+        assert_int_equal(plan->n_runner_up_nodes, 1);
+        assert_int_equal(plan->runner_up_nodes[0], 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_runner_up_of_equal_nodes),
                 cmocka_unit_test(test_A1_to_A9),
                 cmocka_unit_test(test_A8_says_where_the_cpus_are),
                 cmocka_unit_test(test_required_says_that_memory_is_short),
