@@ -41,7 +41,7 @@ typedef struct Plan {
         size_t n_pairs;
         PlanLimit *limits; /* in the order of the request */
         size_t n_limits;
-        bool has_runner_up; /* the members below are set: the best plan on as many, but other NUMA nodes */
+        bool has_runner_up; /* the next members are set: the best plan on the same number of other NUMA nodes */
         Score runner_up;
         int runner_up_nodes[ALLOCATION_CELLS_MAX];
         size_t n_runner_up_nodes;

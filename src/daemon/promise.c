@@ -15,7 +15,7 @@ void manager_check_promise(Manager *m, Allocation *a) {
                 return;
         manager_look_at_regions(m, a);
         if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
-                /* The devices lost their driver because its module was unloaded: it is loaded again for them. */
+                /* The VFIO driver was unloaded. When it is loaded again, the daemon binds the devices to it. */
                 a->resume_refused = a->resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER;
                 reason = refusal_text(&why);
                 if (!reason)
