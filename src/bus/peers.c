@@ -55,6 +55,7 @@ static Peer *find_free(Server *s) {
 
 static int on_connection(sd_event_source *source, int listening, uint32_t events, void *userdata) {
         Server *s = userdata;
+        /* cppcheck-suppress nullPointer ; NULL means that the address is not wanted */
         _cleanup_close_ int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         Peer *p = find_free(s);
         int r;

@@ -34,7 +34,7 @@ static const Permitted devices[] = {
         { "interface", "network bridge user ethernet internal udp mcast server client direct vhostuser null" },
         { "input", "tablet mouse keyboard" },
         { "tpm" },
-        { "graphics" },
+        { "graphics", "sdl vnc rdp desktop spice dbus" },
         { "sound" },
         { "audio", "none pulseaudio jack spice sdl file dbus pipewire" },
         { "video" },
@@ -68,6 +68,7 @@ static const struct {
         { "interface", "source", "mode", "vepa bridge private" }, /* not 'passthrough', which takes the whole VF */
         { "tpm", "backend", "type", "emulator external" },
         { "rng", "backend", "type", CHARDEVS },
+        { NULL, "gl", "enable", "no" }, /* libvirt passes the first render node of the host when none is named */
         { NULL, "gl", "rendernode", "" },
         { NULL, "acceleration", "rendernode", "" },
 };

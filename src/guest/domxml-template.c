@@ -5,7 +5,6 @@
  * bootable skeleton.
  */
 
-#include <ctype.h>
 #include <errno.h>
 
 #include <libxml/parser.h>
@@ -43,34 +42,58 @@ static const char skeleton_aarch64[] =
         "<features><acpi/><gic version='3'/></features>"
         "<clock offset='utc'/>" SKELETON_DEVICES "</domain>";
 
+/* The last character of the comment, CDATA section or instruction that begins at text; NULL when none does. */
+static const char *find_section_end(const char *text) {
+        static const struct {
+                const char *begin, *end;
+        } sections[] = { { "<!--", "-->" }, { "<![CDATA[", "]]>" }, { "<?", "?>" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(sections); i++) {
+                size_t n = strlen(sections[i].begin);
+                const char *end = strncmp(text, sections[i].begin, n) == 0 ? strstr(text + n, sections[i].end) : NULL;
+
+                if (end)
+                        return end + strlen(sections[i].end) - 1;
+        }
+        return NULL;
+}
+
 /*
- * True when an element has more than ATTRIBUTES_MAX attributes. libxml2 compares each attribute of an element with all
- * others, so it would take seconds to parse an element with thousands of them. In a tag each attribute has two quotes.
+ * Refuses what libxml2 takes too long for, before it parses: a DOCTYPE, and an element with more than ATTRIBUTES_MAX
+ * attributes, each of which libxml2 compares with all others. In a tag each attribute has two quotes.
  */
-static bool has_too_many_attributes(const char *text) {
+static Verdict check_markup(const char *text, Refusal *ret) {
         char quote = '\0';
         bool in_tag = false;
         unsigned n = 0;
 
         for (const char *at = text; *at; at++) {
-                if (quote) {
+                const char *end = quote || in_tag ? NULL : find_section_end(at);
+
+                if (end) {
+                        at = end;
+                } else if (quote) {
                         if (*at == quote)
                                 quote = '\0';
                 } else if (in_tag && (*at == '\'' || *at == '"')) {
                         quote = *at;
                         if (++n > ATTRIBUTES_MAX)
-                                return true;
+                                return refuse_template(ret, NULL, NULL, "Remove them.",
+                                                       "An element of the template has more than %u attributes.",
+                                                       ATTRIBUTES_MAX);
                 } else if (*at == '>') {
                         in_tag = false;
-                } else if (*at == '<' && (isalpha((unsigned char) at[1]) || at[1] == '_' || at[1] & 0x80)) {
+                } else if (*at == '<' && at[1] == '!') {
+                        return refuse_template(ret, NULL, NULL, "Remove it.", "The template has a DOCTYPE.");
+                } else if (*at == '<') {
                         in_tag = true;
                         n = 0;
                 }
         }
-        return false;
+        return VERDICT_NONE;
 }
 
-/* Entities are never expanded, external files never loaded. */
+/* Entities are never expanded, external files never loaded. The encoding is UTF-8, whatever the text says. */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
         const int options =
                 XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES;
@@ -80,7 +103,7 @@ static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_r
 
         if (!ctxt)
                 return refuse_no_memory(ret_refusal);
-        *ret = xmlCtxtReadMemory(ctxt, text, (int) size, NULL, NULL, options);
+        *ret = xmlCtxtReadMemory(ctxt, text, (int) size, NULL, "UTF-8", options);
         error = xmlCtxtGetLastError(ctxt);
         if (!*ret && error && error->code == XML_ERR_NO_MEMORY)
                 v = refuse_no_memory(ret_refusal);
@@ -109,15 +132,11 @@ static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
         if (size > DOMXML_TEMPLATE_MAX)
                 return refuse_template(ret, NULL, NULL, NULL, "The template is larger than %s.",
                                        FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
-        if (has_too_many_attributes(text))
-                return refuse_template(ret, NULL, NULL, "Remove them.",
-                                       "An element of the template has more than %u attributes.", ATTRIBUTES_MAX);
-        v = parse(text, size, &d->doc, ret);
+        v = check_markup(text, ret);
+        if (v == VERDICT_NONE)
+                v = parse(text, size, &d->doc, ret);
         if (v != VERDICT_NONE)
                 return v;
-        if (d->doc->intSubset || d->doc->extSubset)
-                return refuse_template(ret, NULL, NULL, "Remove it.", "The template has a DOCTYPE.");
-
         d->root = xmlDocGetRootElement(d->doc);
         if (!d->root || !node_is(d->root, "domain"))
                 return refuse_template(ret, d->root, NULL, "Take the output of virsh dumpxml --inactive.",

@@ -24,7 +24,8 @@ static int last_synced = -1, synced_at_link = -1;
 int fsync(int fd) {
         static int (*next)(int fd);
 
-        next = next ?: dlsym(RTLD_NEXT, "fsync");
+        if (!next)
+                next = dlsym(RTLD_NEXT, "fsync");
         last_synced = fd;
         return next(fd);
 }
@@ -32,7 +33,8 @@ int fsync(int fd) {
 int linkat(int old_dir, const char *old, int new_dir, const char *new, int flags) {
         static int (*next)(int old_dir, const char *old, int new_dir, const char *new, int flags);
 
-        next = next ?: dlsym(RTLD_NEXT, "linkat");
+        if (!next)
+                next = dlsym(RTLD_NEXT, "linkat");
         synced_at_link = last_synced;
         return next(old_dir, old, new_dir, new, flags);
 }

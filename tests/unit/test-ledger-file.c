@@ -24,7 +24,8 @@ static unsigned appends_left = UINT_MAX; /* appends to a full buffer that succee
 int printbuf_memappend(struct printbuf *p, const char *buf, int size) {
         static int (*append)(struct printbuf * p, const char *buf, int size);
 
-        append = append ?: dlsym(RTLD_NEXT, "printbuf_memappend");
+        if (!append)
+                append = dlsym(RTLD_NEXT, "printbuf_memappend");
         return appends_left-- == 0 ? -1 : append(p, buf, size);
 }
 
