@@ -177,11 +177,13 @@ int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddr
                       .fd = -1,
                       .asked = TAKE_PTR(asked),
                       .n_asked = n };
+        *ret = s;
         r = begin(s, event, fs);
         if (r < 0)
-                return r;
-        *ret = TAKE_PTR(s);
-        return 0;
+                *ret = NULL;
+        else
+                (void) TAKE_PTR(s);
+        return r;
 }
 
 Probe *probe_close(Probe *s) {

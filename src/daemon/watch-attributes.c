@@ -62,7 +62,13 @@ typedef struct Answer {
 } Answer;
 
 static void send_answer(size_t i, int result, const VfAttributes *attributes, void *userdata) {
-        probe_tell(userdata, i, &(Answer){ result, *attributes });
+        Answer answer;
+
+        /* With the padding, which is written to the pipe too. */
+        memset(&answer, 0, sizeof(answer));
+        answer.result = result;
+        vf_attributes_merge(&answer.attributes, attributes);
+        probe_tell(userdata, i, &answer);
 }
 
 /* In the child, because the driver of a PF may take long to answer. */
