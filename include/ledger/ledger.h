@@ -148,6 +148,3 @@ int ledger_quarantine(Ledger *l, Allocation *a);
 Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
 /* Removes the device from quarantine; the caller owns the allocation. NULL when it is not in quarantine. */
 Allocation *ledger_unquarantine(Ledger *l, PciAddress address);
-
-/* Recomputes the claims from the allocations and compares them with the ledger's: 0, or -EBADMSG. For tests. */
-int ledger_verify(const Ledger *l, const Inventory *inv, const Config *config);

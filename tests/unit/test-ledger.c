@@ -65,7 +65,7 @@ static Verdict claim(TestNode *t, const char *name, const char *addresses, Refus
 
         if (v != VERDICT_NONE)
                 allocation_free(a);
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         return v;
 }
 
@@ -278,7 +278,7 @@ static void test_idle_guests(void **state) {
         ledger_set_running(t->ledger, a, true);
         assert_int_equal(ledger_memory_idle(t->ledger, 0, GIB), 0);
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), GIB);
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         node_release(t, "vm");
         assert_int_equal(ledger_memory_idle(t->ledger, 0, GIB), 0);
         assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, node, GIB), GIB);
@@ -329,7 +329,7 @@ static void test_verify_sees_a_shared_group(void **state) {
 
         assert_int_equal(ledger_adopt(t->ledger, make_claim(t, "vm1", "0000:01:00.0"), NULL), VERDICT_NONE);
         assert_int_equal(ledger_adopt(t->ledger, make_claim(t, "vm2", "0000:01:00.1"), NULL), VERDICT_NONE);
-        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_false(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
 static void test_verify_sees_damage(void **state) {
@@ -337,12 +337,12 @@ static void test_verify_sees_damage(void **state) {
 
         assert_int_equal(claim(t, "vm1", "0000:81:00.1", NULL), VERDICT_NONE);
         t->ledger->pf_uses[0].vfs++;
-        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_false(ledger_verify(t->ledger, t->inventory, t->config));
         t->ledger->pf_uses[0].vfs--;
         cpuset_add(&t->ledger->cpus, 3);
-        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_false(ledger_verify(t->ledger, t->inventory, t->config));
         cpuset_remove(&t->ledger->cpus, 3);
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
 /* What a node has given out, and how much of that the kernel has given out already. */
@@ -354,19 +354,19 @@ static void test_verify_sees_damaged_memory(void **state) {
         a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = GIB };
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         ledger_set_running(t->ledger, a, true);
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         m = &t->ledger->memory[0];
         for (int both = 0; both < 2; both++) {
                 m->bytes += GIB;
                 m->backed += both ? GIB : 0;
-                assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+                assert_false(ledger_verify(t->ledger, t->inventory, t->config));
                 m->bytes -= GIB;
                 m->backed -= both ? GIB : 0;
         }
         m->backed -= GIB / 2;
-        assert_int_not_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_false(ledger_verify(t->ledger, t->inventory, t->config));
         m->backed += GIB / 2;
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
 static void quarantine(Ledger *l, const char *device, const char *reason) {
@@ -481,7 +481,7 @@ static void assert_apart(const TestNode *t, const Allocation *a, const Allocatio
 static void assert_invariants(const TestNode *t) {
         const Ledger *l = t->ledger;
 
-        assert_int_equal(ledger_verify(l, t->inventory, t->config), 0);
+        assert_true(ledger_verify(l, t->inventory, t->config));
         for (size_t i = 0; i < l->n_allocations; i++) {
                 for (size_t j = 0; j < i; j++)
                         assert_apart(t, l->allocations[i], l->allocations[j]);

@@ -53,7 +53,7 @@ static void check_repeat(TestNode *t, const Ask *ask, size_t expected) {
         assert_int_equal(fits.n, expected);
         assert_int_equal(t->ledger->n_allocations, allocations);
         assert_int_equal(t->ledger->n_claims, claims);
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         for (size_t i = 0; i < fits.n; i++) {
                 _cleanup_free_ char *text = allocation_text(fits.fits[i].allocation);
                 const Allocation *a;
@@ -138,7 +138,7 @@ static void test_shared_memory(void **state) {
                 if (there)
                         assert_ptr_equal(t->ledger->allocations[0]->shared[0], ledger_find_region(t->ledger, "mpi"));
                 assert_int_equal(t->ledger->n_regions, there);
-                assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+                assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         }
 }
 

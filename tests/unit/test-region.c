@@ -48,7 +48,7 @@ static Verdict allocate(TestNode *t, const char *name, uint32_t owner, const Req
         v = ledger_claim(t->ledger, t->inventory, t->config, plan->allocation, why);
         if (v == VERDICT_NONE)
                 plan->allocation = NULL;
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         return v;
 }
 
@@ -64,7 +64,7 @@ static Verdict share(TestNode *t, const char *name, uint32_t owner, const char *
 
 static void release(TestNode *t, const char *name) {
         allocation_free(ledger_remove(t->ledger, name));
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
 }
 
 static void test_what_may_be_asked_for(void **state) {
@@ -230,7 +230,7 @@ static void test_made_memory_is_not_idle(void **state) {
         ledger_set_state(t->ledger, ledger_find(t->ledger, "a"), ALLOCATION_READY);
         ledger_set_state(t->ledger, ledger_find(t->ledger, "b"), ALLOCATION_READY);
         assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 2 * GIB);
-        assert_int_equal(ledger_verify(t->ledger, t->inventory, t->config), 0);
+        assert_true(ledger_verify(t->ledger, t->inventory, t->config));
         ledger_set_state(t->ledger, ledger_find(t->ledger, "a"), ALLOCATION_RELEASING);
         assert_int_equal(ledger_memory_idle(t->ledger, node, 0), 2 * GIB);
         release(t, "a");
