@@ -54,7 +54,7 @@ static Allocation *make_full(void) {
         assert_non_null(a);
         memcpy(a->id, "01234567-89ab-cdef-0123-456789abcdef", sizeof(a->id));
         a->owner = UINT32_MAX;
-        a->forced = true;
+        a->forced = a->release_with_domain = a->had_domain = true;
         a->generation = INT64_MAX;
         a->state = ALLOCATION_FAILED;
         assert_int_equal(string_copy(&a->vfio_driver, "mlx5_vfio_pci"), 0);
@@ -127,29 +127,29 @@ static void assert_same_attributes(const VfAttributes *a, const VfAttributes *b)
         assert_int_equal(vf_attributes_differ(b, a), 0);
 }
 
+static void assert_same_device(const AllocationDevice *x, const AllocationDevice *y) {
+        assert_true(pci_address_equal(x->address, y->address));
+        assert_int_equal(x->role, y->role);
+        assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
+        assert_true(streq_ptr(x->prior_driver, y->prior_driver) && streq_ptr(x->prior_override, y->prior_override));
+        assert_true(streq_ptr(x->vfio_driver, y->vfio_driver));
+        assert_int_equal(x->is_vf, y->is_vf);
+        assert_int_equal(x->numa_node, y->numa_node);
+        assert_true(x->serial == y->serial && x->lost == y->lost);
+        assert_int_equal(x->vf_index, y->vf_index);
+        assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
+        assert_same_attributes(&x->attributes, &y->attributes);
+        assert_same_attributes(&x->baseline, &y->baseline);
+        assert_int_equal(x->generated, y->generated);
+        assert_int_equal(x->has_baseline, y->has_baseline);
+        assert_true(x->vendor == y->vendor && x->device == y->device);
+        assert_true(x->subsystem_vendor == y->subsystem_vendor && x->subsystem_device == y->subsystem_device);
+}
+
 static void assert_same_devices(const Allocation *a, const Allocation *b) {
         assert_int_equal(a->n_devices, b->n_devices);
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const AllocationDevice *x = &a->devices[i], *y = &b->devices[i];
-
-                assert_true(pci_address_equal(x->address, y->address));
-                assert_int_equal(x->role, y->role);
-                assert_true(streq_ptr(x->slot, y->slot) && streq_ptr(x->pool, y->pool) && streq_ptr(x->path, y->path));
-                assert_true(streq_ptr(x->prior_driver, y->prior_driver) &&
-                            streq_ptr(x->prior_override, y->prior_override));
-                assert_true(streq_ptr(x->vfio_driver, y->vfio_driver));
-                assert_int_equal(x->is_vf, y->is_vf);
-                assert_int_equal(x->numa_node, y->numa_node);
-                assert_true(x->serial == y->serial && x->lost == y->lost);
-                assert_int_equal(x->vf_index, y->vf_index);
-                assert_true(!x->is_vf || pci_address_equal(x->physfn, y->physfn));
-                assert_same_attributes(&x->attributes, &y->attributes);
-                assert_same_attributes(&x->baseline, &y->baseline);
-                assert_int_equal(x->generated, y->generated);
-                assert_int_equal(x->has_baseline, y->has_baseline);
-                assert_true(x->vendor == y->vendor && x->device == y->device);
-                assert_true(x->subsystem_vendor == y->subsystem_vendor && x->subsystem_device == y->subsystem_device);
-        }
+        for (size_t i = 0; i < a->n_devices; i++)
+                assert_same_device(&a->devices[i], &b->devices[i]);
 }
 
 static void assert_same(const Allocation *a, const Allocation *b) {
@@ -159,6 +159,8 @@ static void assert_same(const Allocation *a, const Allocation *b) {
         assert_true(streq_ptr(a->vfio_driver, b->vfio_driver));
         assert_int_equal(a->owner, b->owner);
         assert_int_equal(a->forced, b->forced);
+        assert_int_equal(a->release_with_domain, b->release_with_domain);
+        assert_int_equal(a->had_domain, b->had_domain);
         assert_int_equal(a->generation, b->generation);
         assert_int_equal(a->state, b->state);
         assert_int_equal(a->page_size, b->page_size);
@@ -189,6 +191,52 @@ static void test_round_trip(void **state) {
         assert_same(a, b);
         again = ledger_file_format(b);
         assert_string_equal(text, again);
+}
+
+static void test_copy(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        const SharedRegion shared = { 0 };
+
+        assert_int_equal(string_copy(&a->domain, "guest"), 0);
+        a->shared[0] = &shared;
+        b = allocation_copy(a);
+        assert_non_null(b);
+        assert_same(a, b);
+        assert_string_equal(b->domain, "guest");
+        assert_null(b->shared[0]);
+}
+
+/* A quarantined device keeps the facts that its later release needs. */
+static void test_reduce(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+
+        a->state = ALLOCATION_RELEASING;
+        b = allocation_reduce(a, &a->devices[2], "It did not come back.");
+        assert_non_null(b);
+        assert_string_equal(b->name, a->name);
+        assert_string_equal(b->id, a->id);
+        assert_string_equal(b->vfio_driver, a->vfio_driver);
+        assert_string_equal(b->reason, "It did not come back.");
+        assert_int_equal(b->owner, a->owner);
+        assert_int_equal(b->generation, a->generation);
+        assert_int_equal(b->state, ALLOCATION_FAILED);
+        assert_int_equal(b->n_cells + b->n_pins + b->n_regions, 0);
+        assert_int_equal(b->n_devices, 1);
+        assert_same_device(&a->devices[2], &b->devices[0]);
+}
+
+/* The smallest values that are written, which are next to the values that are left out. */
+static void test_round_trip_of_small_values(void **state) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
+        _cleanup_free_ char *text = NULL;
+
+        a->devices[2].vf_index = 0;
+        a->devices[2].serial = 1;
+        a->spare_ports = 1;
+        a->n_regions = 1;
+        text = ledger_file_format(a);
+        assert_int_equal(parse(text, strlen(text), &b), LEDGER_FILE_OK);
+        assert_same(a, b);
 }
 
 static void test_round_trip_of_states_and_roles(void **state) {
@@ -493,6 +541,9 @@ static void test_too_long_and_too_deep(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_round_trip),
+                cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_reduce),
+                cmocka_unit_test(test_round_trip_of_small_values),
                 cmocka_unit_test(test_round_trip_of_states_and_roles),
                 cmocka_unit_test(test_nothing_but_a_name),
                 cmocka_unit_test(test_the_largest_fits),

@@ -196,6 +196,89 @@ static void test_blocked_vf(void **state) {
         assert_blocked("0000:81:00.1", PF);
 }
 
+static void quarantine(Ledger *l, const char *device, const char *reason) {
+        Allocation *a = allocation_new("gone");
+
+        assert_non_null(a);
+        assert_non_null(allocation_add_device(a, address_of(device), DEVICE_ROLE_ASSIGNED));
+        assert_int_equal(string_copy(&a->reason, reason), 0);
+        assert_int_equal(ledger_quarantine(l, a), 0);
+}
+
+static Verdict check_device(const TestNode *t, const char *address, const char *except) {
+        return ledger_check_device(t->ledger, &t->status, t->inventory, node_find(t, address),
+                                   except ? ledger_find(t->ledger, except) : NULL, NULL);
+}
+
+/* A quarantined device refuses itself, its IOMMU group, its PF and its VFs, and no other device. */
+static void test_quarantine_refuses(void **state) {
+        static const struct {
+                const char *quarantined, *refused[3], *free;
+        } cases[] = {
+                { "0000:01:00.1", { "0000:01:00.0", "0000:01:00.1" }, PF },
+                { PF, { PF, "0000:81:00.1", "0000:81:00.2" }, "0000:01:00.0" },
+                { "0000:81:00.1", { PF, "0000:81:00.1" }, "0000:81:00.2" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = make_node(2);
+
+                quarantine(t->ledger, cases[i].quarantined, "It did not come back.");
+                for (size_t j = 0; j < 3 && cases[i].refused[j]; j++)
+                        assert_int_equal(check_device(t, cases[i].refused[j], NULL), VERDICT_QUARANTINED);
+                assert_int_equal(check_device(t, cases[i].free, NULL), VERDICT_NONE);
+                assert_int_equal(ledger_check_kept(t->ledger, &t->status, address_of(cases[i].quarantined), NULL),
+                                 VERDICT_QUARANTINED);
+                quarantine(t->ledger, "0000:99:00.0", "It did not come back.");
+                assert_int_equal(check_device(t, cases[i].refused[0], NULL), VERDICT_QUARANTINED);
+        }
+}
+
+/* The claims of one allocation may be ignored; those of another may not. */
+static void test_except(void **state) {
+        _cleanup_node_ TestNode *t = make_node(2);
+
+        assert_int_equal(claim(t, "vm1", "0000:01:00.1", NULL), VERDICT_NONE);
+        assert_int_equal(claim(t, "vm2", PF, NULL), VERDICT_NONE);
+        assert_int_equal(check_device(t, "0000:01:00.0", "vm1"), VERDICT_NONE);
+        assert_int_equal(check_device(t, "0000:01:00.1", "vm1"), VERDICT_NONE);
+        assert_int_equal(check_device(t, "0000:01:00.0", "vm2"), VERDICT_ALLOCATED);
+        assert_int_equal(check_device(t, "0000:01:00.1", "vm2"), VERDICT_ALLOCATED);
+        assert_int_equal(check_device(t, "0000:81:00.1", "vm2"), VERDICT_NONE);
+        assert_int_equal(check_device(t, "0000:81:00.1", "vm1"), VERDICT_PF_ALLOCATED);
+        node_release(t, "vm2");
+        assert_int_equal(check_device(t, "0000:81:00.1", "vm1"), VERDICT_NONE);
+}
+
+static void test_copy(void **state) {
+        _cleanup_node_ TestNode *t = make_node(2);
+        _cleanup_(cleanup_ledger_free) Ledger *copy = NULL;
+
+        assert_int_equal(claim(t, "vm1", "0000:81:00.1", NULL), VERDICT_NONE);
+        quarantine(t->ledger, "0000:01:00.0", "first");
+        quarantine(t->ledger, "0000:02:00.0", "second");
+        copy = ledger_copy(t->ledger);
+        assert_non_null(copy);
+        assert_int_equal(copy->n_allocations, 1);
+        assert_string_equal(ledger_holder(copy, address_of("0000:81:00.1"))->name, "vm1");
+        assert_int_equal(copy->n_quarantined, 2);
+        assert_string_equal(ledger_find_quarantined(copy, address_of("0000:02:00.0"))->reason, "second");
+}
+
+static void test_most_allocations(void **state) {
+        _cleanup_node_ TestNode *t = make_node(0);
+
+        for (unsigned i = 0; i < LEDGER_ALLOCATIONS_MAX; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof(name), "vm%05u", i);
+                assert_int_equal(ledger_adopt(t->ledger, make_claim(t, name, ""), NULL), VERDICT_NONE);
+        }
+        _cleanup_(cleanup_allocation_free) Allocation *more = make_claim(t, "vm", "");
+
+        assert_int_equal(ledger_claim(t->ledger, t->inventory, t->config, more, NULL), VERDICT_LIMIT);
+}
+
 static void test_read_only(void **state) {
         _cleanup_node_ TestNode *t = make_node(0);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -234,6 +317,9 @@ static void test_capacity(void **state) {
         assert_says(&why, "4 GiB");
         assert_int_equal(claim_cells(t, "2", 2 * GIB, 2 * GIB, 0, &why),
                          VERDICT_INSUFFICIENT_MEMORY); /* no such pages */
+        assert_int_equal(ledger_memory_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[0], 2 * GIB), 0);
+        assert_int_equal(claim_cells(t, "0", 0, GIB, 0, &why), VERDICT_INSUFFICIENT_CPUS);
+        assert_says(&why, "CPU 0");
         assert_int_equal(claim_cells(t, "1", 0, GIB, 0, &why),
                          VERDICT_INSUFFICIENT_CPUS); /* sibling of a housekeeping CPU */
         assert_says(&why, "CPU 1");
@@ -367,15 +453,6 @@ static void test_verify_sees_damaged_memory(void **state) {
         assert_false(ledger_verify(t->ledger, t->inventory, t->config));
         m->backed += GIB / 2;
         assert_true(ledger_verify(t->ledger, t->inventory, t->config));
-}
-
-static void quarantine(Ledger *l, const char *device, const char *reason) {
-        Allocation *a = allocation_new("gone");
-
-        assert_non_null(a);
-        assert_non_null(allocation_add_device(a, address_of(device), DEVICE_ROLE_ASSIGNED));
-        assert_int_equal(string_copy(&a->reason, reason), 0);
-        assert_int_equal(ledger_quarantine(l, a), 0);
 }
 
 /* A device is quarantined once, for the last reason. */
@@ -562,6 +639,10 @@ int main(void) {
                 cmocka_unit_test(test_blocked_pf),
                 cmocka_unit_test(test_blocked_group_member),
                 cmocka_unit_test(test_blocked_vf),
+                cmocka_unit_test(test_quarantine_refuses),
+                cmocka_unit_test(test_except),
+                cmocka_unit_test(test_copy),
+                cmocka_unit_test(test_most_allocations),
                 cmocka_unit_test(test_read_only),
                 cmocka_unit_test(test_capacity),
                 cmocka_unit_test(test_memory_of_cells_does_not_wrap),

@@ -76,6 +76,7 @@ static void test_what_may_be_asked_for(void **state) {
                 { 256 * MIB, 0, false },
                 { REGION_SIZE_MAX, GIB, false },
                 { 2 * MIB, 2 * MIB, false },
+                { MIB, 64 << 10, false },
                 { 0, 0, true },
                 { 3 * MIB, 0, true },
                 { UINT64_MAX, 0, true },
@@ -114,8 +115,10 @@ static void test_names(void **state) {
         longest[REGION_NAME_MAX] = '\0';
         assert_int_equal(region_name(&region, longest, NULL), VERDICT_NONE);
         assert_int_equal(strlen(region_file(&region, file)), REGION_FILE_MAX - 1);
-        for (unsigned i = 0; i < ALLOCATION_REGIONS_MAX; i++)
+        for (unsigned i = 0; i < ALLOCATION_REGIONS_MAX; i++) {
                 want(&r, &longest[i], MIB, 0);
+                assert_int_equal(request_add_region(&r, &longest[i], MIB, 0, NULL), VERDICT_INVALID_REQUEST);
+        }
         assert_int_equal(request_add_region(&r, longest, MIB, 0, NULL), VERDICT_INVALID_REQUEST);
         assert_int_equal(request_add_region(&r, "other", MIB, 0, NULL), VERDICT_INVALID_REQUEST);
         assert_int_equal(request_check(&r, NULL), VERDICT_NONE);
@@ -123,6 +126,19 @@ static void test_names(void **state) {
         r.memory = 0;
         assert_int_equal(request_add_pool(&r, "gpu", 1), 0);
         assert_int_equal(request_check(&r, NULL), VERDICT_INVALID_REQUEST);
+}
+
+static void test_server(void **state) {
+        static const Region r = { .name = "mpi" };
+        static const char *const cases[][2] = { { "/run/%n", "/run/mpi" },
+                                                { "/run/ivshmem-%n.sock", "/run/ivshmem-mpi.sock" },
+                                                { "%n/%n", "mpi/%n" } };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *path = region_server(&r, cases[i][0]);
+
+                assert_string_equal(path, cases[i][1]);
+        }
 }
 
 static void test_one_owner(void **state) {
@@ -134,7 +150,8 @@ static void test_one_owner(void **state) {
         assert_int_equal(share(t, "c", 6, "mpi", 256 * MIB, 0, &why), VERDICT_SHARED_MEMORY_TAKEN);
         assert_says(&why, "uid 5");
         assert_int_equal(share(t, "c", 5, "mpi", 512 * MIB, 0, NULL), VERDICT_SHARED_MEMORY_TAKEN);
-        assert_int_equal(share(t, "c", 5, "mpi", 256 * MIB, 2 * MIB, NULL), VERDICT_SHARED_MEMORY_TAKEN);
+        assert_int_equal(share(t, "c", 5, "mpi", 256 * MIB, 2 * MIB, &why), VERDICT_SHARED_MEMORY_TAKEN);
+        record("ordinary pages exist, hugepages are wanted", why.message);
         assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
         s = ledger_find_region(t->ledger, "mpi");
         assert_int_equal(s->n_members, 2);
@@ -148,7 +165,20 @@ static void test_one_owner(void **state) {
         release(t, "a");
         assert_null(ledger_find_region(t->ledger, "mpi"));
         assert_int_equal(ledger_memory(t->ledger, 0, 0) + ledger_memory(t->ledger, 1, 0), 0);
-        assert_int_equal(share(t, "c", 6, "mpi", 512 * MIB, 0, NULL), VERDICT_NONE);
+        assert_int_equal(share(t, "c", 6, "mpi", 512 * MIB, 2 * MIB, NULL), VERDICT_NONE);
+        assert_int_equal(share(t, "d", 6, "mpi", 512 * MIB, 0, &why), VERDICT_SHARED_MEMORY_TAKEN);
+        record("hugepages exist, ordinary pages are wanted", why.message);
+}
+
+static void test_removed(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+
+        assert_int_equal(share(t, "a", 5, "mpi", 256 * MIB, 0, NULL), VERDICT_NONE);
+        ledger_set_region_removed(t->ledger, "mpi", true);
+        ledger_set_region_removed(t->ledger, "other", true);
+        assert_true(ledger_find_region(t->ledger, "mpi")->removed);
+        ledger_set_region_removed(t->ledger, "mpi", false);
+        assert_false(ledger_find_region(t->ledger, "mpi")->removed);
 }
 
 /* A plan is refused what a claim would be: for an owner who is known, and of memory of another kind. */
@@ -415,7 +445,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_may_be_asked_for),
                 cmocka_unit_test(test_names),
+                cmocka_unit_test(test_server),
                 cmocka_unit_test(test_one_owner),
+                cmocka_unit_test(test_removed),
                 cmocka_unit_test(test_plan_looks_at_what_is_shared),
                 cmocka_unit_test(test_claim_counts_regions),
                 cmocka_unit_test(test_made_memory_is_not_idle),

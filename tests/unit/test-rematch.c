@@ -101,6 +101,8 @@ static void test_slots(void **state) {
                 { "LNXSYSTM:00/" LEFT, LEFT, false },
                 { "pci0000:64/0000:64:05.5/pci10000:00/10000:01:00.0",
                   "pci0000:64/0000:64:05.5/pci10000:00/10000:02:00.0", true },
+                { "a-component-longer-than-an-address", "another-component-as-long-as-that", false },
+                { "a-component-longer-than-an-address", "a-component-longer-than-an-address", true },
                 { "", "", true },
                 { "", "a", false },
         };
@@ -147,6 +149,11 @@ static void test_two_cards(void **state) {
                   { "pci0000:00/0000:00:05.0/0000:05:00.0", NULL },
                   { 5, 0 },
                   "" },
+                { "both the same serial, one moved",
+                  { 5, 5 },
+                  { LEFT, "pci0000:00/0000:00:05.0/0000:05:00.0" },
+                  { 5, 5 },
+                  "b:0000:05:00.0" },
                 { "one gone, the other in its slot", { 5, 6 }, { LEFT, NULL }, { 6, 0 }, "a:lost b:0000:01:00.0" },
                 { "one gone", { 5, 6 }, { LEFT, NULL }, { 5, 0 }, "" },
                 { "another one in the slot", { 5, 6 }, { LEFT, RIGHT }, { 7, 6 }, "" },
@@ -241,6 +248,53 @@ static void test_vfs(void **state) {
         node_free(before);
 }
 
+/* A device without a path, from an old file, is in no slot. */
+static void test_unknown_path(void **state) {
+        TestNode *before = node_new(), *t = node_new();
+
+        (void) gpu(before, LEFT, 0);
+        (void) gpu(t, "pci0000:00/0000:00:01.0/0000:03:00.0", 0);
+        ready(before);
+        ready(t);
+        promise(t, before, "a", "0000:01:00.0");
+        assert_int_equal(string_copy(&t->ledger->allocations[0]->devices[0].path, NULL), 0);
+        assert_found(t, "");
+        node_free(before);
+        node_free(t);
+}
+
+/* A missing device loses its address to a card that was found there, to its PF and to its VFs, and to no other. */
+static void test_displaced(void **state) {
+        TestNode *before = node_new(), *t;
+
+        (void) gpu(before, LEFT, 4);
+        nic(before, "pci0000:00/0000:00:03.0", "05", 5);
+        nic(before, "pci0000:00/0000:00:04.0", "06", 6);
+        nic(before, "pci0000:00/0000:00:05.0", "07", 7);
+        ready(before);
+
+        t = node_new();
+        nic(t, "pci0000:00/0000:00:04.0", "05", 6);
+        ready(t);
+        promise(t, before, "gpu", "0000:01:00.0");
+        promise(t, before, "other-vf", "0000:07:00.1");
+        promise(t, before, "pf", "0000:05:00.0");
+        promise(t, before, "vf", "0000:06:00.1");
+        assert_found(t, "pf:lost vf:0000:05:00.1");
+        node_free(t);
+
+        t = node_new();
+        nic(t, "pci0000:00/0000:00:04.0", "05", 6);
+        ready(t);
+        promise(t, before, "gpu", "0000:01:00.0");
+        promise(t, before, "other-vf", "0000:07:00.1");
+        promise(t, before, "pf", "0000:06:00.0");
+        promise(t, before, "vf", "0000:05:00.1");
+        assert_found(t, "pf:0000:05:00.0 vf:lost");
+        node_free(t);
+        node_free(before);
+}
+
 /* Each fact alone tells another card from the one that was allocated. */
 static void test_another_card(void **state) {
         enum {
@@ -261,7 +315,7 @@ static void test_another_card(void **state) {
         dev->subsystem_device = 0x1234;
         assert_non_null(d);
         assert_int_equal(allocation_device_identify(d, dev), 0);
-        assert_true(allocation_device_is(d, dev));
+        assert_true(allocation_device_is(d, dev) && rematch_may_be(d, dev));
         before = *dev;
         for (int change = 0; change < _CHANGE_MAX; change++) {
                 dev->vendor += change == VENDOR;
@@ -272,6 +326,7 @@ static void test_another_card(void **state) {
                 dev->serial += change == SERIAL;
                 if (allocation_device_is(d, dev))
                         fail_msg("change %d is not noticed", change);
+                assert_int_equal(rematch_may_be(d, dev), change == SERIAL);
                 *dev = before;
         }
         d->lost = true;
@@ -280,8 +335,10 @@ static void test_another_card(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_slots), cmocka_unit_test(test_two_cards),    cmocka_unit_test(test_what_is_known),
-                cmocka_unit_test(test_vfs),   cmocka_unit_test(test_another_card),
+                cmocka_unit_test(test_slots),         cmocka_unit_test(test_two_cards),
+                cmocka_unit_test(test_what_is_known), cmocka_unit_test(test_vfs),
+                cmocka_unit_test(test_another_card),  cmocka_unit_test(test_unknown_path),
+                cmocka_unit_test(test_displaced),
         };
 
         return cmocka_run_group_tests_name("relocate", tests, NULL, NULL);
