@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make                     build passthroughd, passthroughctl and passthroughd-libvirt in build/
+# make                     build passthroughd, passthroughctl, passthroughd-holders and passthroughd-libvirt in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make tests               build what tests run, and what tests/with-node needs
 # make demo                the main job on a simulated node
@@ -54,6 +54,7 @@ PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0))$(LIBVIRT_LIBS)
+HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wformat=2 -Wpointer-arith -Wvla -Wundef \
@@ -74,6 +75,7 @@ ROOMS := util $(PURE_ROOMS) host bus replay
 LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
+HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
@@ -84,7 +86,7 @@ DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
-PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-libvirt
+PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-libvirt
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -92,7 +94,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
 .PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
@@ -124,6 +126,11 @@ $(BUILD)/passthroughd: $(call object,$(DAEMON_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 $(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
+# It keeps the rights to look into all processes: the fewer libraries the better.
+$(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
+$(BUILD)/passthroughd-holders: $(call object,$(HOLDERS_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 # The only program that is linked with libvirt; of the others' libraries it needs few.
@@ -189,8 +196,11 @@ lint: | $(filter deps,$(MAKECMDGOALS))
 INSTALLED = \
 	755:$(BUILD)/passthroughd:$(PREFIX)/sbin/passthroughd \
 	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
+	755:$(BUILD)/passthroughd-holders:$(PREFIX)/libexec/passthroughd-holders \
 	755:$(BUILD)/passthroughd-libvirt:$(PREFIX)/libexec/passthroughd-libvirt \
 	644:$(BUILD)/passthroughd.service:$(UNITDIR)/passthroughd.service \
+	644:$(BUILD)/passthroughd-holders.service:$(UNITDIR)/passthroughd-holders.service \
+	644:systemd/passthroughd-holders.socket:$(UNITDIR)/passthroughd-holders.socket \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
 	644:conf/org.passthroughd1.xml:$(PREFIX)/share/dbus-1/interfaces/org.passthroughd1.xml \
@@ -201,9 +211,10 @@ INSTALLED = \
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 field = $(word $(1),$(subst :, ,$(2)))
 
-$(BUILD)/passthroughd.service: systemd/passthroughd.service Makefile
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service
+$(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
-	$(Q)sed 's,/usr/\(s\?bin/passthrough\),$(PREFIX)/\1,' $< > $@
+	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@
 
 # Any directory will do, so the shell sees it only as a variable. The others stand in paths as words.
 install uninstall: export DESTDIR := $(DESTDIR)
@@ -212,7 +223,7 @@ $(error PREFIX, SYSCONFDIR and UNITDIR are one path each, without blanks)
 endif
 
 # The configuration is the admin's: one that is there stays, also when the rest is uninstalled.
-install: all $(BUILD)/passthroughd.service
+install: all $(UNITS)
 	$(Q)$(foreach f,$(INSTALLED),install -vDm$(call field,1,$(f)) $(call field,2,$(f)) "$$DESTDIR"$(call field,3,$(f)) &&) true
 	$(Q)install -vd "$$DESTDIR"$(CONFIG_FILE).d
 	$(Q)test -e "$$DESTDIR"$(CONFIG_FILE) || install -vDm644 conf/passthroughd.conf "$$DESTDIR"$(CONFIG_FILE)
@@ -222,13 +233,13 @@ uninstall:
 	@echo "Left: $$DESTDIR"'$(SYSCONFDIR)/passthroughd, and /var/lib/passthroughd, the ledger of what is allocated.'
 
 # A binary package of what "make install" installs.
-deb: all $(BUILD)/passthroughd.service | $(filter deps,$(MAKECMDGOALS))
+deb: all $(UNITS) | $(filter deps,$(MAKECMDGOALS))
 	$(Q)+VERSION=$(VERSION) conf/debian/build $(BUILD)
 
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-lab lab-shell: all $(BUILD)/passthroughd.service $(BUILD)/tests/lab/ivshmem-server | $(filter deps,$(MAKECMDGOALS))
+lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server | $(filter deps,$(MAKECMDGOALS))
 	$(Q)+BUILD=$(BUILD) tests/lab/build
 	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 

@@ -13,6 +13,11 @@
  * A search reads names in sysfs and the links in /proc/PID/fd of all processes, in all mount namespaces. It opens no
  * device and waits for none. It cannot see device memory that a process has mapped and then closed, because reading the
  * mappings waits for a process that hangs; nor descriptors in transit through a socket.
+ *
+ * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So a
+ * service of its own has them, passthroughd-holders. It answers one question: which process has one of these device
+ * nodes open? The daemon, and each child process of a job or probe, connects to its socket for each question, sends the
+ * nodes and waits for the answer. The service forks a process for each question.
  */
 
 #include "model/pciaddr.h"
@@ -32,6 +37,18 @@ typedef struct HolderQuery {
 
 /* Time limit of a search, because a user may have very many files open and the search blocks the daemon. */
 #define HOLDER_LOOK_USEC (2U * 1000U * 1000U)
+
+/* The socket of the service. */
+#define HOLDERS_SOCKET "/run/passthroughd-holders"
+
+/*
+ * From now on, holders_find() in this process and its children asks the service at this socket. NULL, the initial
+ * value: the process itself searches. path is borrowed.
+ */
+void holders_use_socket(const char *path);
+
+/* Answers the question that a client sends on the connection fd. For the service. Returns 0 or a negative errno. */
+int holders_answer(const Sysfs *fs, int fd);
 
 #define HOLDER_UNIT_MAX    280
 #define HOLDER_TEXT_MAX    512
@@ -54,7 +71,9 @@ typedef struct Holder {
 /*
  * Searches for a holder of any of the devices, in one pass over all processes. Returns 1 and *ret for the first holder,
  * 0 when no device is in use, or a negative errno when a process cannot be inspected; -ETIMEDOUT when the search takes
- * longer than HOLDER_LOOK_USEC; -E2BIG when sysfs has too many entries below a device.
+ * longer than HOLDER_LOOK_USEC; -E2BIG when sysfs has too many entries below a device; -EHOSTDOWN when
+ * passthroughd-holders does not answer. The first question without an answer waits a second longer than a search may
+ * take; until the service answers it, further questions fail at once.
  *
  * A device with a VFIO driver is in use when a process has dev/vfio/GROUP open or, as guests with iommufd do,
  * dev/vfio/devices/vfioX.

@@ -47,6 +47,11 @@ Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
                 return refuse(ret, VERDICT_BUSY, device, "Remove the devices that the host has created on it.",
                               "The users of %s cannot be determined: it has too many entries in sysfs.",
                               PCI_ADDRESS_STR(*device));
+        if (error == -EHOSTDOWN)
+                return refuse(ret, VERDICT_BUSY, device,
+                              "Check the service: systemctl status passthroughd-holders.socket passthroughd-holders.",
+                              "The users of %s cannot be determined: passthroughd-holders does not answer.",
+                              PCI_ADDRESS_STR(*device));
         return refuse(ret, VERDICT_BUSY, device, "Give the daemon the right to read /proc/PID/fd of all processes.",
                       "The users of %s cannot be determined: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
 }

@@ -6,8 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "host/holders.h"
 #include "manager.h"
 #include "util/log.h"
+#include "util/strings.h"
 
 static const char *arg_sysroot = "/";
 static const char *arg_config = NULL;
@@ -69,6 +71,7 @@ static int parse_arguments(int argc, char *argv[]) {
 int main(int argc, char *argv[]) {
         _cleanup_(cleanup_manager_free) Manager *m = NULL;
         const char *state_dir = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd";
+        const char *holders = getenv("HOLDERS_SOCKET");
         int r = parse_arguments(argc, argv);
         sigset_t early;
 
@@ -85,6 +88,10 @@ int main(int argc, char *argv[]) {
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &early, NULL);
+        /* Another root has processes of its own, which any process may search. */
+        if (!holders && streq(arg_sysroot, "/"))
+                holders = HOLDERS_SOCKET;
+        holders_use_socket(holders);
         r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;

@@ -23,16 +23,25 @@ typedef struct HolderNode {
         char name[HOLDER_NODE_NAME_MAX]; /* end of the path below some dev/: "vfio/12", "nvidia0", "card1" */
         size_t device;                   /* index in the queries */
         size_t part;                     /* index in HolderNodes.parts; HOLDER_NO_PART: the device itself */
-        bool has_number, is_block;
-        bool any_gpu; /* the N of /dev/nvidiaN is unknown: the node stands for all of them */
+        /* Truth values. They are no bool, because a bool that comes from a socket may have an invalid value. */
+        uint8_t has_number, is_block;
+        uint8_t any_gpu; /* the N of /dev/nvidiaN is unknown: the node stands for all of them */
         unsigned major, minor;
 } HolderNode;
+
+/* A unit whose processes do not count as users of a device. */
+typedef struct HolderIgnored {
+        size_t device; /* index in the queries */
+        char unit[HOLDER_UNIT_MAX];
+} HolderIgnored;
 
 typedef struct HolderNodes {
         HolderNode *nodes;
         size_t n;
         HolderPart *parts;
         size_t n_parts;
+        HolderIgnored *ignored;
+        size_t n_ignored;
 } HolderNodes;
 
 void holder_nodes_done(HolderNodes *nodes);
@@ -51,14 +60,18 @@ int holder_interfaces_find(const Sysfs *fs, bool is_vf, int net_fd, char **names
 /*
  * Searches for processes that have one of the nodes open, by the links in PID/fd below proc_fd.
  *
- * queries: the array that HolderNode.device indexes. by_number: proc_fd is the proc of this
- * machine, so nodes are compared by device number; otherwise only the text of the links is compared. usec: time limit
- * in microseconds.
+ * by_number: proc_fd is the proc of this machine, so nodes are compared by device number; otherwise only the text of
+ * the links is compared. usec: time limit in microseconds.
  *
- * Returns as holders_find(), without text and remedy in *ret. *ret_node: the node that the process has open.
+ * Returns as holders_find(), without text and remedy in *ret. *ret_node: index of the node that the process has open.
  */
-int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
-                  Holder *ret, const HolderNode **ret_node);
+int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret, size_t *ret_node);
+
+/* Searches in the proc of the root, within HOLDER_LOOK_USEC. */
+int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
+
+/* Has passthroughd-holders search, when holders_use_socket() was called; else as holder_search_root(). */
+int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
 
 /* Writes the name of a unit or container, "nvidia-persistenced.service" or "podman container 0123456789ab", for the
  * text of proc/PID/cgroup; "" when it names none. */

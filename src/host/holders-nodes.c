@@ -37,6 +37,7 @@ typedef struct Walk {
 void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->nodes);
         free(nodes->parts);
+        free(nodes->ignored);
 }
 
 /* Whether the nodes at this point of the walk count: in a part always, else unless only_parts is set. */

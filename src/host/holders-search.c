@@ -19,7 +19,6 @@
 
 typedef struct Search {
         const HolderNodes *nodes;
-        const HolderQuery *queries;
         const char *unit; /* set while a process is searched again, to skip the nodes for which its unit is ignored */
         bool by_number;
         uint64_t end; /* CLOCK_MONOTONIC, microseconds */
@@ -52,10 +51,8 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
 
 /* Whether the query of the node ignores the unit. */
 static bool is_ignored(const Search *s, const HolderNode *node, const char *unit) {
-        const HolderQuery *q = &s->queries[node->device];
-
-        for (size_t i = 0; i < q->n_ignored; i++)
-                if (streq(q->ignored[i], unit))
+        for (size_t i = 0; i < s->nodes->n_ignored; i++)
+                if (s->nodes->ignored[i].device == node->device && streq(s->nodes->ignored[i].unit, unit))
                         return true;
         return false;
 }
@@ -180,7 +177,7 @@ static int search_not_ignored(Search *s, int proc_fd, const char *pid, const Hol
         char unit[HOLDER_UNIT_MAX];
         int r = 1;
 
-        if (s->queries[(*ret)->device].n_ignored == 0)
+        if (s->nodes->n_ignored == 0)
                 return 1;
         read_unit(proc_fd, pid, unit);
         if (is_ignored(s, *ret, unit)) {
@@ -215,13 +212,8 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
 }
 
 /* A holder that was found takes precedence over an error with another process. */
-int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *queries, bool by_number, uint64_t usec,
-                  Holder *ret, const HolderNode **ret_node) {
-        Search s = { .nodes = nodes,
-                     .queries = queries,
-                     .by_number = by_number,
-                     .end = clock_usec(CLOCK_MONOTONIC) + usec,
-                     .holder = ret };
+int holder_search(int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret, size_t *ret_node) {
+        Search s = { .nodes = nodes, .by_number = by_number, .end = clock_usec(CLOCK_MONOTONIC) + usec, .holder = ret };
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
         int error = 0;
         ssize_t n;
@@ -243,6 +235,12 @@ int holder_search(int proc_fd, const HolderNodes *nodes, const HolderQuery *quer
         }
         if (ret->pid == 0)
                 return error;
-        *ret_node = s.found;
+        *ret_node = (size_t) (s.found - nodes->nodes);
         return 1;
+}
+
+int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node) {
+        _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
+
+        return fd < 0 ? fd : holder_search(fd, nodes, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret, ret_node);
 }

@@ -4,7 +4,6 @@
 #include "host/holders.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -49,15 +48,13 @@ static void describe_process(Holder *h, bool by_vfio) {
 }
 
 static int find_process(const Sysfs *fs, const HolderNodes *nodes, const HolderQuery *queries, Holder *ret) {
-        _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
         const HolderNode *node;
-        int r;
+        size_t found;
+        int r = holder_ask(fs, nodes, ret, &found);
 
-        if (fd < 0)
-                return fd;
-        r = holder_search(fd, nodes, queries, sysfs_root(fs)[0] == '\0', HOLDER_LOOK_USEC, ret, &node);
         if (r <= 0)
                 return r;
+        node = &nodes->nodes[found];
         describe_subject(&queries[node->device], node->part == HOLDER_NO_PART ? NULL : &nodes->parts[node->part], ret);
         describe_process(ret, strncmp(node->name, "vfio", strlen("vfio")) == 0);
         return 1;
@@ -93,13 +90,29 @@ static int find_parts(const HolderNodes *nodes, const HolderQuery *queries, Hold
         return holder_found(ret, remedy, "the host: the device has mediated device %s", first->uuid);
 }
 
+static int add_ignored(const HolderQuery *q, size_t device, HolderNodes *nodes) {
+        for (size_t i = 0; i < q->n_ignored; i++) {
+                HolderIgnored *ignored;
+
+                if (ARRAY_RESERVE(nodes->ignored, nodes->n_ignored) < 0)
+                        return -ENOMEM;
+                ignored = &nodes->ignored[nodes->n_ignored++];
+                *ignored = (HolderIgnored){ .device = device };
+                (void) snprintf(ignored->unit, sizeof(ignored->unit), "%s", q->ignored[i]);
+        }
+        return 0;
+}
+
 int holders_find(const Sysfs *fs, const HolderQuery *queries, size_t n, Holder *ret) {
         _cleanup_(holder_nodes_done) HolderNodes nodes = { 0 };
         int r = 0;
 
         *ret = (Holder){ 0 };
-        for (size_t i = 0; r == 0 && i < n; i++)
+        for (size_t i = 0; r == 0 && i < n; i++) {
                 r = holder_nodes_find(fs, &queries[i], i, &nodes, ret);
+                if (r == 0)
+                        r = add_ignored(&queries[i], i, &nodes);
+        }
         if (r > 0)
                 describe_subject(&queries[ret->device], NULL, ret);
         if (r == 0 && nodes.n > 0)

@@ -52,6 +52,7 @@ static const struct {
         { STEP_STOP_SERVICE, EIO, "systemd reports that the stop failed. See the log of the service." },
         { STEP_STOP_SERVICE, EPERM, "systemd does not allow it." },
         { STEP_CHECK_IDLE, E2BIG, "too many files are open on this node to check." },
+        { STEP_CHECK_IDLE, EHOSTDOWN, "passthroughd-holders does not answer. See its log." },
         { STEP_MAKE_REGION, EEXIST,
           "a file of that name in /dev/shm is not the daemon's, or a member of SharedMemoryGroup= changed its size. "
           "Find "

@@ -347,10 +347,9 @@ static void test_number(void **state _unused_) {
         _cleanup_close_ int terminal = posix_openpt(O_RDWR | O_NOCTTY);
         HolderNode node = { .name = "card0", .has_number = true, .device = 5 };
         const HolderNodes wanted = { .nodes = &node, .n = 1 };
-        const HolderQuery queries[6] = { 0 }; /* HolderNode.device is an index */
         _cleanup_close_ int slave = -1;
         struct stat st;
-        const HolderNode *held;
+        size_t held;
         Holder h;
         pid_t pid;
 
@@ -360,7 +359,7 @@ static void test_number(void **state _unused_) {
         assert_int_equal(fstat(slave, &st), 0);
         node.major = major(st.st_rdev);
         node.minor = minor(st.st_rdev);
-        assert_int_equal(holder_search(proc, &wanted, queries, true, PATIENCE, &h, &held), 1);
+        assert_int_equal(holder_search(proc, &wanted, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.pid, getpid());
         assert_int_equal(h.device, 5);
         assert_int_equal(h.others, 0);
@@ -372,17 +371,17 @@ static void test_number(void **state _unused_) {
                 _exit(0);
         }
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_int_equal(holder_search(proc, &wanted, queries, true, PATIENCE, &h, &held), 1);
+        assert_int_equal(holder_search(proc, &wanted, true, PATIENCE, &h, &held), 1);
         assert_int_equal(h.others, 1);
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &wanted, queries, true, PATIENCE, &h, &held) <= 0);
+        assert_true(holder_search(proc, &wanted, true, PATIENCE, &h, &held) <= 0);
         node.is_block = false;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_true(holder_search(proc, &wanted, queries, false, PATIENCE, &h, &held) <= 0);
+        assert_true(holder_search(proc, &wanted, false, PATIENCE, &h, &held) <= 0);
 }
 
 /* Processes with so many descriptors together that anybody may have; 0 when this one may not. */
@@ -417,12 +416,12 @@ static void test_many_descriptors(void **state _unused_) {
         pid_t pids[64];
         size_t n = hoard(pids, ELEMENTSOF(pids), 510000);
         int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), with_time, without;
-        const HolderNode *held;
+        size_t held;
         Holder h;
 
-        with_time = holder_search(proc, &wanted, &(HolderQuery){ 0 }, true, PATIENCE, &h, &held);
+        with_time = holder_search(proc, &wanted, true, PATIENCE, &h, &held);
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        without = holder_search(proc, &wanted, &(HolderQuery){ 0 }, true, 0, &h, &held);
+        without = holder_search(proc, &wanted, true, 0, &h, &held);
         (void) close(proc);
         for (size_t i = 0; i < n; i++) {
                 (void) kill(pids[i], SIGKILL);

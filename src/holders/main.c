@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughd-holders: tells passthroughd which processes have device nodes open. host/holders.h says why it exists.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "host/holders.h"
+#include "util/log.h"
+
+/* Limits the life of the process for a question: its client may send nothing, and the kernel may make it wait. */
+#define ANSWER_TIMEOUT_SEC 10
+
+static void help(void) {
+        puts("Usage: passthroughd-holders [OPTION...]\n"
+             "Tell passthroughd which processes have device nodes open. systemd starts this\n"
+             "program when passthroughd connects to its socket.\n"
+             "\n"
+             "  --sysroot=DIR   Use proc/ below DIR\n"
+             "  -h, --help      Show this help\n"
+             "  --version       Show the version\n"
+             "\n"
+             "See passthroughd(8).");
+}
+
+/* 1: go on. 0: done. -1: usage error. */
+static int parse_arguments(int argc, char *argv[], const char **sysroot) {
+        static const struct option options[] = {
+                { "sysroot", required_argument, NULL, 's' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'v' },
+                { NULL, 0, NULL, 0 },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "h", options, NULL)) >= 0)
+                switch (c) {
+                case 's':
+                        *sysroot = optarg;
+                        break;
+                case 'h':
+                        help();
+                        return 0;
+                case 'v':
+                        puts("passthroughd-holders " VERSION);
+                        return 0;
+                default:
+                        return -1;
+                }
+        return optind == argc ? 1 : -1;
+}
+
+_Noreturn static void answer(const Sysfs *fs, int socket_fd, int fd) {
+        /* Else clients could still connect when the service has died. */
+        (void) close(socket_fd);
+        (void) alarm(ANSWER_TIMEOUT_SEC);
+        _exit(holders_answer(fs, fd) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+static int serve(const Sysfs *fs, int socket_fd) {
+        for (;;) {
+                _cleanup_close_ int fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC);
+
+                if (fd >= 0) {
+                        /* Without a process for the answer the connection ends, and the client knows nothing. */
+                        if (fork() == 0)
+                                answer(fs, socket_fd, fd);
+                } else if (errno != EINTR && errno != ECONNABORTED)
+                        return -errno;
+        }
+}
+
+int main(int argc, char *argv[]) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        const char *sysroot = "/";
+        int r = parse_arguments(argc, argv, &sysroot);
+
+        if (r < 0) {
+                (void) fprintf(stderr, "Try 'passthroughd-holders --help'.\n");
+                return 2;
+        }
+        if (r == 0)
+                return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+        /* The kernel reaps the processes of the answers. */
+        (void) signal(SIGCHLD, SIG_IGN);
+        r = sysfs_new(sysroot, &fs);
+        if (r < 0)
+                return log_error_errno(r, "Failed to open the root %s: %m", sysroot), EXIT_FAILURE;
+        if (sd_listen_fds(true) != 1)
+                return log_error("No socket: systemd starts this program for passthroughd."), 2;
+        r = serve(fs, SD_LISTEN_FDS_START);
+        return log_error_errno(r, "Failed to accept a connection: %m"), EXIT_FAILURE;
+}

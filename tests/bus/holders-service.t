@@ -1,0 +1,84 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# passthroughd-holders hangs, is gone, or gets questions that are none: the daemon touches no device then, and goes on.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use IO::Socket::UNIX;
+use Test::More;
+use Time::HiRes qw(time);
+
+use Node;
+
+use constant PATIENCE => 3; # seconds that the daemon waits for an answer
+
+node('hgx-h100', configure => 1);
+
+my $gpu = '0000:13:00.0';
+configure("[Pool gpu]\nMatch=address=$gpu\n");
+my $bus   = Bus->new->listen;
+my $state = snapshot();
+my $pid   = $ENV{HOLDERS_PID};
+
+sub refused {
+        my ($what, $within) = @_;
+        my $tree = tree();
+        fault('reset');
+        my $begin = time;
+        my ($signature, $entries) = request(gpu => 1);
+        is_error($bus->call('Allocate', "s$signature", 'vm', $entries), 'Unavailable', ['busy', $gpu, 'passthroughd-holders'], "$what: the device is refused");
+        cmp_ok(time - $begin, '<', $within, "$what: in time");
+        nothing_written("$what: nothing is written");
+        same_tree($tree, "$what: the tree is as before");
+        same_state($state, "$what: nothing is promised");
+        return;
+}
+
+sub works {
+        my ($what) = @_;
+        is((allocate($bus, 'vm', gpu => 1))[0], 'done', "$what: the device is allocated");
+        is((release($bus, 'vm'))[0], 'done', "$what: and released");
+        return;
+}
+
+# What the log says about the service since the position.
+sub warnings { my ($from) = @_; return scalar(() = log_since($from) =~ /passthroughd-holders/g) }
+
+works('it runs');
+
+# ---- questions that are none
+
+sub connection { return IO::Socket::UNIX->new(Peer => $ENV{HOLDERS_SOCKET}) // die "$ENV{HOLDERS_SOCKET}: $!" }
+
+for my $bytes ('', 'x', "\xff" x 16, pack('QQ', 65536, 65536), pack('QQ', 1, 0) . "\xff" x 4096, pack('QQ', 0, 1) . "\xff" x 4096) {
+        my $socket = connection();
+        $socket->send($bytes) if length $bytes;
+        $socket->shutdown(1);
+        $socket->recv(my $answer, 65536); # until it is dealt with
+}
+my @silent = map { connection() } 1 .. 50;
+works('others ask nonsense or nothing');
+
+# ---- it hangs
+
+my $log = log_since();
+kill 'STOP', $pid or die "kill: $!";
+refused('it hangs', 2 * PATIENCE);
+refused('it still hangs', PATIENCE);
+is($bus->ping()->{error}, undef, 'the daemon answers');
+is(warnings($log), 1, 'the log says so once');
+kill 'CONT', $pid or die "kill: $!";
+ok(wait_until(sub { (allocate($bus, 'vm', gpu => 1))[0] eq 'done' }), 'it goes on: the device is allocated');
+
+# ---- it is gone, and the daemon releases nothing that it knows nothing of
+
+kill 'KILL', $pid or die "kill: $!";
+ok(wait_until(sub { !IO::Socket::UNIX->new(Peer => $ENV{HOLDERS_SOCKET}) }), 'it is gone');
+isnt((release($bus, 'vm'))[0], 'done', 'it is gone: the device is not released') for 1, 2;
+is(driver_of($gpu), 'vfio-pci', 'it is gone: the device stays with its driver');
+ok(kill(0, pid()), 'the daemon lives');
+
+done_testing();
