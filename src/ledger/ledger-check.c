@@ -15,7 +15,7 @@ static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *h
 }
 
 Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
-        const Allocation *q = l->n_quarantined > 0 ? ledger_find_quarantined(l, address) : NULL;
+        const Allocation *q = ledger_find_quarantined(l, address);
         Verdict v = device_status_check(status, address, DEVICE_FOREIGN, ret);
 
         if (v == VERDICT_NONE && q)

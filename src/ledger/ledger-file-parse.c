@@ -336,7 +336,7 @@ LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **r
         _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new(NULL);
         uint64_t version;
 
-        if (!o || !json_object_is_type(o, json_type_object) || get_number(o, "version", INT_MAX, &version) < 0) {
+        if (get_number(o, "version", INT_MAX, &version) < 0) {
                 (void) string_replace(ret_message,
                                       "it is not a complete JSON object with a version; it may be truncated");
                 return LEDGER_FILE_BROKEN;

@@ -106,6 +106,21 @@ static void test_serial(void **state) {
         assert_true(allocation_device_is(d, dev));
 }
 
+/* A lost device claims no address. */
+static void test_find(void **state) {
+        _cleanup_node_ TestNode *t = make_node();
+        _cleanup_(cleanup_allocation_free) Allocation *a = allocation_new("vm");
+
+        assert_non_null(a);
+        (void) add(a, find(t, GPU));
+        (void) add(a, find(t, VF));
+        assert_ptr_equal(allocation_find_device(a, address_of(VF)), &a->devices[1]);
+        assert_ptr_equal(allocation_find_device(a, address_of(GPU)), &a->devices[0]);
+        assert_null(allocation_find_device(a, address_of(PF)));
+        a->devices[0].lost = true;
+        assert_null(allocation_find_device(a, address_of(GPU)));
+}
+
 /* A VF is the VF of that number of its PF. An unknown number excludes no VF. */
 static void test_vf(void **state) {
         _cleanup_node_ TestNode *t = make_node();
@@ -156,7 +171,7 @@ static void test_bound(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_shown_state), cmocka_unit_test(test_names), cmocka_unit_test(test_serial),
-                cmocka_unit_test(test_vf),          cmocka_unit_test(test_bound),
+                cmocka_unit_test(test_find),        cmocka_unit_test(test_vf),    cmocka_unit_test(test_bound),
         };
 
         return cmocka_run_group_tests_name("allocation", tests, NULL, NULL);

@@ -440,6 +440,7 @@ static void test_broken_members(void **state) {
                 { "\"address\": \"10000:82:00.0\"", "\"address\": null" },
                 { "\"role\": \"assigned\"", "\"role\": \"owned\"" },
                 { "\"slot\": \"gpu0\"", "\"slot\": null" },
+                { "\"numa_node\"", "\"no_node\"" },
                 { "\"vendor\": 65535", "\"vendor\": 65536" },
                 { "\"vendor\": 65535", "\"vendor\": \"ffff\"" },
                 { "\"physical_function\": \"0000:83:00.0\"", "\"physical_function\": true" },
@@ -448,7 +449,9 @@ static void test_broken_members(void **state) {
                 { "\"node\": 63", "\"node\": 2147483648" },
                 { "\"devices\": [", "\"devices\": [ 7," },
                 { "\"devices\": [", "\"devices\": [ null," },
+                { "\"pins\": [", "\"pins\": [ 7," },
                 { "\"pins\": [", "\"pins\": [ [ 1 ]," },
+                { "[0, 8]", "[0, 8, 9]" },
                 { "\"pins\": [", "\"pins\": [ [ 1, 2, 3 ]," },
                 { "\"pins\": [", "\"pins\": [ [ 4096, 8 ]," },
                 { "\"pins\": [", "\"pins\": {}, \"pins2\": [" },
@@ -525,17 +528,20 @@ static void test_not_an_object(void **state) {
 }
 
 static void test_too_long_and_too_deep(void **state) {
-        size_t size = LEDGER_FILE_MAX + 1;
-        _cleanup_free_ char *text = malloc(size + 1);
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_full();
+        _cleanup_free_ char *text = ledger_file_format(a), *longer = malloc(LEDGER_FILE_MAX + 2);
+        size_t size = strlen(text);
 
-        assert_non_null(text);
-        memset(text, ' ', size);
-        memcpy(text, "{\"version\":2}", 13);
-        text[size] = '\0';
-        assert_int_equal(parse_text(text), LEDGER_FILE_BROKEN);
-        memset(text, '[', size);
-        text[10000] = '\0';
-        assert_int_equal(parse_text(text), LEDGER_FILE_BROKEN);
+        assert_non_null(longer);
+        memcpy(longer, text, size);
+        memset(longer + size, ' ', LEDGER_FILE_MAX + 1 - size);
+        longer[LEDGER_FILE_MAX + 1] = '\0';
+        assert_int_equal(parse_text(longer), LEDGER_FILE_BROKEN);
+        longer[LEDGER_FILE_MAX] = '\0';
+        assert_int_equal(parse_text(longer), LEDGER_FILE_OK);
+        memset(longer, '[', 10000);
+        longer[10000] = '\0';
+        assert_int_equal(parse_text(longer), LEDGER_FILE_BROKEN);
 }
 
 int main(void) {
