@@ -103,7 +103,7 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
         if (missing)
                 return string_format(
                         "Failed to %s: the PF's driver offers no way to set %s%s.", what ?: "do a step", missing,
-                        found->set == 0 ? ", nor any other attribute; check that its network interface exists." : "");
+                        found->set == 0 ? ", nor any other attribute; check that its network interface exists" : "");
         return cause ? string_format("Failed to %s: %s", what ?: "do a step", cause)
                      : string_format("Failed to %s: %s.", what ?: "do a step", strerror(-error));
 }

@@ -245,6 +245,40 @@ static void test_services_are_stopped_around(void **state) {
         assert_int_equal(none->n, 0);
 }
 
+/* The one service of a pool is stopped for a VF too. */
+static void test_one_service(void **state) {
+        static const char text[] = "[Pool a]\nMatch=type=vf\nStopServices=x.service\n";
+        static const Fact now[] = { { "nvidia", NULL }, { "mlx5_core", NULL } };
+        static const StepKind expected[] = {
+                STEP_STOP_SERVICE, STEP_CHECK_IDLE, STEP_OVERRIDE, STEP_OVERRIDE,      STEP_UNBIND,
+                STEP_UNBIND,       STEP_BIND,       STEP_BIND,     STEP_START_SERVICE,
+        };
+        _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(now, 2);
+        _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(2);
+        _cleanup_(cleanup_step_list_free) StepList *l = NULL, *without = NULL;
+        _cleanup_(cleanup_config_free) Config *config = NULL;
+
+        assert_int_equal(config_parse("f", text, strlen(text), &config), 0);
+        assert_int_equal(string_copy(&a->devices[1].pool, "a"), 0);
+        a->devices[1].is_vf = true;
+        inv->devices[1].type = PCI_TYPE_VF;
+        set_inventory(inv, now);
+        assert_int_equal(steps_prepare(a, inv, &l), 0);
+        assert_int_equal(steps_prepare(a, inv, &without), 0);
+        l->reports_found_state = false;
+        assert_int_equal(steps_around_services(a, config, &l), 0);
+        assert_true(l->reports_found_state);
+        assert_int_equal(l->n, ELEMENTSOF(expected));
+        for (size_t i = 0; i < l->n; i++)
+                assert_int_equal(l->steps[i].kind, expected[i]);
+        assert_int_equal(l->steps[1].device.slot, 1);
+        assert_int_equal(l->steps[1].vf, 1);
+        assert_string_equal(l->steps[1].from, "mlx5_core");
+        assert_true(step_lists_share_service(l, l));
+        assert_false(step_lists_share_service(l, without));
+        assert_false(step_lists_share_service(without, l));
+}
+
 static void test_release_of_a_device_that_is_gone(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]){ { "nvidia", NULL }, { "nvidia", NULL } }, 2);
@@ -332,6 +366,28 @@ static void test_remove_vfs(void **state) {
         assert_int_equal(same->n, 0);
 }
 
+/* The undo gives the VFs of a NIC their addresses back. A VF without a device is removed all the same. */
+static void test_remove_vfs_of_a_nic(void **state) {
+        for (unsigned count = 1; count < 3; count++) {
+                _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+                PciAddress vfs[] = { { .bus = 0x81, .slot = 1 }, { .bus = 0x81, .slot = 2 } };
+                const PciDevice pf = {
+                        .address = { .bus = 0x81 }, .class = 0x020000, .vfs = vfs, .n_vfs = count, .n_virtfns = count
+                };
+                _cleanup_(cleanup_step_list_free) StepList *l = NULL;
+
+                assert_int_equal(inventory_finish(inv), 0);
+                assert_int_equal(steps_set_vfs(inv, &pf, 0, NULL, &l), 0);
+                assert_int_equal(l->n, count + 2);
+                assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0");
+                for (unsigned i = 0; i < count; i++) {
+                        assert_step(&l->steps[i + 1], STEP_SAVE_VF_STATE, NULL, NULL);
+                        assert_int_equal(l->steps[i + 1].vf, i);
+                }
+                assert_step(&l->steps[count + 1], STEP_REMOVE_VFS, count == 1 ? "1" : "2", "0");
+        }
+}
+
 /* Those that hold the kernel's lock for devices that come and go, and no others. */
 static void test_hang(void **state) {
         for (StepKind kind = 0; kind < _STEP_KIND_MAX; kind++) {
@@ -385,6 +441,37 @@ static void test_failures(void **state) {
         }
 }
 
+/* The sentence names the attributes that the PF does not offer, and no other. */
+static void test_missing_attributes(void **state) {
+        char text[] = "mac=02:00:00:00:00:01 vlan=7";
+        const Step s = { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, text, .vf = 1 };
+        static const unsigned found[] = { 0, VF_ATTRIBUTE_BIT(VF_MAC), VF_ATTRIBUTE_BIT(VF_VLAN),
+                                          VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_VLAN) };
+
+        for (size_t i = 0; i < ELEMENTSOF(found); i++) {
+                _cleanup_free_ char *lacks = step_failure(&s, -EOPNOTSUPP, &(const VfAttributes){ .set = found[i] }),
+                                    *other = step_failure(&s, -EBUSY, &(const VfAttributes){ .set = found[i] });
+                _cleanup_free_ char *about = string_format("the PF offers attributes %#x", found[i]);
+
+                record(about, lacks);
+                record("any attributes, EBUSY", other);
+        }
+}
+
+/* A shell reports a signal as 128 plus its number. */
+static void test_status(void **state) {
+        static const int statuses[] = { 1, 127, 128, 129, 130, 137 };
+        char pool[] = "gpu", command[] = "/bin/clean";
+        const Step s = { STEP_CLEAN, { .bus = 0x82 }, pool, command };
+
+        for (size_t i = 0; i < ELEMENTSOF(statuses); i++) {
+                _cleanup_free_ char *text = step_failure_with_status(&s, statuses[i]), *about = NULL;
+
+                about = string_format("status %d", statuses[i]);
+                record(about, text);
+        }
+}
+
 static void assert_failure(const Step *s, int error, const char *words) {
         _cleanup_free_ char *text = step_failure(s, -error, NULL);
 
@@ -409,14 +496,18 @@ int main(void) {
                 cmocka_unit_test(test_all_unbound_before_any_is_bound),
                 cmocka_unit_test(test_undone_after_any_step),
                 cmocka_unit_test(test_services_are_stopped_around),
+                cmocka_unit_test(test_one_service),
                 cmocka_unit_test(test_release_of_a_device_that_is_gone),
                 cmocka_unit_test(test_release_of_what_is_not_on_vfio),
                 cmocka_unit_test(test_create_vfs),
                 cmocka_unit_test(test_change_vfs),
                 cmocka_unit_test(test_remove_vfs),
+                cmocka_unit_test(test_remove_vfs_of_a_nic),
                 cmocka_unit_test(test_hang),
                 cmocka_unit_test(test_describe),
                 cmocka_unit_test(test_failures),
+                cmocka_unit_test(test_missing_attributes),
+                cmocka_unit_test(test_status),
                 cmocka_unit_test(test_causes),
                 cmocka_unit_test(test_sentences),
         };
