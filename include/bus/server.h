@@ -38,21 +38,28 @@ typedef struct ServerCallbacks {
         Verdict (*reload)(void *userdata, Refusal *ret);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
+        /* server_waits_for_bus() is false now. Not called for server_new_peer(). */
+        void (*bus_settled)(void *userdata);
 } ServerCallbacks;
 
 #define SERVER_JOBS_MAX 64U
 
-/* Connects to the system bus and adds the objects. server_announce() then requests the bus name. callbacks must outlive
- * the server. */
+/* Connects to the system bus in the background, and again whenever the connection is lost. server_announce() then opens
+ * the private socket and requests the bus name. The event loop exits with a failure if another daemon owns the name
+ * before this daemon is ready. callbacks must outlive the server. */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
-int server_announce(Server *s);
+void server_announce(Server *s);
+/* True for some seconds at most: after server_new() until the bus has said whether another daemon owns the name, and
+ * after server_announce() until this daemon owns it. The daemon touches no hardware and is not ready before. */
+bool server_waits_for_bus(const Server *s);
 /* Serves one peer on the connected socket fd instead of a bus. Takes ownership of fd. The peer may call every method.
  * The event loop exits when the peer disconnects. */
 int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free)
 
-/* These functions emit signals, and log failures. They do nothing before server_announce(). */
+/* These functions emit signals, and log failures. They do nothing before server_announce(), and nothing on the system
+ * bus while the daemon does not own its name. */
 void server_job_new(Server *s, uint32_t id);
 void server_job_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);

@@ -16,7 +16,8 @@
 #define MESSAGE_DEVIATION      "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation differs from what was reserved */
 #define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device is missing from the node */
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created or a device not bound at startup */
-#define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus closed the connection */
+#define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus cannot be used */
+#define MESSAGE_BUS_BACK       "4ccd46a5379343259f9b2380b85888bf" /* the daemon has its bus name again */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
 
 /* Device events; daemon/history.c. */

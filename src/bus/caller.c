@@ -27,6 +27,7 @@ static WaitingCall *waiting_call_free(WaitingCall *w) {
 DEFINE_CLEANUP(WaitingCall *, waiting_call_free)
 
 void callers_done(Server *s) {
+        s->last_caller[0] = 0;
         while (s->n_waiting > 0)
                 waiting_call_free(s->waiting[--s->n_waiting]);
 }
@@ -100,9 +101,9 @@ static int enqueue(Server *s, sd_bus_message *call, CallerMethod method) {
         w->server = s;
         w->call = sd_bus_message_ref(call);
         w->method = method;
-        r = sd_bus_call_method_async(s->bus, &w->uid_query, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_uid, w, "s",
-                                     sd_bus_message_get_sender(call));
+        r = sd_bus_call_method_async(sd_bus_message_get_bus(call), &w->uid_query, "org.freedesktop.DBus",
+                                     "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetConnectionUnixUser", on_uid,
+                                     w, "s", sd_bus_message_get_sender(call));
         if (r < 0)
                 return r;
         s->waiting[s->n_waiting++] = TAKE_PTR(w);

@@ -14,39 +14,13 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Signals that a peer has not read yet. A peer with more is disconnected, because they fill the daemon's memory. */
-#define UNREAD_MAX 1024U
-
-static void peer_close(Peer *p) {
-        p->bus = sd_bus_close_unref(p->bus);
+static void on_lost(Connection *c, const char *why) {
+        if (why)
+                log_warning("A connection to %s was closed: %s.", c->server->socket.sun_path, why);
+        connection_close(c);
 }
 
-static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        peer_close(userdata);
-        return 0;
-}
-
-static int start_peer(Peer *p, sd_event *event, int *fd) {
-        int r = sd_bus_new(&p->bus);
-
-        if (r < 0)
-                return r;
-        r = sd_bus_set_fd(p->bus, *fd, *fd);
-        if (r < 0)
-                return r;
-        (void) TAKE_FD(*fd);
-        r = server_start_peer(p->bus);
-        /* A client recognises signals by their sender. */
-        if (r >= 0)
-                r = sd_bus_set_sender(p->bus, BUS_NAME);
-        if (r >= 0)
-                r = server_add_bus(p->server, p->bus, event);
-        return r < 0 ? r
-                     : sd_bus_match_signal(p->bus, NULL, BUS_LOCAL, BUS_LOCAL_PATH, BUS_LOCAL, "Disconnected",
-                                           on_disconnected, p);
-}
-
-static Peer *find_free(Server *s) {
+static Connection *find_free(Server *s) {
         for (size_t i = 0; i < PEERS_MAX; i++)
                 if (!s->peers[i].bus)
                         return &s->peers[i];
@@ -57,21 +31,18 @@ static int on_connection(sd_event_source *source, int listening, uint32_t events
         Server *s = userdata;
         /* cppcheck-suppress nullPointer ; NULL means that the address is not wanted */
         _cleanup_close_ int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        Peer *p = find_free(s);
+        Connection *c = find_free(s);
         int r;
 
         if (fd < 0)
                 return 0;
-        if (!p) {
+        if (!c) {
                 log_warning("A connection to %s was refused: there are %u already.", s->socket.sun_path, PEERS_MAX);
                 return 0;
         }
-        p->server = s;
-        r = start_peer(p, sd_event_source_get_event(source), &fd);
-        if (r < 0) {
+        r = connection_open_peer(c, s, TAKE_FD(fd), on_lost);
+        if (r < 0)
                 log_warning_errno(r, "Failed to serve a connection to %s: %m", s->socket.sun_path);
-                peer_close(p);
-        }
         return 0;
 }
 
@@ -111,20 +82,8 @@ void peers_listen(Server *s) {
                                   s->socket.sun_path);
 }
 
-bool peer_is_behind(const Peer *p) {
-        uint64_t n;
-
-        return sd_bus_get_n_queued_write(p->bus, &n) >= 0 && n > UNREAD_MAX;
-}
-
-void peer_drop(Peer *p) {
-        log_warning("A connection to %s was closed: its client does not read what it is sent.",
-                    p->server->socket.sun_path);
-        peer_close(p);
-}
-
 void peers_done(Server *s) {
         sd_event_source_disable_unref(s->listening);
         for (size_t i = 0; i < PEERS_MAX; i++)
-                peer_close(&s->peers[i]);
+                connection_close(&s->peers[i]);
 }

@@ -8,7 +8,9 @@
 #include "bus/names.h"
 #include "bus/server.h"
 #include "caller.h"
+#include "connection.h"
 #include "host/validator.h"
+#include "system-bus.h"
 
 typedef struct WaitingCall WaitingCall;
 
@@ -24,25 +26,14 @@ typedef struct WaitingDocument {
         size_t size;
 } WaitingDocument;
 
-/* The sender and path of the Disconnected signal that sd-bus generates locally. */
-#define BUS_LOCAL      "org.freedesktop.DBus.Local"
-#define BUS_LOCAL_PATH "/org/freedesktop/DBus/Local"
-
 /* Connections of root to the private socket at once. A further one is closed. */
 #define PEERS_MAX 16U
 
-/* A connection to the private socket. */
-typedef struct Peer {
-        Server *server;
-        sd_bus *bus; /* NULL: not in use */
-} Peer;
-
 struct Server {
         sd_event *event; /* not owned */
-        sd_bus *bus;     /* the system bus, or the only peer of server_new_peer() */
         const ServerCallbacks *callbacks;
         void *userdata;
-        bool announced;       /* the bus name was requested; no signal is sent before */
+        bool announced;       /* server_announce() was called */
         char last_caller[32]; /* unique name of the connection whose uid is in last_uid; "": none */
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
@@ -52,7 +43,8 @@ struct Server {
         size_t n_documents;
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;
-        Peer peers[PEERS_MAX];
+        SystemBus system_bus;
+        Connection peers[PEERS_MAX]; /* of the private socket, or the only peer of server_new_peer() */
 };
 
 static inline HostView server_view(const Server *s) {
@@ -78,19 +70,9 @@ int allocation_objects_add(sd_bus *bus, Server *s);
 int job_objects_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
-/* server.c */
-/* Registers all objects on the connection and attaches it to the event loop. */
-int server_add_bus(Server *s, sd_bus *bus, sd_event *event);
-/* Starts a connection whose peer may call every method. */
-int server_start_peer(sd_bus *bus);
-
 /* peers.c */
 /* Listens for root's connections in $RUNTIME_DIRECTORY; does not listen without one. A failure is only logged. */
 void peers_listen(Server *s);
-/* True when the peer has not read many signals. */
-bool peer_is_behind(const Peer *p);
-/* Closes the connection and logs it. */
-void peer_drop(Peer *p);
 void peers_done(Server *s);
 
 /* device.c: look up the device that a method's argument names */

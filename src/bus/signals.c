@@ -17,21 +17,33 @@ typedef struct Signal {
 
 typedef int (*Emit)(sd_bus *bus, const Signal *signal);
 
-static void emit(Server *s, const char *what, Emit function, const Signal *signal) {
-        int r = signal->path ? 0 : -ENOMEM;
+/* Signals that the other side of a connection has not read yet. A connection with more is closed, because they fill
+ * the daemon's memory. */
+#define UNREAD_MAX 1024U
 
-        if (r == 0 && s->announced)
-                r = function(s->bus, signal);
-        for (size_t i = 0; signal->path && i < PEERS_MAX; i++) {
-                Peer *p = &s->peers[i];
+static void emit_to(Connection *c, const char *what, Emit function, const Signal *signal) {
+        uint64_t unread;
+        int r;
 
-                if (p->bus && peer_is_behind(p))
-                        peer_drop(p);
-                else if (p->bus)
-                        (void) function(p->bus, signal);
+        if (!c->announced)
+                return;
+        if (sd_bus_get_n_queued_write(c->bus, &unread) >= 0 && unread > UNREAD_MAX) {
+                c->lost(c, "its signals are not read");
+                return;
         }
+        r = function(c->bus, signal);
         if (r < 0)
                 log_warning_errno(r, "Failed to emit the signal for %s, ignoring: %m", what);
+}
+
+static void emit(Server *s, const char *what, Emit function, const Signal *signal) {
+        if (!signal->path) {
+                log_warning("Failed to emit the signal for %s, ignoring: out of memory.", what);
+                return;
+        }
+        emit_to(&s->system_bus.connection, what, function, signal);
+        for (size_t i = 0; i < PEERS_MAX; i++)
+                emit_to(&s->peers[i], what, function, signal);
 }
 
 static int emit_job_new(sd_bus *bus, const Signal *signal) {

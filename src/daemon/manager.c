@@ -179,6 +179,12 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         return n;
 }
 
+static void on_bus_settled(void *userdata) {
+        Manager *m = userdata;
+
+        reconcile_want(&m->reconcile);
+}
+
 static const ServerCallbacks server_callbacks = {
         .view = on_view,
         .allocate = on_allocate,
@@ -191,6 +197,7 @@ static const ServerCallbacks server_callbacks = {
         .reload = on_reload,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
+        .bus_settled = on_bus_settled,
 };
 
 /* After the first SIGTERM running jobs finish. The second one kills them, and the next start resumes their work. */

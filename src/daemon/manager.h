@@ -32,6 +32,7 @@ typedef struct Manager {
         Reconcile reconcile;
         Publisher publisher;
         bool announced; /* startup is finished, and clients see the daemon */
+        bool ready;     /* systemd was told so */
         bool stopping;  /* after SIGTERM: no new jobs, running jobs finish */
 } Manager;
 
@@ -46,7 +47,7 @@ Manager *manager_free(Manager *m);
 DEFINE_CLEANUP(Manager *, manager_free)
 
 /*
- * Connects to the bus, creates VFs, resumes interrupted allocations, announces the daemon, and serves until SIGTERM.
+ * Creates VFs, resumes interrupted allocations, announces the daemon, and serves until SIGTERM, with or without a bus.
  * Returns 0, else a failure that was logged.
  */
 int manager_run(Manager *m);

@@ -187,22 +187,28 @@ static void announce(Manager *m) {
 
         /* Later signals report differences from the state that clients see now. */
         m->publisher.shown = device_snapshot_list_new(&view);
-        if (!m->publisher.shown || server_announce(m->publisher.server) < 0 || manager_follow_uevents(m) < 0) {
+        if (!m->publisher.shown || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
         }
+        server_announce(m->publisher.server);
         m->announced = true;
         /* A guest may have ended during startup. */
         manager_find_guests(m);
         manager_report_unknown_regions(m);
+        manager_make_attributes_due(m);
+        manager_check_health(m, HEALTH_DUE_RESCAN);
+}
+
+/* Clients that systemd starts after the daemon find its name on the bus. */
+static void tell_ready(Manager *m) {
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
                           PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
                           PLURAL(m->host.ledger->n_allocations), m->host.ledger->read_only ? ", read-only" : "");
         log_info("Ready: %zu device%s, %zu allocation%s.", m->host.inventory->n_devices,
                  PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
                  PLURAL(m->host.ledger->n_allocations));
-        manager_make_attributes_due(m);
-        manager_check_health(m, HEALTH_DUE_RESCAN);
+        m->ready = true;
 }
 
 /* Starts queued work up to START_JOBS_MAX jobs. Returns true when the phase has neither queue nor jobs left. */
@@ -220,6 +226,9 @@ static bool start_queued(Manager *m) {
 static void continue_startup(Manager *m) {
         /* While the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. */
         if (m->stopping || (!m->announced && probe_is_asking(m->watches.gpu_probe)))
+                return;
+        /* Another daemon may own the name and the hardware. */
+        if (!m->announced && server_waits_for_bus(m->publisher.server))
                 return;
         if (m->reconcile.phase == START_DONE && !manager_begin_round(m))
                 return;
@@ -287,6 +296,8 @@ void manager_reconcile(Manager *m) {
         if (m->announced && m->reconcile.promises_unchecked)
                 manager_retry_resumes(m);
         continue_startup(m);
+        if (m->announced && !m->ready && !server_waits_for_bus(m->publisher.server))
+                tell_ready(m);
         manager_check_promises(m);
         store_prepare(m->store);
         /* Stuck jobs are not waited for. */

@@ -111,11 +111,4 @@ chomp(my $pid = `dbus-daemon --config-file=$dir/bus.conf --fork --nopidfile --pr
 }
 kill 'TERM', $pid;
 
-# The daemon ends with its bus, and says why.
-my $offset = log_since();
-my ($bus_pid) = map { m{(\d+)} } grep { (eval { slurp($_) } // '') =~ m{^dbus-daemon\0--config-file=\Q$ENV{NODE_TMP}\E/bus.conf\0} } glob '/proc/[0-9]*/cmdline';
-kill 'TERM', $bus_pid;
-is(daemon('stop', '0'), 0, 'without its bus the daemon ends');
-like(log_since($offset), qr/\bbus\b/, 'and the journal has the reason');
-
 done_testing();

@@ -10,6 +10,7 @@ use lib $FindBin::Bin;
 use Test::More;
 
 use Node;
+use SystemBus;
 
 node('paper-testbed', root => 1);
 
@@ -17,7 +18,6 @@ use constant PEERS_MAX => 16; # src/bus/server-internal.h
 
 my $socket = "$ENV{RUNTIME_DIRECTORY}/private";
 my $bus    = Bus->new;
-my ($bus_pid) = map { m{(\d+)} } grep { (eval { slurp($_) } // '') =~ m{^dbus-daemon\0--config-file=\Q$ENV{NODE_TMP}\E/bus.conf\0} } glob '/proc/[0-9]*/cmdline';
 
 # Exit status and output of passthroughctl by the private socket, or by the bus where it cannot be opened.
 sub private_ctl {
@@ -43,14 +43,14 @@ is($peer->call('Allocate', 'sa{sv}', 'vm', [['devices', ['a(su)', [['gpu', 99]]]
 
 # ---- while the bus does not work
 
-ok(kill('STOP', $bus_pid), 'the bus is stopped');
+ok(signal_bus('STOP'), 'the bus is stopped');
 like(succeeds('list', 'list'), names('0000:82:00.0', 'available'), '... names the devices');
 like(succeeds('allocate, which waits for its job', qw(allocate vm gpu=1 --cpus 2 --memory 1G)), names('0000:82:00.0'), '... has the GPU');
 is(driver_of('0000:82:00.0'), 'vfio-pci', '... which is bound');
 succeeds('xml',     qw(xml vm));
 succeeds('release', qw(release vm));
 is($peer->ping->{error}, undef, 'and an earlier peer is served');
-ok(kill('CONT', $bus_pid), 'the bus goes on');
+ok(signal_bus('CONT'), 'the bus goes on');
 is($bus->ping->{error}, undef, '... and its clients are served');
 
 # ---- peers that do not read, and too many of them
@@ -69,11 +69,11 @@ is($_->ping->{error}, undef, '... and the others are served') for $bus, $peer, $
 
 $more[0]->post(Bus::NAME, Bus::PATH, Bus::MANAGER, 'Describe', '') for 1 .. 3000;
 is($peer->ping->{error}, undef, 'replies wait for a peer that does not read');
-kill 'STOP', $bus_pid;
+signal_bus('STOP');
 my $pid = pid();
 kill 'TERM', $pid;
 ok(wait_until(sub { !kill 0, $pid }), 'SIGTERM ends the daemon while the bus is stopped and peers do not read');
-kill 'CONT', $bus_pid;
+signal_bus('CONT');
 daemon('start');
 succeeds('another one takes its place', 'list');
 done_testing();

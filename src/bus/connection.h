@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A D-Bus connection of the daemon: to the system bus, or to a peer without a bus. It serves all objects. */
+
+#include <systemd/sd-bus.h>
+
+#include "bus/server.h"
+
+typedef struct Connection Connection;
+
+/* The connection is of no use any more. why: a clause for the journal; NULL: the other side closed the connection. The
+ * function calls connection_close(). */
+typedef void (*ConnectionLost)(Connection *c, const char *why);
+
+struct Connection {
+        Server *server;
+        sd_bus *bus;    /* NULL: closed */
+        bool announced; /* the other side is sent signals */
+        ConnectionLost lost;
+};
+
+/* Adds the objects, starts the connection and attaches it to the event loop. Takes ownership of bus. */
+int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost);
+/* The same for a peer on the connected socket fd, which may call every method. Takes ownership of fd. */
+int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost);
+/* Drops what is queued. Idempotent. */
+void connection_close(Connection *c);

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The connection to the system bus. The daemon works without the bus: it connects when it can, and again after a loss.
+ * No function waits for the bus.
+ */
+
+#include "system-bus.h"
+
+#include <errno.h>
+
+#include "server-internal.h"
+#include "util/log.h"
+#include "util/messages.h"
+#include "util/strings.h"
+
+/* The default address: D-Bus Specification, Well-known Message Bus Instances. */
+#define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
+
+/* How long the start of the daemon waits for a bus that does not answer. */
+#define PATIENCE_USEC (UINT64_C(5) * 1000000)
+
+/* The delay before the daemon connects again: it doubles until the daemon has its name. */
+#define DELAY_MIN_USEC (UINT64_C(100) * 1000)
+#define DELAY_MAX_USEC (UINT64_C(10) * 1000000)
+
+static void connect_bus(Server *s);
+static void on_lost(Connection *c, const char *why);
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+        connect_bus(userdata);
+        return 0;
+}
+
+/* Ends the wait of the daemon's start. */
+static void stop_waiting(Server *s) {
+        SystemBus *b = &s->system_bus;
+
+        if (!b->patience)
+                return;
+        b->patience = sd_event_source_disable_unref(b->patience);
+        s->callbacks->bus_settled(s->userdata);
+}
+
+/* The journal gets one message for a loss, however often the daemon tries to connect. */
+static void log_lost(SystemBus *b, const char *why) {
+        if (!b->lost_logged)
+                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_BUS_LOST }),
+                         "The system bus cannot be used: %s. Until passthroughd has connected again, only root can "
+                         "call it.",
+                         why);
+        b->lost_logged = true;
+}
+
+static int on_patience_ends(sd_event_source *source, uint64_t usec, void *userdata) {
+        Server *s = userdata;
+
+        log_lost(&s->system_bus, "the bus does not answer");
+        stop_waiting(s);
+        return 0;
+}
+
+static void start_waiting(Server *s) {
+        SystemBus *b = &s->system_bus;
+
+        if (sd_event_add_time_relative(s->event, &b->patience, CLOCK_MONOTONIC, PATIENCE_USEC, 0, on_patience_ends, s) <
+            0)
+                b->patience = NULL;
+}
+
+static void on_lost(Connection *c, const char *why) {
+        Server *s = c->server;
+        SystemBus *b = &s->system_bus;
+
+        b->query = sd_bus_slot_unref(b->query);
+        callers_done(s);
+        connection_close(c);
+        log_lost(b, why ?: "the bus closed the connection");
+        b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;
+        b->retry = sd_event_source_disable_unref(b->retry);
+        if (sd_event_add_time_relative(s->event, &b->retry, CLOCK_MONOTONIC, b->delay, 0, on_time, s) < 0)
+                log_error("Failed to set up the timer for the next connection to the system bus.");
+        stop_waiting(s);
+}
+
+/* Another passthroughd must not start to work beside the owner of the name. One that works already keeps its guests. */
+static void refuse_name(Server *s, const char *why) {
+        if (s->announced && !s->system_bus.patience) {
+                on_lost(&s->system_bus.connection, why);
+                return;
+        }
+        log_error("passthroughd cannot own the name %s on the system bus: %s.", BUS_NAME, why);
+        (void) sd_event_exit(s->event, EXIT_FAILURE);
+}
+
+static int on_named(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        SystemBus *b = &s->system_bus;
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+        uint32_t result = 0;
+
+        b->query = sd_bus_slot_unref(b->query);
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
+                refuse_name(s, "the policy of the bus does not allow it");
+        else if (e || sd_bus_message_read(reply, "u", &result) < 0)
+                on_lost(&b->connection, e ? e->name : "the bus does not answer");
+        else if (result != 1) /* DBUS_REQUEST_NAME_REPLY_PRIMARY_OWNER */
+                refuse_name(s, "another passthroughd owns it");
+        else {
+                b->connection.announced = true;
+                b->delay = 0;
+                if (b->lost_logged)
+                        log_full(LOG_NOTICE, 0, (&(LogFields){ .id = MESSAGE_BUS_BACK }),
+                                 "passthroughd is connected to the system bus and owns the name %s.", BUS_NAME);
+                b->lost_logged = false;
+                stop_waiting(s);
+        }
+        return 0;
+}
+
+static void request_name(Server *s) {
+        SystemBus *b = &s->system_bus;
+        int r = sd_bus_request_name_async(b->connection.bus, &b->query, BUS_NAME, 0, on_named, s);
+
+        if (r < 0)
+                on_lost(&b->connection, strerror(-r));
+}
+
+static int on_owner(sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+        SystemBus *b = &s->system_bus;
+        const sd_bus_error *e = sd_bus_message_get_error(reply);
+
+        b->query = sd_bus_slot_unref(b->query);
+        if (!e)
+                refuse_name(s, "another passthroughd owns it");
+        else if (!sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                on_lost(&b->connection, e->name);
+        else if (s->announced)
+                request_name(s);
+        else
+                stop_waiting(s);
+        return 0;
+}
+
+/* Fails before any hardware is changed if another daemon owns the name. The daemon requests the name when it is ready.
+ */
+static int ask_for_owner(Server *s) {
+        SystemBus *b = &s->system_bus;
+
+        return sd_bus_call_method_async(b->connection.bus, &b->query, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                        "org.freedesktop.DBus", "GetNameOwner", on_owner, s, "s", BUS_NAME);
+}
+
+static void connect_bus(Server *s) {
+        _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+        SystemBus *b = &s->system_bus;
+        int r = sd_bus_new(&bus);
+
+        if (r >= 0)
+                r = sd_bus_set_address(bus, secure_getenv("DBUS_SYSTEM_BUS_ADDRESS") ?: SYSTEM_BUS);
+        if (r >= 0)
+                r = sd_bus_set_bus_client(bus, true);
+        /* Rejects file descriptors in messages. No method takes one, and callers could exhaust the daemon's
+         * descriptors. */
+        if (r >= 0)
+                r = sd_bus_negotiate_fds(bus, false);
+        b->connection.server = s;
+        if (r >= 0)
+                r = connection_open(&b->connection, s, TAKE_PTR(bus), on_lost);
+        if (r >= 0)
+                r = ask_for_owner(s);
+        if (r < 0)
+                on_lost(&b->connection, strerror(-r));
+}
+
+void system_bus_start(Server *s) {
+        start_waiting(s);
+        connect_bus(s);
+}
+
+void system_bus_request_name(Server *s) {
+        SystemBus *b = &s->system_bus;
+
+        if (!b->connection.bus || b->query)
+                return;
+        start_waiting(s);
+        request_name(s);
+}
+
+void system_bus_done(Server *s) {
+        SystemBus *b = &s->system_bus;
+
+        b->query = sd_bus_slot_unref(b->query);
+        b->retry = sd_event_source_disable_unref(b->retry);
+        b->patience = sd_event_source_disable_unref(b->patience);
+        connection_close(&b->connection);
+}
