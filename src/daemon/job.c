@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "bus/names.h"
-#include "child.h"
+#include "host/child.h"
 #include "host/executor.h"
 #include "util/log.h"
 #include "util/strings.h"

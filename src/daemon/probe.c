@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child.h"
+#include "host/child.h"
 #include "util/cleanup.h"
 
 /* A message from the child, shortened to the size of the answer. Smaller than PIPE_BUF, so it is written atomically. */
