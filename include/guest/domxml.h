@@ -32,6 +32,10 @@ typedef struct DomainTemplate {
         bool qemu_commandline; /* permits elements of QEMU's namespace, and keeps them unchanged and unchecked */
 } DomainTemplate;
 
+/* VERDICT_INVALID_TEMPLATE for a text longer than DOMXML_TEMPLATE_MAX, otherwise VERDICT_NONE. The functions below
+ * check this too. */
+Verdict domxml_check_size(const char *text, Refusal *ret);
+
 /*
  * template: NULL: a bootable skeleton. Returns VERDICT_NONE and sets *ret to the document, which the caller frees.
  * Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, or more devices than bus numbers;

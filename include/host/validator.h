@@ -21,14 +21,14 @@ typedef void (*ValidatorAnswered)(const Refusal *refusal, void *userdata);
 typedef void (*ValidatorEnded)(void *userdata);
 
 /*
- * Starts the validation of document, size bytes in the format of domxml_make_with_lines(). Calls answered() once, after
+ * Starts the validation of a document: a file in the format of domxml_make_with_lines(). Calls answered() once, after
  * at most VALIDATION_TIMEOUT_SEC, and then ended() when the process has exited; the validator is already freed when
  * ended() is called. Returns VERDICT_NOT_VALIDATED when the process cannot be started; neither function is called then.
  * SIGCHLD must be blocked.
  */
-Verdict validator_start(sd_event *event, const char *document, size_t size, ValidatorAnswered answered,
-                        ValidatorEnded ended, void *userdata, Validator **ret, Refusal *ret_refusal);
-/* Tells whether the validation timed out and its process still runs. */
-bool validator_is_late(const Validator *v);
+Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,
+                        Validator **ret, Refusal *ret_refusal);
+/* Kills the process; both functions are called as above. */
+void validator_kill(Validator *v);
 /* Kills the process. Neither function is called after this. */
 Validator *validator_free(Validator *v);

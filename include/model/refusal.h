@@ -56,6 +56,8 @@ typedef enum Verdict {
         /* the domain template */
         VERDICT_INVALID_TEMPLATE,
         VERDICT_NOT_VALIDATED, /* libvirt did not report whether the template's document is valid */
+        /* the reply */
+        VERDICT_NOT_ANSWERED, /* the process that computes the reply took too long, or died */
         /* the configuration */
         VERDICT_CONFIG_REFUSED,
         _VERDICT_MAX,

@@ -91,5 +91,7 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
 
 void connection_close(Connection *c) {
         c->announced = false;
+        if (c->bus)
+                answers_drop(c->server, c->bus, NULL);
         c->bus = sd_bus_close_unref(c->bus);
 }

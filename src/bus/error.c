@@ -29,6 +29,7 @@ const char *bus_error_name(Verdict v) {
                 [VERDICT_VFS_PRESENT] = BUS_ERROR_NOT_SUPPORTED,
                 [VERDICT_INVALID_TEMPLATE] = BUS_ERROR_INVALID_TEMPLATE,
                 [VERDICT_NOT_VALIDATED] = BUS_ERROR_NOT_VALIDATED,
+                [VERDICT_NOT_ANSWERED] = BUS_ERROR_NOT_ANSWERED,
                 [VERDICT_CONFIG_REFUSED] = BUS_ERROR_CONFIG_REFUSED,
                 [VERDICT_SHARED_MEMORY_TAKEN] = BUS_ERROR_SHARED_MEMORY_TAKEN,
         };
@@ -37,21 +38,21 @@ const char *bus_error_name(Verdict v) {
         return (size_t) v < _VERDICT_MAX && names[v] ? names[v] : BUS_ERROR_UNAVAILABLE;
 }
 
-int bus_reply_refusal(sd_bus_message *call, const Refusal *r) {
+int bus_reply_verdict(sd_bus_message *call, Verdict v, const char *message, const char *json) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r;
+
+        sd_bus_error_set(&error, bus_error_name(v), message);
+        r = sd_bus_message_new_method_error(call, &reply, &error);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "s", json);
+        return r < 0 ? r : sd_bus_send(sd_bus_message_get_bus(call), reply, NULL);
+}
+
+int bus_reply_refusal(sd_bus_message *call, const Refusal *r) {
         _cleanup_json_ json_object *o = json_refusal(r);
         _cleanup_free_ char *json = json_text(o), *message = refusal_text(r);
-        int k;
 
-        if (!message || !json)
-                return -ENOMEM;
-        sd_bus_error_set(&error, bus_error_name(r->verdict), message);
-        k = sd_bus_message_new_method_error(call, &reply, &error);
-        if (k < 0)
-                return k;
-        k = sd_bus_message_append(reply, "s", json);
-        if (k < 0)
-                return k;
-        return sd_bus_send(sd_bus_message_get_bus(call), reply, NULL);
+        return message && json ? bus_reply_verdict(call, r->verdict, message, json) : -ENOMEM;
 }

@@ -13,3 +13,5 @@ const char *bus_error_name(Verdict v);
 
 /* Replies to call. Returns 1 or negative errno, which the method returns to sd-bus. */
 int bus_reply_refusal(sd_bus_message *call, const Refusal *r);
+/* As bus_reply_refusal(), with the two strings of the reply. */
+int bus_reply_verdict(sd_bus_message *call, Verdict v, const char *message, const char *json);

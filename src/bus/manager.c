@@ -9,37 +9,23 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* sd_bus_message_append() decodes each character to find invalid UTF-8, which takes longer than writing the JSON of
- * thousands of devices. ASCII is valid UTF-8. */
-static int append_text(sd_bus_message *reply, const char *text) {
-        struct iovec whole = { .iov_base = (char *) text, .iov_len = strlen(text) };
-
-        return text_is_ascii(text, whole.iov_len) ? sd_bus_message_append_string_iovec(reply, &whole, 1)
-                                                  : sd_bus_message_append(reply, "s", text);
-}
-
-/* Takes ownership of o. */
-static int reply_json(sd_bus_message *call, json_object *o) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+/* In the child of an answer: writes the object as text. Takes ownership of o. */
+static Verdict write_json(json_object *o) {
         const char *text = o ? json_line(o) : NULL;
-        int r = text ? sd_bus_message_new_method_return(call, &reply) : -ENOMEM;
 
-        if (r >= 0)
-                r = append_text(reply, text);
+        if (text)
+                answer_write(text, strlen(text));
         (void) json_object_put(o);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return text ? VERDICT_NONE : _VERDICT_INVALID;
 }
 
-const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *view, const char *name, int *ret_reply) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
+const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret) {
         const Allocation *a = ledger_find(view->ledger, name);
 
-        if (a)
-                return a;
-        (void) refuse(&refusal, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
-                      "There is no allocation '%s'.", QUOTABLE(name));
-        *ret_reply = bus_reply_refusal(call, &refusal);
-        return NULL;
+        if (!a)
+                (void) refuse(ret, VERDICT_NO_SUCH_ALLOCATION, NULL, "'passthroughctl allocations' lists them.",
+                              "There is no allocation '%s'.", QUOTABLE(name));
+        return a;
 }
 
 static int append_device(sd_bus_message *reply, const HostView *view, const PciDevice *dev) {
@@ -110,21 +96,23 @@ static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_
 static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
         _cleanup_free_ char *path = NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
         const Allocation *a;
         const char *name;
         int r = sd_bus_message_read(call, "s", &name);
 
         if (r < 0)
                 return r;
-        a = bus_find_allocation(call, &view, name, &r);
+        a = bus_find_allocation(&view, name, &refusal);
         if (!a)
-                return r;
+                return bus_reply_refusal(call, &refusal);
         r = allocation_path(a->name, &path);
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
+        _cleanup_json_ json_object *o = NULL;
         const PciDevice *dev;
         const char *text;
         int r = sd_bus_message_read(call, "s", &text);
@@ -132,69 +120,84 @@ static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *er
         if (r < 0)
                 return r;
         dev = bus_find_device(call, &view, text, &r);
-        return dev ? reply_json(call, json_explain(&view, dev)) : r;
+        if (!dev)
+                return r;
+        o = json_explain(&view, dev);
+        text = o ? json_line(o) : NULL;
+        return text ? sd_bus_reply_method_return(call, "s", text) : -ENOMEM;
 }
 
-static int reply_repeat(sd_bus_message *call, const HostView *view, const Request *request) {
-        _cleanup_refusal_ Refusal refusal = { 0 };
+static Verdict make_repeat(const HostView *view, const Request *request, Refusal *ret) {
         _cleanup_repeat_ Repeat repeat = { 0 };
+        Verdict v = plan_repeat(view, request, &repeat, ret);
 
-        if (plan_repeat(view, request, &repeat, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return reply_json(call, json_repeat(&repeat));
+        return v == VERDICT_NONE ? write_json(json_repeat(&repeat)) : v;
 }
 
-static int reply_plan(const Server *s, sd_bus_message *call, const Request *request) {
+static Verdict make_plan(const HostView *view, const Answer *a, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        HostView view = server_view(s);
+        Verdict v;
 
-        if (request->repeat)
-                return reply_repeat(call, &view, request);
-        if (plan_make(&view, request, &plan, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        return reply_json(call, json_plan(&view, plan));
+        if (a->request.repeat)
+                return make_repeat(view, &a->request, ret);
+        v = plan_make(view, &a->request, &plan, ret);
+        return v == VERDICT_NONE ? write_json(json_plan(view, plan)) : v;
 }
 
 /* Plans with the caller as the owner. Parses the message a second time; method_plan() did so once. */
 static int plan_as(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        _cleanup_(cleanup_answer_free) Answer *a = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
-        _cleanup_request_ Request request;
         int r = sd_bus_message_rewind(call, true);
 
-        request_init(&request);
         if (r < 0)
                 return r;
-        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
+        a = answer_new(s, call, make_plan, &r);
+        if (!a)
+                return r;
+        if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        request.owner = uid;
-        request.has_owner = true;
-        return reply_plan(s, call, &request);
+        a->request.owner = uid;
+        a->request.has_owner = true;
+        return answer_queue(TAKE_PTR(a));
 }
 
 static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
-        _cleanup_request_ Request request;
+        _cleanup_(cleanup_answer_free) Answer *a = NULL;
+        int r;
 
-        request_init(&request);
-        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE)
+        a = answer_new(userdata, call, make_plan, &r);
+        if (!a)
+                return r;
+        if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         /* Only a plan with shared memory depends on the owner. */
-        if (request.n_regions > 0 && !request.has_owner)
+        if (a->request.n_regions > 0 && !a->request.has_owner)
                 return caller_identify(userdata, call, plan_as, error);
-        return reply_plan(userdata, call, &request);
+        return answer_queue(TAKE_PTR(a));
+}
+
+static Verdict make_describe(const HostView *view, const Answer *a, Refusal *ret) {
+        return write_json(json_describe(view, VERSION));
 }
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
+        int r;
+        Answer *a = answer_new(userdata, call, make_describe, &r);
 
-        return reply_json(call, json_describe(&view, VERSION));
+        return a ? answer_queue(a) : r;
+}
+
+static Verdict make_topology(const HostView *view, const Answer *a, Refusal *ret) {
+        return write_json(json_topology(view));
 }
 
 static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
+        int r;
+        Answer *a = answer_new(userdata, call, make_topology, &r);
 
-        return reply_json(call, json_topology(&view));
+        return a ? answer_queue(a) : r;
 }
 
 static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -223,16 +226,16 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation),
                                 method_get_allocation, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("s", json), method_plan, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("v", json), method_plan, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
                                 SD_BUS_RESULT("o", allocation, "o", job), bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Accept", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
+        SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("v", xml),
                                 bus_method_get_domain_xml, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("GetNcclTopology", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("s", xml),
+        SD_BUS_METHOD_WITH_ARGS("GetNcclTopology", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("v", xml),
                                 bus_method_get_nccl_topology, OPEN),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
@@ -240,8 +243,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 OPEN),
         SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("s", json), method_describe, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("s", json), method_describe_topology, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("v", json), method_describe, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("v", json), method_describe_topology, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),

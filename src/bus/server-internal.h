@@ -5,26 +5,14 @@
 
 #include <sys/un.h>
 
+#include "answers.h"
 #include "bus/names.h"
 #include "bus/server.h"
 #include "caller.h"
 #include "connection.h"
-#include "host/validator.h"
 #include "system-bus.h"
 
 typedef struct WaitingCall WaitingCall;
-
-/* Limits of the queue of documents for libvirt to validate: in total, and of one connection. A further call is refused
- * with LimitExceeded. */
-#define DOCUMENTS_WAITING_MAX    64U
-#define DOCUMENTS_WAITING_OF_ONE 16U
-
-/* A call whose reply waits until libvirt has validated the document. */
-typedef struct WaitingDocument {
-        sd_bus_message *call;
-        char *document; /* made by domxml_make_with_lines() */
-        size_t size;
-} WaitingDocument;
 
 /* Connections of root to the private socket at once. A further one is closed. */
 #define PEERS_MAX 16U
@@ -38,9 +26,7 @@ struct Server {
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
         size_t n_waiting;
-        Validator *validator;                             /* the running validator process; NULL: none */
-        WaitingDocument documents[DOCUMENTS_WAITING_MAX]; /* oldest first */
-        size_t n_documents;
+        Answer *answers; /* oldest first */
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;
         SystemBus system_bus;
@@ -80,14 +66,12 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 /* On NULL the caller was sent a refusal, and *ret_reply is the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
-/* manager.c: as above */
-const Allocation *bus_find_allocation(sd_bus_message *call, const HostView *view, const char *name, int *ret_reply);
+/* manager.c: NULL: refused. */
+const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret);
 
 /* document.c */
 int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error);
-/* Kills the validator and drops all queued documents without a reply. */
-void documents_done(Server *s);
 
 /* manager-change.c: handles every method that changes something. Only root may call these methods. */
 int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);

@@ -57,7 +57,7 @@ bool server_waits_for_bus(const Server *s) {
 Server *server_free(Server *s) {
         if (!s)
                 return NULL;
-        documents_done(s);
+        answers_done(s);
         callers_done(s);
         peers_done(s);
         system_bus_done(s);

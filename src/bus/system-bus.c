@@ -168,6 +168,8 @@ static void connect_bus(Server *s) {
         if (r >= 0)
                 r = connection_open(&b->connection, s, TAKE_PTR(bus), on_lost);
         if (r >= 0)
+                r = answers_watch_senders(s, b->connection.bus);
+        if (r >= 0)
                 r = ask_for_owner(s);
         if (r < 0)
                 on_lost(&b->connection, strerror(-r));

@@ -26,7 +26,7 @@ static int print_summary(Client *c, const char *name) {
         json_object *a;
         int r;
 
-        r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         a = reply_find(node, "allocations", "name", name);

@@ -40,6 +40,10 @@ int client_call(Client *c, sd_bus_message *call, sd_bus_message **ret_reply);
 /* client_method() and client_call() in one, with arguments as for sd_bus_message_append(). */
 int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const char *types, ...);
 
+/* Reads the text of a reply: a string, or a variant of a string or of a descriptor to read it from. The caller frees
+ * *ret. */
+int client_read_text(const Client *c, sd_bus_message *reply, char **ret);
+
 /* From now on Ctrl-C does not end the program: client_call() and client_turn() return -EINTR. */
 void client_catch_interrupt(void);
 

@@ -79,14 +79,14 @@ static int print_json(const Args *args, const char *text, json_object *node) {
 
 int verb_list(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_json_ json_object *node = NULL;
-        const char *text, *pool = args->text[OPTION_POOL];
+        _cleanup_free_ char *text = NULL;
+        const char *pool = args->text[OPTION_POOL];
         int r;
 
         r = client_new(args, &c);
         if (r >= 0)
-                r = reply_ask(c, "Describe", NULL, &reply, &text, &node);
+                r = reply_ask(c, "Describe", NULL, &text, &node);
         if (r < 0)
                 return r;
         if (pool && !reply_find(node, "pools", "name", pool))

@@ -103,7 +103,7 @@ int verb_plan(const Args *args) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         _cleanup_pool_counts_ PoolCounts pools = { 0 };
         _cleanup_json_ json_object *plan = NULL, *node = NULL;
-        const char *text;
+        _cleanup_free_ char *text = NULL;
         int r;
 
         r = pool_counts_parse(args, 0, &pools);
@@ -124,7 +124,7 @@ int verb_plan(const Args *args) {
                 puts(text);
                 return 0;
         }
-        r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         view_read_only(node);

@@ -45,7 +45,7 @@ static int print(const Args *args, json_object *devices, const char *device) {
 
 static int list(Client *c, const char *device) {
         _cleanup_json_ json_object *node = NULL, *devices = NULL;
-        int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        int r = reply_ask(c, "Describe", NULL, NULL, &node);
 
         if (r < 0)
                 return r;

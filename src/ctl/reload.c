@@ -8,7 +8,7 @@
 
 static int print_problems(Client *c) {
         _cleanup_json_ json_object *node = NULL;
-        int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        int r = reply_ask(c, "Describe", NULL, NULL, &node);
 
         for (size_t i = 0; r >= 0 && i < reply_length(node, "config_problems"); i++)
                 fprintf(stderr, "%s\n", reply_element_cell(node, "config_problems", i));

@@ -8,49 +8,42 @@
 #include "report.h"
 #include "util/strings.h"
 
-int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret) {
-        const char *text;
+int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret) {
+        _cleanup_free_ char *text = NULL;
         json_object *o;
         int r;
 
-        r = sd_bus_message_read(reply, "s", &text);
+        r = client_read_text(c, reply, &text);
         if (r < 0)
-                return client_bad_reply(c, r);
+                return r;
         o = json_tokener_parse(text);
         if (!json_object_is_type(o, json_type_object)) {
                 json_object_put(o);
                 return client_bad_reply(c, -EBADMSG);
         }
         if (ret_text)
-                *ret_text = text;
+                *ret_text = TAKE_PTR(text);
         *ret = o;
         return 0;
 }
 
-int reply_ask(Client *c, const char *member, const char *argument, sd_bus_message **ret_reply, const char **ret_text,
-              json_object **ret) {
+int reply_ask(Client *c, const char *member, const char *argument, char **ret_text, json_object **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
 
         r = argument ? client_ask(c, member, &reply, "s", argument) : client_ask(c, member, &reply, "");
-        if (r < 0)
-                return r;
-        r = reply_parse(c, reply, ret_text, ret);
-        if (r >= 0 && ret_reply)
-                *ret_reply = TAKE_PTR(reply);
-        return r;
+        return r < 0 ? r : reply_parse(c, reply, ret_text, ret);
 }
 
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_json_ json_object *o = NULL;
-        const char *text;
+        _cleanup_free_ char *text = NULL;
         int r;
 
         r = client_new(args, &c);
         if (r >= 0)
-                r = reply_ask(c, member, argument, &reply, &text, &o);
+                r = reply_ask(c, member, argument, &text, &o);
         if (r < 0)
                 return r;
         if (!args_has(args, OPTION_JSON))

@@ -14,13 +14,12 @@ static inline void reply_cleanup(json_object **o) {
 #define _cleanup_json_ _cleanup_(reply_cleanup)
 
 /*
- * Calls a method of the Manager whose reply is one JSON string, and parses it. argument (a string), ret_reply and
- * ret_text may be NULL. *ret_text is valid as long as *ret_reply. 0 or a negative errno, reported.
+ * Calls a method of the Manager whose reply is one JSON text, and parses it. argument (a string) and ret_text may be
+ * NULL. The caller frees *ret_text. 0 or a negative errno, reported.
  */
-int reply_ask(Client *c, const char *member, const char *argument, sd_bus_message **ret_reply, const char **ret_text,
-              json_object **ret);
+int reply_ask(Client *c, const char *member, const char *argument, char **ret_text, json_object **ret);
 /* As reply_ask(), for a reply that has arrived already. */
-int reply_parse(Client *c, sd_bus_message *reply, const char **ret_text, json_object **ret);
+int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret);
 
 /*
  * A whole verb: calls the method, then prints its JSON document unchanged with --json, else calls print(). Returns what

@@ -39,7 +39,7 @@ int verb_show(const Args *args) {
         r = client_new(args, &c);
         if (r < 0)
                 return r;
-        r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
         allocation = reply_find(node, "allocations", "name", name);

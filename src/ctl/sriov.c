@@ -35,7 +35,7 @@ static int show(Client *c, const char *address) {
         _cleanup_json_ json_object *node = NULL;
         const char *reason;
         json_object *pf;
-        int r = reply_ask(c, "Describe", NULL, NULL, NULL, &node);
+        int r = reply_ask(c, "Describe", NULL, NULL, &node);
 
         if (r < 0)
                 return r;

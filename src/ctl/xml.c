@@ -102,8 +102,8 @@ int verb_xml(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_pool_counts_ PoolCounts pools = { 0 };
-        _cleanup_free_ char *template = NULL;
-        const char *xml, *name = args->operands[0];
+        _cleanup_free_ char *template = NULL, *xml = NULL;
+        const char *name = args->operands[0];
         int r;
 
         if (args_has(args, OPTION_ALLOW_QEMU_COMMANDLINE) && !args_has(args, OPTION_TEMPLATE))
@@ -125,9 +125,9 @@ int verb_xml(const Args *args) {
                 r = request_xml(c, name, template, &reply);
         if (r < 0)
                 return r;
-        r = sd_bus_message_read(reply, "s", &xml);
+        r = client_read_text(c, reply, &xml);
         if (r < 0)
-                return client_bad_reply(c, r);
+                return r;
         if (args_has(args, OPTION_JSON))
                 return print_json(args, name, xml);
         printf("%s%s", xml, *xml && xml[strlen(xml) - 1] == '\n' ? "" : "\n");

@@ -125,16 +125,20 @@ static bool namespaces_can_be_written(const xmlNode *node) {
         return true;
 }
 
-static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
-        size_t size = strnlen(text, DOMXML_TEMPLATE_MAX + 1U);
-        Verdict v;
+Verdict domxml_check_size(const char *text, Refusal *ret) {
+        if (strnlen(text, DOMXML_TEMPLATE_MAX + 1U) <= DOMXML_TEMPLATE_MAX)
+                return VERDICT_NONE;
+        return refuse_template(ret, NULL, NULL, NULL, "The template is larger than %s.",
+                               FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
+}
 
-        if (size > DOMXML_TEMPLATE_MAX)
-                return refuse_template(ret, NULL, NULL, NULL, "The template is larger than %s.",
-                                       FORMAT_SIZE(DOMXML_TEMPLATE_MAX));
-        v = check_markup(text, ret);
+static Verdict load_text(Domain *d, const char *text, Refusal *ret) {
+        Verdict v = domxml_check_size(text, ret);
+
         if (v == VERDICT_NONE)
-                v = parse(text, size, &d->doc, ret);
+                v = check_markup(text, ret);
+        if (v == VERDICT_NONE)
+                v = parse(text, strlen(text), &d->doc, ret);
         if (v != VERDICT_NONE)
                 return v;
         d->root = xmlDocGetRootElement(d->doc);

@@ -8,9 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
-#include "util/fileio.h"
 #include "util/strings.h"
 
 #define REMEDY_START "Reinstall the package passthroughd and libvirt's library, or make the request without a template."
@@ -20,7 +18,6 @@ struct Validator {
         ValidatorAnswered answered; /* NULL after it was called */
         ValidatorEnded ended;
         void *userdata;
-        bool late;
         int answer; /* the read end of the pipe from the process's standard output */
         sd_event_source *child, *timer;
 };
@@ -95,19 +92,18 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
         return 0;
 }
 
+void validator_kill(Validator *v) {
+        (void) sd_event_source_send_child_signal(v->child, SIGKILL, NULL, 0);
+}
+
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Validator *v = userdata;
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        (void) sd_event_source_send_child_signal(v->child, SIGKILL, NULL, 0);
-        v->late = true;
+        validator_kill(v);
         (void) refuse_unknown(&refusal, REMEDY_END, VALIDATION_PROGRAM " takes too long");
         tell(v, &refusal);
         return 0;
-}
-
-bool validator_is_late(const Validator *v) {
-        return v->late;
 }
 
 Validator *validator_free(Validator *v) {
@@ -142,16 +138,6 @@ static int find_program(char ret[static PATH_MAX]) {
                         return 0;
         }
         return -errno;
-}
-
-/* The document as a memfd. A pipe would block the daemon until the process reads. */
-static int make_input(const char *document, size_t size) {
-        _cleanup_close_ int fd = memfd_create("document", MFD_CLOEXEC);
-        int r = fd < 0 ? -errno : write_all_fd(fd, document, size);
-
-        if (r < 0)
-                return r;
-        return lseek(fd, 0, SEEK_SET) < 0 ? -errno : TAKE_FD(fd);
 }
 
 /* Starts the program with an empty environment, no signal blocked or ignored, and no descriptors but 0, 1 and 2. */
@@ -195,14 +181,14 @@ static int watch(Validator *v, sd_event *event, pid_t pid) {
                                           0, on_timeout, v);
 }
 
-static int start(Validator *v, sd_event *event, const char *document, size_t size) {
-        _cleanup_close_ int input = make_input(document, size), output = -1;
+static int start(Validator *v, sd_event *event, int document) {
+        _cleanup_close_ int output = -1;
         char program[PATH_MAX];
         int fds[2], r;
         pid_t pid;
 
-        if (input < 0)
-                return input;
+        if (lseek(document, 0, SEEK_SET) < 0)
+                return -errno;
         r = find_program(program);
         if (r < 0)
                 return r;
@@ -210,19 +196,19 @@ static int start(Validator *v, sd_event *event, const char *document, size_t siz
                 return -errno;
         v->answer = fds[0];
         output = fds[1];
-        r = spawn(program, input, output, &pid);
+        r = spawn(program, document, output, &pid);
         return r < 0 ? r : watch(v, event, pid);
 }
 
-Verdict validator_start(sd_event *event, const char *document, size_t size, ValidatorAnswered answered,
-                        ValidatorEnded ended, void *userdata, Validator **ret, Refusal *ret_refusal) {
+Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,
+                        Validator **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_validator_free) Validator *v = calloc(1, sizeof(*v));
         int r;
 
         if (!v)
                 return refuse_no_memory(ret_refusal);
         *v = (Validator){ .answered = answered, .ended = ended, .userdata = userdata, .answer = -1 };
-        r = start(v, event, document, size);
+        r = start(v, event, document);
         if (r < 0)
                 return refuse(ret_refusal, VERDICT_NOT_VALIDATED, NULL, REMEDY_START,
                               "libvirt did not validate the document made from the template: " VALIDATION_PROGRAM

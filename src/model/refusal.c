@@ -46,6 +46,7 @@ static const char *const verdict_table[_VERDICT_MAX] = {
         [VERDICT_VFS_PRESENT] = "vfs-present",
         [VERDICT_INVALID_TEMPLATE] = "invalid-template",
         [VERDICT_NOT_VALIDATED] = "not-validated",
+        [VERDICT_NOT_ANSWERED] = "not-answered",
         [VERDICT_CONFIG_REFUSED] = "config-refused",
         [VERDICT_SHARED_MEMORY_TAKEN] = "shared-memory-taken",
 };

@@ -92,7 +92,7 @@ static void test_describes(void **state) {
 
         peer_open(&p, f->root);
         assert_true(call(&p, "Describe", NULL) >= 0);
-        assert_true(sd_bus_message_read(p.reply, "s", &json) > 0);
+        assert_true(sd_bus_message_read(p.reply, "v", "s", &json) > 0);
         assert_non_null(strstr(json, "\"0000:01:00.0\""));
         peer_done(&p);
 }
@@ -119,7 +119,7 @@ static void test_allocates(void **state) {
         assert_int_equal(generation, 1);
         assert_int_equal(owner, geteuid());
         assert_true(call(&p, "GetDomainXML", "sa{sv}", "vm", 0) >= 0);
-        assert_true(sd_bus_message_read(p.reply, "s", &text) > 0);
+        assert_true(sd_bus_message_read(p.reply, "v", "s", &text) > 0);
         assert_non_null(strstr(text, "<vcpupin vcpu=\"0\""));
         peer_done(&p);
 }

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "answers.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "error.h"
+#include "host/child.h"
+#include "json.h"
+#include "server-internal.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+
+/* The exit status of a child is its verdict. With a refusal its text is two strings, each with its NUL: the message
+ * and the refusal as JSON. */
+#define ANSWER_FAILED 255
+#define REFUSAL_MAX   65536U
+
+_Static_assert(_VERDICT_MAX < ANSWER_FAILED, "a verdict is an exit status");
+
+/* A peer without a bus is root, or this program itself. Peers and senders on the bus are counted apart, so that the
+ * group cannot use up what root needs. */
+static bool is_peer(const Answer *a) {
+        return !sd_bus_message_get_sender(a->call);
+}
+
+/* sender: NULL: any. */
+static bool is_of(const Answer *a, const sd_bus *bus, const char *sender) {
+        return sd_bus_message_get_bus(a->call) == bus &&
+               (!sender || streq_ptr(sd_bus_message_get_sender(a->call), sender));
+}
+
+static bool is_running(const Answer *a) {
+        return a->text >= 0;
+}
+
+/* Counts the other answers of the same sender, and of all senders of its kind. */
+static void count(const Answer *a, bool running, size_t *ret_of_one, size_t *ret_all) {
+        *ret_of_one = *ret_all = 0;
+        for (const Answer *i = a->server->answers; i; i = i->next)
+                if (i != a && is_peer(i) == is_peer(a) && (!running || is_running(i))) {
+                        ++*ret_all;
+                        *ret_of_one += is_of(i, sd_bus_message_get_bus(a->call), sd_bus_message_get_sender(a->call));
+                }
+}
+
+Answer *answer_free(Answer *a) {
+        if (!a)
+                return NULL;
+        sd_event_source_disable_unref(a->timer);
+        sd_event_source_disable_unref(a->child);
+        validator_free(a->validator);
+        cleanup_close(&a->text);
+        request_done(&a->request);
+        sd_bus_message_unref(a->call);
+        free(a);
+        return NULL;
+}
+
+Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_reply) {
+        _cleanup_(cleanup_answer_free) Answer *a = calloc(1, sizeof(*a));
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        size_t of_one, all;
+
+        if (!a) {
+                *ret_reply = -ENOMEM;
+                return NULL;
+        }
+        a->server = s;
+        a->call = sd_bus_message_ref(call);
+        a->make = make;
+        a->text = -1;
+        request_init(&a->request);
+        count(a, false, &of_one, &all);
+        if (of_one < ANSWERS_OF_ONE && all < ANSWERS_MAX)
+                return TAKE_PTR(a);
+        (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
+                      "Too many calls wait for their replies.");
+        *ret_reply = bus_reply_refusal(call, &refusal);
+        return NULL;
+}
+
+/* In the child. */
+
+void answer_write(const char *text, size_t size) {
+        if (write_all_fd(CHILD_REPORT_FD, text, size) < 0)
+                _exit(ANSWER_FAILED);
+}
+
+static void write_refusal(const Refusal *r) {
+        _cleanup_json_ json_object *o = json_refusal(r);
+        _cleanup_free_ char *json = json_text(o), *message = refusal_text(r);
+
+        if (!json || !message)
+                _exit(ANSWER_FAILED);
+        answer_write(message, strlen(message) + 1);
+        answer_write(json, strlen(json) + 1);
+}
+
+_Noreturn static void run_child(const Answer *a, pid_t parent) {
+        HostView view = server_view(a->server);
+        Refusal refusal = { 0 };
+        Verdict v;
+
+        /* This child waits for no byte from its parent, so the text stands in for go. */
+        if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
+                _exit(ANSWER_FAILED);
+        v = a->make(&view, a, &refusal);
+        if (v != VERDICT_NONE)
+                write_refusal(&refusal);
+        _exit((int) v);
+}
+
+/* In the daemon. Each reply is sent once; a failure to send it means that the connection is lost. */
+
+static void reply_refusal(Answer *a, const Refusal *refusal) {
+        if (!a->replied)
+                (void) bus_reply_refusal(a->call, refusal);
+        a->replied = true;
+}
+
+static void refuse_failed(Answer *a, const char *reason) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        (void) refuse(&refusal, VERDICT_NOT_ANSWERED, NULL, "Ask for less at once, or try again.",
+                      "The process that computes the reply %s.", reason);
+        reply_refusal(a, &refusal);
+}
+
+static int read_text(const Answer *a, char **ret, size_t *ret_size) {
+        return lseek(a->text, 0, SEEK_SET) < 0 ? -errno : read_all_fd(a->text, SIZE_MAX - 1, ret, ret_size);
+}
+
+static int reply_written_refusal(Answer *a, Verdict v) {
+        _cleanup_free_ char *message = NULL;
+        size_t size, length;
+        int r = read_text(a, &message, &size);
+
+        if (r < 0)
+                return r;
+        length = strlen(message);
+        return length < size ? bus_reply_verdict(a->call, v, message, message + length + 1) : -EBADMSG;
+}
+
+static int reply_text(Answer *a) {
+        _cleanup_free_ char *text = NULL;
+        int r = read_text(a, &text, NULL);
+
+        return r < 0 ? r : sd_bus_reply_method_return(a->call, "v", "s", text);
+}
+
+static void start_answers(Server *s);
+
+static void answer_remove(Answer *a) {
+        Server *s = a->server;
+
+        for (Answer **i = &s->answers; *i; i = &(*i)->next)
+                if (*i == a) {
+                        *i = a->next;
+                        break;
+                }
+        answer_free(a);
+}
+
+static void on_validated(const Refusal *refusal, void *userdata) {
+        Answer *a = userdata;
+
+        if (refusal)
+                reply_refusal(a, refusal);
+        else if (!a->replied)
+                (void) reply_text(a);
+        a->replied = true;
+}
+
+static void on_validator_ended(void *userdata) {
+        Answer *a = userdata;
+        Server *s = a->server;
+
+        a->validator = NULL;
+        answer_remove(a);
+        start_answers(s);
+}
+
+/* True: the validator replies later. */
+static bool validate(Answer *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (validator_start(a->server->event, a->text, on_validated, on_validator_ended, a, &a->validator, &refusal) ==
+            VERDICT_NONE)
+                return true;
+        reply_refusal(a, &refusal);
+        return false;
+}
+
+/* True: a->validator replies later. */
+static bool take_text(Answer *a, const siginfo_t *end) {
+        int r;
+
+        if (a->replied)
+                return false;
+        if (end->si_code != CLD_EXITED || end->si_status >= _VERDICT_MAX) {
+                refuse_failed(a, end->si_code == CLD_EXITED ? "failed" : "was killed");
+                return false;
+        }
+        if (end->si_status == VERDICT_NONE && a->validate)
+                return validate(a);
+        r = end->si_status == VERDICT_NONE ? reply_text(a) : reply_written_refusal(a, (Verdict) end->si_status);
+        if (r < 0)
+                refuse_failed(a, "wrote no reply that can be sent");
+        return false;
+}
+
+static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void *userdata) {
+        Answer *a = userdata;
+        Server *s = a->server;
+
+        a->child = sd_event_source_disable_unref(a->child);
+        a->timer = sd_event_source_disable_unref(a->timer);
+        if (take_text(a, end))
+                return 0;
+        answer_remove(a);
+        start_answers(s);
+        return 0;
+}
+
+/* The answer lasts until its process has ended, so that the limits count all processes. */
+static void kill_process(Answer *a) {
+        a->replied = true;
+        if (a->child)
+                (void) sd_event_source_send_child_signal(a->child, SIGKILL, NULL, 0);
+        if (a->validator)
+                validator_kill(a->validator);
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Answer *a = userdata;
+
+        refuse_failed(a, "took too long");
+        kill_process(a);
+        return 0;
+}
+
+static int watch(Answer *a, pid_t pid) {
+        sd_event *event = a->server->event;
+        int r = sd_event_add_child(event, &a->child, pid, WEXITED, on_exit_of_child, a);
+
+        if (r < 0) {
+                (void) kill(pid, SIGKILL);
+                return r;
+        }
+        (void) sd_event_source_set_child_process_own(a->child, true);
+        return sd_event_add_time_relative(event, &a->timer, CLOCK_MONOTONIC, ANSWER_TIMEOUT_SEC * UINT64_C(1000000), 0,
+                                          on_timeout, a);
+}
+
+static int start(Answer *a) {
+        pid_t parent = getpid(), pid;
+
+        a->text = memfd_create("passthroughd-reply", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (a->text < 0)
+                return -errno;
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0)
+                run_child(a, parent);
+        return watch(a, pid);
+}
+
+static bool may_start(const Answer *a) {
+        size_t of_one, all;
+
+        if (is_running(a))
+                return false;
+        count(a, true, &of_one, &all);
+        return of_one < ANSWERS_RUNNING_OF_ONE && all < ANSWERS_RUNNING_MAX;
+}
+
+static void start_answers(Server *s) {
+        for (Answer *a = s->answers, *next; a; a = next) {
+                int r = may_start(a) ? start(a) : 0;
+
+                next = a->next;
+                if (r < 0) {
+                        refuse_failed(a, "cannot be started");
+                        answer_remove(a);
+                }
+        }
+}
+
+int answer_queue(Answer *a) {
+        Answer **end = &a->server->answers;
+
+        while (*end)
+                end = &(*end)->next;
+        *end = a;
+        start_answers(a->server);
+        return 1;
+}
+
+void answers_drop(Server *s, const sd_bus *bus, const char *sender) {
+        for (Answer *a = s->answers, *next; a; a = next) {
+                next = a->next;
+                if (!is_of(a, bus, sender))
+                        continue;
+                if (is_running(a))
+                        kill_process(a);
+                else
+                        answer_remove(a);
+        }
+}
+
+static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *name;
+
+        if (sd_bus_message_read(m, "s", &name) > 0)
+                answers_drop(userdata, sd_bus_message_get_bus(m), name);
+        return 0;
+}
+
+int answers_watch_senders(Server *s, sd_bus *bus) {
+        return sd_bus_add_match_async(bus, NULL,
+                                      "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
+                                      "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
+                                      on_name, NULL, s);
+}
+
+void answers_done(Server *s) {
+        while (s->answers)
+                answer_remove(s->answers);
+}

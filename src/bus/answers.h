@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Replies whose text takes long to compute. Each text is computed in a child process, which has the state of the daemon
+ * as it was at fork(), while the event loop serves other calls. The calls of one sender are started in the order in
+ * which they arrived. A call is dropped without a reply when its sender leaves the bus.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "bus/server.h"
+#include "guest/domxml.h"
+#include "host/validator.h"
+
+/* Child processes at once: of one sender, of all senders on the bus, and of all root's peers. */
+#define ANSWERS_RUNNING_OF_ONE 2U
+#define ANSWERS_RUNNING_MAX    8U
+/* Calls that wait or run: of one sender, and of all senders as above. A further call is refused with LimitExceeded. */
+#define ANSWERS_OF_ONE         16U
+#define ANSWERS_MAX            64U
+/* A child that runs longer is killed. */
+#define ANSWER_TIMEOUT_SEC     20U
+/* A longer text is sent as a memfd. */
+#define ANSWER_STRING_MAX      16384U
+
+typedef struct Answer Answer;
+
+/*
+ * Runs in the child. Computes the text and writes it with answer_write(), or refuses. Must not call sd-bus or the
+ * server's callbacks.
+ */
+typedef Verdict (*AnswerMake)(const HostView *view, const Answer *a, Refusal *ret);
+
+struct Answer {
+        Server *server;
+        sd_bus_message *call;
+        bool replied; /* or the sender is gone */
+        AnswerMake make;
+        /* The arguments of the call, for make(). Strings without an owner are borrowed from call. */
+        Request request;  /* Plan */
+        const char *name; /* the allocation */
+        DomainTemplate template;
+        bool validate; /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
+
+        int text; /* the memfd that the child writes to; -1: the child was not started */
+        sd_event_source *child, *timer;
+        Validator *validator;
+        Answer *next;
+};
+
+/*
+ * Creates the answer to a call. On NULL the caller was sent a refusal, or *ret_reply is a negative errno; the method
+ * returns *ret_reply. The method fills in the arguments, and then calls answer_queue() or answer_free().
+ */
+Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_reply);
+Answer *answer_free(Answer *a);
+DEFINE_CLEANUP(Answer *, answer_free)
+/* Takes ownership. Returns what the method returns. */
+int answer_queue(Answer *a);
+
+/* In the child: writes the text. Ends the process on failure. */
+void answer_write(const char *text, size_t size);
+
+/* Drops all calls of a connection to the daemon, or with sender those of one client of the bus: kills their children
+ * and sends no reply. */
+void answers_drop(Server *s, const sd_bus *bus, const char *sender);
+/* Watches a bus for senders that leave it. */
+int answers_watch_senders(Server *s, sd_bus *bus);
+/* Kills all children and drops all calls. */
+void answers_done(Server *s);
