@@ -26,7 +26,7 @@ struct Server {
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
         size_t n_waiting;
-        Answer *answers; /* oldest first */
+        Answer *answers;           /* oldest first */
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;
         SystemBus system_bus;
