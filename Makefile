@@ -239,7 +239,7 @@ deb: all $(UNITS) | $(filter deps,$(MAKECMDGOALS))
 deb-check: deb
 	$(Q)+BUILD=$(BUILD) tests/deb/run
 
-lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server | $(filter deps,$(MAKECMDGOALS))
+lab lab-shell: all $(UNITS) $(BUILD)/tests/lab/ivshmem-server $(BUILD)/tests/lab/rights | $(filter deps,$(MAKECMDGOALS))
 	$(Q)+BUILD=$(BUILD) tests/lab/build
 	$(Q)BUILD=$(BUILD) $(if $(filter lab,$@),perl -Itests -S prove --harness NoSkips --verbose --timer $(if $(LAB),tests/lab/run :: $(LAB),--jobs 2 tests/lab/run-1 tests/lab/run-2),tests/lab/run --shell)
 
