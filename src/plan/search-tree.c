@@ -165,27 +165,18 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-static uint32_t group_free_of(const VfFamily *k, uint32_t device) {
-        return k->group[device] != NONE ? k->group_free[k->group[device]] : 0;
-}
-
-/*
- * True when two VFs of one family differ only in their addresses: same pool, same node, and no other free device in
- * their groups.
- */
+/* True when two VFs of one family, each with no other free device in its group, differ only in their addresses. */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
-        uint32_t first = kin->first->device, n_free = group_free_of(k, device);
 
-        return kin->first->pool == pool && devices[first].numa_node == devices[device].numa_node && n_free <= 1 &&
-               n_free == group_free_of(k, first);
+        return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
 /* The Kin of a VF; new when first is NULL. NULL when another free device is in the VF's group. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
-        if (group_free_of(k, device) > 1)
+        if (k->group[device] != NONE && k->group_free[k->group[device]] > 1)
                 return NULL;
         while (kin->first && !is_like(k, kin, pool, device)) {
                 if (kin->next == 0)
@@ -221,7 +212,6 @@ static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n
         if (p < n_pools) {
                 leaf->is_wanted = true;
                 leaf->pool = (uint8_t) p;
-                leaf->wanted = pools[p].wanted;
         }
         return true;
 }

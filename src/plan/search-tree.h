@@ -20,7 +20,6 @@ typedef struct Leaf {
         uint32_t device;        /* inventory index */
         bool is_wanted;         /* a pool of the request has it */
         uint8_t pool;           /* index of that pool */
-        unsigned wanted;        /* devices that the request wants of that pool */
         Level group_level;      /* level at which held members of its group are counted; LEVEL_ALL: for each device */
         uint32_t group_free;    /* free devices in its group */
         unsigned load;          /* VFs in use on its PF */

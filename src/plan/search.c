@@ -46,9 +46,6 @@ int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, co
 }
 
 void search_want(Search *s, const SearchPool *pools, size_t n_pools) {
-        for (size_t i = 0; i < s->n_leaves; i++)
-                if (s->leaves[i].is_wanted)
-                        s->leaves[i].wanted = pools[s->leaves[i].pool].wanted;
         space_init(&s->space, pools, n_pools);
 }
 
@@ -244,7 +241,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                         if (!is_candidate(s, leaf))
                                 continue;
                         /* Only below a switch: devices farther apart differ in their places. */
-                        if (level <= LEVEL_SWITCH && alike >= leaf->wanted) {
+                        if (level <= LEVEL_SWITCH && alike >= s->space.pools[leaf->pool].wanted) {
                                 pass_leaf(s, leaf);
                                 continue;
                         }
@@ -272,7 +269,7 @@ static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
 
         for (size_t i = 0; i < n && r == 0 && is_candidate(s, leaves); i++) {
                 pass_leaf(s, &leaves[i]);
-                if (i < leaves->wanted)
+                if (i < s->space.pools[leaves->pool].wanted)
                         r = solve_leaf(s, &leaves[i], t);
         }
         return r;
