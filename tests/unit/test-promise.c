@@ -195,6 +195,7 @@ static void assert_kept(const TestNode *t, const Allocation *a, Verdict expected
         assert_int_equal(why.verdict, expected);
         assert_non_null(why.message);
         assert_non_null(why.remedy);
+        record("promise", why.message);
         assert_int_equal(why.has_device, device != NULL);
         if (device)
                 assert_string_equal(PCI_ADDRESS_STR(why.device), device);
@@ -209,7 +210,10 @@ static void test_driver(void **state) {
         assert_kept(t, a, VERDICT_CONTESTED, GPU);
         assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_NONE);
         assert_int_equal(device_state(&t->context, gpu, NULL), DEVICE_STATE_CONTESTED);
-        /* A job binds it. */
+        /* A job works on it, or binds it. */
+        assert_int_equal(device_status_set(&t->status, gpu->address, DEVICE_BUSY, "A job works on it."), 0);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        assert_int_equal(device_status_set(&t->status, gpu->address, DEVICE_BUSY, NULL), 0);
         ledger_set_state(t->ledger, a, ALLOCATION_PREPARING);
         assert_kept(t, a, VERDICT_NONE, NULL);
         ledger_set_state(t->ledger, a, ALLOCATION_READY);
@@ -277,6 +281,88 @@ static void test_cpus_and_memory(void **state) {
         assert_kept(t, a, VERDICT_NONE, NULL);
 }
 
+static void test_ordinary_memory(void **state) {
+        _cleanup_node_ TestNode *t = make_node(false);
+        NumaNode *node = &t->inventory->nodes[0];
+        Allocation *a = allocation_new("vm");
+
+        node_ready(t, "");
+        a->state = ALLOCATION_READY;
+        a->cells[a->n_cells++] = (Cell){ .node = 0, .memory = node->memory };
+        assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        node->memory -= GIB;
+        assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
+}
+
+static void test_removed_region(void **state) {
+        _cleanup_node_ TestNode *t = make_node(false);
+        Allocation *a = allocation_new("vm");
+
+        node_ready(t, "");
+        a->state = ALLOCATION_READY;
+        a->regions[a->n_regions++] = (Region){ .name = "mpi", .size = GIB };
+        assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+        ledger_set_region_removed(t->ledger, "mpi", true);
+        assert_kept(t, a, VERDICT_INSUFFICIENT_MEMORY, NULL);
+        ledger_set_region_removed(t->ledger, "mpi", false);
+        assert_kept(t, a, VERDICT_NONE, NULL);
+}
+
+static VfAttributes attributes_of(const char *text) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v = { 0 };
+
+        assert_int_equal(vf_attributes_parse(text, &v, &problem), 0);
+        return v;
+}
+
+/* The PF reports an attribute with another value than the promised one. */
+static void test_attributes(void **state) {
+        static const struct {
+                const char *promised, *report;
+                AllocationState state;
+                Verdict expected;
+        } cases[] = {
+                { "vlan=100", "vlan=100 trust=on", ALLOCATION_READY, VERDICT_NONE },
+                { "vlan=100", "vlan=0", ALLOCATION_READY, VERDICT_CONTESTED },
+                { "vlan=100 trust=off", "vlan=0 trust=off", ALLOCATION_READY, VERDICT_CONTESTED },
+                { "vlan=100", "vlan=0", ALLOCATION_FAILED, VERDICT_NONE },
+                { "vlan=100", "trust=off", ALLOCATION_READY, VERDICT_NONE },
+                { "mac=02:00:00:00:00:01", "mac=02:00:00:00:00:02", ALLOCATION_READY, VERDICT_CONTESTED },
+                { "mac=02:00:00:00:00:01 trust=on", "mac=02:00:00:00:00:02 trust=on", ALLOCATION_READY, VERDICT_NONE },
+                { "mac=02:00:00:00:00:01 trust=on", "mac=02:00:00:00:00:02 trust=off", ALLOCATION_READY,
+                  VERDICT_CONTESTED },
+                { "mac=02:00:00:00:00:01 trust=off", "mac=02:00:00:00:00:02 trust=off", ALLOCATION_READY,
+                  VERDICT_CONTESTED },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_node_ TestNode *t = make_node(true);
+                const VfAttributes report = attributes_of(cases[i].report);
+                VfReportList reports = { 0 };
+                PciDevice *vf;
+                Allocation *a;
+
+                node_ready(t, "");
+                a = promise(t, "vm", VF, "vf");
+                vf = (PciDevice *) node_find(t, VF);
+                a->devices[0].is_vf = true;
+                a->devices[0].physfn = vf->physfn;
+                a->devices[0].attributes = attributes_of(cases[i].promised);
+                assert_int_equal(string_copy(&a->vfio_driver, "vfio-pci"), 0);
+                assert_int_equal(string_copy(&vf->driver, "vfio-pci"), 0);
+                ledger_set_state(t->ledger, a, cases[i].state);
+                assert_kept(t, a, VERDICT_NONE, NULL);
+                t->context.vfs = &reports;
+                assert_kept(t, a, VERDICT_NONE, NULL);
+                assert_int_equal(vf_report_set(&reports, vf->address, &report), 1);
+                assert_kept(t, a, cases[i].expected, cases[i].expected == VERDICT_NONE ? NULL : VF);
+                vf_report_list_done(&reports);
+        }
+}
+
 static void test_sentences(void **state _unused_) {
         assert_sentences("promises.txt");
 }
@@ -291,6 +377,9 @@ int main(void) {
                 cmocka_unit_test(test_driver),
                 cmocka_unit_test(test_group),
                 cmocka_unit_test(test_cpus_and_memory),
+                cmocka_unit_test(test_ordinary_memory),
+                cmocka_unit_test(test_removed_region),
+                cmocka_unit_test(test_attributes),
                 cmocka_unit_test(test_sentences),
         };
 
