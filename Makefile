@@ -96,9 +96,12 @@ FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
 OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
 
+# Recordings of the simulated nodes, for passthroughctl --node.
+NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
+
 .PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
-tests: all $(NODESIM) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -141,6 +144,8 @@ $(BUILD)/passthroughd-libvirt: $(call object,$(VIRT_SOURCES)) $(LIB)
 $(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^,$(FUSE_LIBS))
+$(NODES): $(BUILD)/%: tests/% $(NODESIM)
+	$(Q)mkdir -p $(@D) && $(NODESIM) --print $< >$@
 # Preloaded into programs with and without sanitizers, so it has none itself.
 $(call object,$(SHIM_SOURCES) $(DYING_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
 $(SHIM): $(call object,$(SHIM_SOURCES))

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The .tree format: a recorded or invented machine as text, with one file, link or directory a line.
- * tests/nodes/README.md and passthroughctl(1) describe the format. The parser calls a function for each item. Input is
+ * The .tree format: a recorded machine as text, with one file, link or directory a line. passthroughctl(1) describes
+ * the format. The parser calls a function for each item. Input is
  * untrusted: the limits below bound its cost.
  */
 
@@ -12,27 +12,20 @@
 
 #include "util/cleanup.h"
 
-#define TREE_TEXT_MAX     (256U * 1024U * 1024U) /* bytes of one file, and of all files that %include reads */
-#define TREE_VALUES_MAX   (512U * 1024U * 1024U) /* bytes of all paths and values after brace expansion */
-#define TREE_INCLUDE_MAX  8U                     /* depth of %include */
-#define TREE_INCLUDES_MAX 256U                   /* number of %include lines */
-#define TREE_ITEMS_MAX    (1024U * 1024U)        /* items of one tree after brace expansion */
-#define TREE_BRACES_MAX   65536U                 /* paths of one line after brace expansion */
-#define TREE_CONFIG_MAX   4096U                  /* bytes of PCI config space */
-#define TREE_PATH_MAX     2048U                  /* bytes of a path */
-#define TREE_DEPTH_MAX    64U                    /* components of a path */
-#define TREE_NAME_MAX     255U                   /* bytes of a component */
-#define TREE_TARGET_MAX   2048U                  /* bytes of a link's target */
+#define TREE_TEXT_MAX   (256U * 1024U * 1024U) /* bytes of a file */
+#define TREE_ITEMS_MAX  (1024U * 1024U)        /* items of a file */
+#define TREE_CONFIG_MAX 4096U                  /* bytes of PCI config space */
+#define TREE_PATH_MAX   2048U                  /* bytes of a path */
+#define TREE_DEPTH_MAX  64U                    /* components of a path */
+#define TREE_NAME_MAX   255U                   /* bytes of a component */
+#define TREE_TARGET_MAX 2048U                  /* bytes of a link's target */
 
 typedef enum TreeItem {
         TREE_FILE,      /* value: its bytes */
-        TREE_APPEND,    /* value: bytes to append */
         TREE_CONFIG,    /* value: bytes of config space at offset; path is that of the "config" file */
         TREE_LINK,      /* value: target, as written; not empty */
         TREE_DIRECTORY, /* no value */
         TREE_ERROR,     /* a file whose reads fail; value: an error name for tree_error_number(), such as "EIO" */
-        TREE_DIRECTIVE, /* path: the directive, such as "%driver"; value: the rest of the line, not expanded. %include
-                           never gets here */
 } TreeItem;
 
 typedef struct TreeLine {
@@ -47,19 +40,12 @@ typedef struct TreeLine {
 typedef int (*TreeFunction)(const TreeLine *line, void *userdata);
 
 /*
- * Calls f for each item in order. file is used in messages and to resolve %include (NULL: %include is refused). 0,
- * -EINVAL, -E2BIG (a limit above), -ENOMEM or the negative value of f. On failure *ret_problem (the caller frees) is
- * "FILE:LINE: sentence", or NULL when out of memory.
+ * Calls f for each item in order. file is used in messages. 0, -EINVAL, -E2BIG (a limit above), -ENOMEM or the negative
+ * value of f. On failure *ret_problem (the caller frees) is "FILE:LINE: sentence", or NULL when out of memory.
  */
 int tree_parse(const char *file, const char *text, size_t size, TreeFunction f, void *userdata, char **ret_problem);
 /* As tree_parse(), for a file on disk. */
 int tree_read(const char *file, TreeFunction f, void *userdata, char **ret_problem);
-
-/*
- * Expands braces: calls f for each path with the corresponding value. -EINVAL for invalid braces, else the result of f.
- */
-typedef int (*TreeExpandFunction)(const char *path, const char *value, void *userdata);
-int tree_expand(const char *path, const char *value, TreeExpandFunction f, void *userdata);
 
 /*
  * Converts \n, \t, \\ and \xHH to bytes. *ret is NUL-terminated and has room for one more byte; the caller frees it. 0,

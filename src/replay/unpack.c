@@ -14,16 +14,16 @@
 
 #include "unpack.h"
 #include "util/strings.h"
+#include "util/sysfs.h"
 #include "util/tree.h"
 
 #define CONFIG_SIZE 256
 
 typedef struct Unpack {
-        Sysfs *fs;     /* the new directory */
-        bool no_iommu; /* "%iommu off" */
-        char *dir;     /* the directory of the last item, as its path in the .tree file; NULL: none is open */
-        char *real;    /* dir without links; NULL until real_dir() is called */
-        int dir_fd;    /* descriptor of dir */
+        Sysfs *fs;  /* the new directory */
+        char *dir;  /* the directory of the last item, as its path in the .tree file; NULL: none is open */
+        char *real; /* dir without links; NULL until a link needs it */
+        int dir_fd; /* descriptor of dir */
 } Unpack;
 
 static void unpack_done(Unpack *u) {
@@ -67,7 +67,8 @@ static int make_dir_at(int parent_fd, const char *name) {
         return 0;
 }
 
-int unpack_open_dir(const Sysfs *fs, const char *path) {
+/* Opens a directory with O_PATH, and creates it and its parents if they are missing. */
+static int open_dir(const Sysfs *fs, const char *path) {
         _cleanup_free_ char *above = NULL;
         _cleanup_close_ int parent_fd = -1;
         const char *slash = strrchr(path, '/');
@@ -78,20 +79,13 @@ int unpack_open_dir(const Sysfs *fs, const char *path) {
         above = strndup(path, slash ? (size_t) (slash - path) : 0);
         if (!above)
                 return -ENOMEM;
-        parent_fd = unpack_open_dir(fs, above);
+        parent_fd = open_dir(fs, above);
         if (parent_fd < 0)
                 return parent_fd;
         r = make_dir_at(parent_fd, slash ? slash + 1 : path);
         if (r >= 0)
                 r = check_depth(fs, path);
         return r < 0 ? r : sysfs_open(fs, path, O_PATH | O_DIRECTORY);
-}
-
-int unpack_make_dir(const Sysfs *fs, const char *parent, const char *name) {
-        _cleanup_free_ char *path = string_format("%s/%s", parent, name);
-        _cleanup_close_ int fd = path ? unpack_open_dir(fs, path) : -ENOMEM;
-
-        return MIN(fd, 0);
 }
 
 static int enter(Unpack *u, const char *path, size_t n) {
@@ -103,7 +97,7 @@ static int enter(Unpack *u, const char *path, size_t n) {
         dir = strndup(path, n);
         if (!dir)
                 return -ENOMEM;
-        fd = unpack_open_dir(u->fs, dir);
+        fd = open_dir(u->fs, dir);
         if (fd < 0)
                 return fd;
         cleanup_close(&u->dir_fd);
@@ -155,26 +149,21 @@ static int write_bytes(int fd, const char *bytes, size_t size, off_t at) {
 
 static int take_file(Unpack *u, const char *name, const TreeLine *line) {
         _cleanup_close_ int fd = open_file(u, name, line->item == TREE_FILE);
-        off_t at = line->item == TREE_CONFIG ? (off_t) line->offset : 0;
         struct stat st;
 
         if (fd < 0)
                 return fd;
-        if (line->item != TREE_FILE && fstat(fd, &st) < 0)
-                return -errno;
-        if (line->item == TREE_APPEND)
-                at = st.st_size;
         if (line->item == TREE_CONFIG) {
                 off_t size = line->offset + line->size > CONFIG_SIZE ? TREE_CONFIG_MAX : CONFIG_SIZE;
 
-                if (st.st_size < size && ftruncate(fd, size) < 0)
+                if (fstat(fd, &st) < 0 || (st.st_size < size && ftruncate(fd, size) < 0))
                         return -errno;
         }
-        return write_bytes(fd, line->value, line->size, at);
+        return write_bytes(fd, line->value, line->size, line->offset);
 }
 
 static int take_directory(const Unpack *u, const char *path) {
-        _cleanup_close_ int fd = unpack_open_dir(u->fs, path);
+        _cleanup_close_ int fd = open_dir(u->fs, path);
 
         return MIN(fd, 0);
 }
@@ -186,10 +175,6 @@ static int take_error(Unpack *u, const char *name) {
         if (r < 0)
                 return r;
         return mknodat(u->dir_fd, name, S_IFSOCK | 0600, 0) < 0 ? -errno : 0;
-}
-
-static int real_dir(Unpack *u) {
-        return u->real ? 0 : sysfs_realpath(u->fs, u->dir, &u->real);
 }
 
 /* Resolves "." and ".." of a link target in the directory dir. ".." of the root is the root. NULL when out of memory.
@@ -218,7 +203,9 @@ static char *resolve(const char *dir, const char *target) {
         return path;
 }
 
-char *relative_path(const char *from, const char *to) {
+/* Returns the target of a relative link that lies in the directory "from" and points to the path "to". Both paths start
+ * at the root. NULL when out of memory; the caller frees. */
+static char *relative_path(const char *from, const char *to) {
         size_t up = 0;
         char *path, *at;
 
@@ -260,7 +247,7 @@ static bool is_below_proc(const char *path) {
  */
 static int take_link(Unpack *u, const char *path, const char *name, const char *target) {
         _cleanup_free_ char *to = NULL, *text = NULL;
-        int r = real_dir(u);
+        int r = u->real ? 0 : sysfs_realpath(u->fs, u->dir, &u->real);
 
         if (r < 0)
                 return r;
@@ -284,59 +271,19 @@ static int take_link(Unpack *u, const char *path, const char *name, const char *
         return r;
 }
 
-/* Completes the function that has the file or link. */
-static int complete(Unpack *u, const TreeLine *line, const char *name) {
-        bool link = line->item == TREE_LINK;
-        int r;
-
-        if (!streq(name, link ? "driver" : "vendor") && !(link && streq(name, "iommu_group")))
-                return 0;
-        r = enter(u, line->path, (size_t) (name - line->path) - (name > line->path));
-        if (r >= 0)
-                r = real_dir(u);
-        return r < 0 ? r : complete_function(u->fs, u->real, name, link ? line->value : "");
-}
-
-/* "%driver NAME [WORD...]": creates the directory of the driver. The words are for a simulated kernel. */
-static int take_driver(const Unpack *u, const char *text) {
-        _cleanup_free_ char *name = strndup(text, strcspn(text, " \t"));
-
-        if (!name)
-                return -ENOMEM;
-        if (!*name || strchr(name, '/') || *name == '.' || strlen(name) > TREE_NAME_MAX)
-                return -EINVAL;
-        return unpack_make_dir(u->fs, DRIVERS, name);
-}
-
-static int take_directive(Unpack *u, const TreeLine *line) {
-        if (streq(line->path, "%driver"))
-                return take_driver(u, line->value);
-        if (streq(line->path, "%iommu") && streq(line->value, "off")) {
-                u->no_iommu = true;
-                return 0;
-        }
-        return streq(line->path, "%vf") ? 0 : -EINVAL; /* %vf is only for a simulated kernel */
-}
-
 static int take_line(const TreeLine *line, void *userdata) {
         const char *slash = strrchr(line->path, '/'), *name = slash ? slash + 1 : line->path;
         Unpack *u = userdata;
         int r;
 
-        if (line->item == TREE_DIRECTIVE)
-                return take_directive(u, line);
-        if (u->no_iommu && strstr(line->path, "/iommu_group"))
-                return 0;
         if (line->item == TREE_DIRECTORY)
                 return take_directory(u, line->path);
         r = enter(u, line->path, slash ? (size_t) (slash - line->path) : 0);
         if (r < 0)
                 return r;
         if (line->item == TREE_LINK)
-                r = take_link(u, line->path, name, line->value);
-        else
-                r = line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
-        return r < 0 ? r : complete(u, line, name);
+                return take_link(u, line->path, name, line->value);
+        return line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
 }
 
 int unpack_tree(const char *file, const char *dir, char **ret_problem) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Parses lines of a .tree file: sections, braces, escapes, config@OFFSET, %include. */
+/* Parses lines of a .tree file: items, escapes, config@OFFSET. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,24 +9,14 @@
 #include "util/strings.h"
 #include "util/tree.h"
 
-/* Amounts counted over all files of one tree, for the limits. */
-typedef struct Budget {
-        size_t items, includes, text, values;
-} Budget;
-
 typedef struct Parser {
-        const char *file; /* NULL: no %include */
         unsigned line;
-        unsigned depth;
-        char *section;
+        size_t items;    /* so far, for the limit */
         TreeItem item;   /* of the current line */
-        unsigned paths;  /* paths of the current line after brace expansion, so far */
         const char *end; /* text appended to its value: "\n" or "" */
         TreeFunction function;
         void *userdata;
-        Budget *budget;
         const char *complaint; /* the cause of -EINVAL or -E2BIG */
-        char *problem;         /* message about an included file, with FILE:LINE */
 } Parser;
 
 static int complain(Parser *p, int error, const char *sentence) {
@@ -58,10 +48,9 @@ static int path_normalize(Parser *p, char *path) {
 }
 
 static int emit(Parser *p, const TreeLine *line) {
-        Budget *b = p->budget;
         int r;
 
-        if (++b->items > TREE_ITEMS_MAX || b->values > TREE_VALUES_MAX)
+        if (++p->items > TREE_ITEMS_MAX)
                 return complain(p, -E2BIG, "the tree is too large from here on");
         r = p->function(line, p->userdata);
         return MIN(r, 0);
@@ -135,37 +124,7 @@ static int emit_item(Parser *p, char *path, const char *value) {
         }
 }
 
-/* Handles one path of the brace expansion. */
-static int take_path(const char *written, const char *value, void *userdata) {
-        Parser *p = userdata;
-        _cleanup_free_ char *path = NULL;
-        size_t size;
-        int r = tree_unescape(written, &path, &size);
-
-        p->budget->values += strlen(written) + strlen(value);
-        if (r == -ENOMEM)
-                return r;
-        if (p->paths++ >= TREE_BRACES_MAX)
-                return complain(p, -E2BIG, "the braces expand to too many paths");
-        if (r < 0 || strlen(path) < size)
-                return complain(p, -EINVAL, "the path has an invalid escape");
-        r = path_normalize(p, path);
-        if (r < 0)
-                return r;
-        if (!*path)
-                return p->item == TREE_DIRECTORY ? 0 : complain(p, -EINVAL, "the name is missing");
-        return emit_item(p, path, value);
-}
-
-static int take_paths(Parser *p, const char *path, const char *value) {
-        int r;
-
-        p->paths = 0;
-        r = tree_expand(path, value, take_path, p);
-        if (r == -EINVAL)
-                return complain(p, r, "the braces are invalid");
-        return r == -E2BIG ? complain(p, r, "the path is too long") : r;
-}
+#define EXPECTED "expected NAME=VALUE, NAME -> TARGET, NAME/ or NAME!ERRNO"
 
 static bool is_config(const char *name) {
         const char *slash = strrchr(name, '/');
@@ -179,18 +138,18 @@ static int split(Parser *p, char *line, char **ret_value) {
         size_t n = strlen(line);
 
         p->end = "";
+        if (strchr("[%", *line))
+                return complain(p, -EINVAL, EXPECTED);
         if (arrow && (!equals || arrow < equals)) {
                 p->item = TREE_LINK;
                 *arrow = '\0';
                 *ret_value = arrow + strlen(" -> ");
         } else if (equals && equals > line) {
-                char *end = equals - (equals[-1] == '+' || equals[-1] == ':');
+                char *end = equals - (equals[-1] == ':');
 
-                p->item = *end == '+' ? TREE_APPEND : TREE_FILE;
                 p->end = *end == ':' ? "" : "\n";
                 *end = '\0';
-                if (is_config(line))
-                        p->item = TREE_CONFIG;
+                p->item = is_config(line) ? TREE_CONFIG : TREE_FILE;
                 *ret_value = equals + 1;
         } else if (n > 1 && line[n - 1] == '/') {
                 p->item = TREE_DIRECTORY;
@@ -200,99 +159,31 @@ static int split(Parser *p, char *line, char **ret_value) {
                 *bang = '\0';
                 *ret_value = bang + 1;
         } else
-                return complain(p, -EINVAL,
-                                "expected NAME=VALUE, NAME -> TARGET, NAME/, NAME!ERRNO, [SECTION] or a directive");
+                return complain(p, -EINVAL, EXPECTED);
         return 0;
-}
-
-static int take_section(Parser *p, char *line) {
-        size_t n = strlen(line);
-        int r;
-
-        if (line[n - 1] != ']')
-                return complain(p, -EINVAL, "the section does not end with ]");
-        line[n - 1] = '\0';
-        r = string_copy(&p->section, line + 1);
-        p->item = TREE_DIRECTORY;
-        return r < 0 ? r : take_paths(p, p->section, "");
-}
-
-static int parse(Parser *p, const char *text, size_t size);
-
-static int read_tree(Parser *p) {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-        int r;
-
-        if (p->depth > TREE_INCLUDE_MAX || p->budget->includes++ > TREE_INCLUDES_MAX)
-                return complain(p, -E2BIG, "there are too many %include lines, or they are nested too deeply");
-        r = read_file_at(AT_FDCWD, p->file, TREE_TEXT_MAX - p->budget->text, &text, &size);
-        if (r == -E2BIG)
-                return complain(p, r, "the file is too large");
-        if (r < 0)
-                return r;
-        p->budget->text += size;
-        return parse(p, text, size);
-}
-
-static char *format_problem(const Parser *p, const char *file, int error) {
-        char place[32] = "";
-
-        if (p->line > 0)
-                (void) snprintf(place, sizeof(place), ":%u", p->line);
-        return string_format("%s%s: %s.", file, place, p->complaint ?: strerror(-error));
-}
-
-static int include(Parser *p, const char *name) {
-        Parser below = { .depth = p->depth + 1, .function = p->function, .userdata = p->userdata, .budget = p->budget };
-        const char *slash = p->file ? strrchr(p->file, '/') : NULL;
-        _cleanup_free_ char *path = NULL;
-        int r;
-
-        if (!p->file)
-                return complain(p, -EINVAL, "%include is not allowed here");
-        path = string_format("%.*s%s", *name != '/' && slash ? (int) (slash - p->file) + 1 : 0, p->file, name);
-        if (!path)
-                return -ENOMEM;
-        below.file = path;
-        r = read_tree(&below);
-        free(below.section);
-        if (r < 0)
-                p->problem = below.problem ?: format_problem(&below, path, r);
-        return r;
-}
-
-static int take_directive(Parser *p, char *line) {
-        char *rest = line + strcspn(line, " \t");
-
-        if (*rest)
-                *rest++ = '\0';
-        rest += strspn(rest, " \t");
-        if (!streq(line, "%include"))
-                return emit(p, &(TreeLine){ TREE_DIRECTIVE, line, rest, strlen(rest), 0 });
-        rest[strcspn(rest, " \t")] = '\0';
-        return *rest ? include(p, rest) : complain(p, -EINVAL, "%include needs a file name");
 }
 
 static int take_line(Parser *p, char *line) {
         _cleanup_free_ char *path = NULL;
         char *value;
+        size_t size;
         int r;
 
         line += strspn(line, " \t");
         if (*line == '\0' || *line == '#')
                 return 0;
-        if (*line == '[')
-                return take_section(p, line);
-        if (*line == '%')
-                return take_directive(p, line);
         r = split(p, line, &value);
         if (r < 0)
                 return r;
-        if (line[strspn(line, "/")] == '\0' && p->item != TREE_DIRECTORY)
-                return complain(p, -EINVAL, "the name is missing");
-        path = string_format("%s/%s", p->section ?: "", line);
-        return path ? take_paths(p, path, value) : -ENOMEM;
+        r = tree_unescape(line, &path, &size);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0 || strlen(path) < size)
+                return complain(p, -EINVAL, "the path has an invalid escape");
+        r = path_normalize(p, path);
+        if (r < 0)
+                return r;
+        return *path ? emit_item(p, path, value) : complain(p, -EINVAL, "the name is missing");
 }
 
 static int parse(Parser *p, const char *text, size_t size) {
@@ -316,24 +207,26 @@ static int parse(Parser *p, const char *text, size_t size) {
         return r;
 }
 
-static int finish(Parser *p, const char *file, int r, char **ret_problem) {
-        free(p->section);
-        if (r < 0)
-                *ret_problem = p->problem ?: format_problem(p, file, r);
-        return r;
+static char *format_problem(const Parser *p, const char *file, int error) {
+        return string_format("%s:%u: %s.", file, p->line, p->complaint ?: strerror(-error));
 }
 
 int tree_parse(const char *file, const char *text, size_t size, TreeFunction f, void *userdata, char **ret_problem) {
-        Budget budget = { .text = size };
-        Parser p = { .file = file, .function = f, .userdata = userdata, .budget = &budget };
-        int r = size > TREE_TEXT_MAX ? complain(&p, -E2BIG, "the file is too large") : parse(&p, text, size);
+        Parser p = { .function = f, .userdata = userdata };
+        int r = parse(&p, text, size);
 
-        return finish(&p, file ? file : "tree", r, ret_problem);
+        if (r < 0)
+                *ret_problem = format_problem(&p, file, r);
+        return r;
 }
 
 int tree_read(const char *file, TreeFunction f, void *userdata, char **ret_problem) {
-        Budget budget = { 0 };
-        Parser p = { .file = file, .function = f, .userdata = userdata, .budget = &budget };
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = read_file_at(AT_FDCWD, file, TREE_TEXT_MAX, &text, &size);
 
-        return finish(&p, file, read_tree(&p), ret_problem);
+        if (r >= 0)
+                return tree_parse(file, text, size, f, userdata, ret_problem);
+        *ret_problem = string_format("%s: %s.", file, r == -E2BIG ? "the file is too large" : strerror(-r));
+        return r;
 }

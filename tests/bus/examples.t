@@ -220,7 +220,7 @@ sub set_the_scene {
         restart();
         release_all(Bus->new->listen);
         system('rm', '-rf', glob "$HERE/*") == 0 or die 'rm';
-        spew("$HERE/node7.tree", slurp("$SOURCE/tests/nodes/paper-testbed.tree"));
+        spew("$HERE/node7.tree", slurp("$ENV{BUILD}/nodes/paper-testbed.tree"));
         spew("$HERE/new.conf",   $POOLS);
         spew("$HERE/worker.xml", "<domain type='kvm'>\n  <name>worker</name>\n  <memory>1</memory>\n  <os><type>hvm</type></os>\n</domain>\n");
         return;

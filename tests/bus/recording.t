@@ -23,7 +23,7 @@ my $tmp = tempdir(CLEANUP => 1);
 chmod 0755, $tmp;
 $ENV{NODE_TMP} = $ENV{TMPDIR} = $tmp;
 $ENV{PATH}     = "$build:$ENV{PATH}";
-my $root = qx{$build/tests/tree-tool unpack $source/tests/nodes/paper-testbed.tree} // '';
+my $root = qx{$build/tests/tree-tool unpack $build/nodes/paper-testbed.tree} // '';
 chomp $root;
 # Without a directory of its own this would configure, and clean up, the machine it runs on.
 BAIL_OUT('tree-tool') if $root !~ m{^\Q$tmp\E/.} || !-d "$root/sys";
@@ -188,7 +188,7 @@ unlike(scalar(qx{passthroughctl snapshot --node $root}), qr/001b213a4f2c/, 'whos
 
 for my $architecture (qw(aarch64 ppc64le)) {
         my $tree = "$tmp/$architecture.tree";
-        spew($tree, "proc/sys/kernel/arch=$architecture\n" . slurp("$source/tests/nodes/paper-testbed.tree"));
+        spew($tree, "proc/sys/kernel/arch=$architecture\n" . slurp("$build/nodes/paper-testbed.tree"));
         spew($tree, scalar qx{passthroughctl snapshot --node $tree});
         my @request = ('--node', $tree, '--config', "$source/tests/nodes/paper-testbed.conf", 'gpu=1');
         is((ctl('plan', @request))[0], 0, "$architecture: devices alone can be had");

@@ -52,13 +52,13 @@ sub ask_all {
         my ($node, $conf, $file) = @_;
         my (%said, $ways);
         my $now = "$ENV{NODE_TMP}/now.tree";
-        copy("$ENV{NODE_ROOT}/.nodesim/tree", $now) or die "$now: $!";
+        spew($now, slurp("$ENV{NODE_ROOT}/.nodesim/tree") =~ s/^%.*\n//mgr);
         my @plans = map { ['plan', @$_, '--json'] } requests($node);
         my @whole = (['list', '--all', '--json'], ['list'], ['topology', '--all'], ['topology', '--matrix'], ['plan', @{ (requests($node))[0] }], @plans);
         my @parts = map { ['show', $_], ['explain', $_, '--json'] } sample(), '0000:ff:1f.7';
         push @parts, ['explain', 'no-such', '--json'];
         my %ways  = ('a directory' => $ENV{NODE_ROOT}, 'a tree of now' => $now);
-        $ways{'the recorded tree'} = "$SOURCE/tests/nodes/$node.tree" if $conf !~ /hgx-h100\.conf$/;
+        $ways{'the recorded tree'} = "$ENV{BUILD}/nodes/$node.tree" if $conf !~ /hgx-h100\.conf$/;
         for my $command (@whole, @parts) {
                 my $name = join ' ', @$command;
                 $said{$name}{daemon} = [ctl(@$command)];
@@ -134,8 +134,8 @@ SKIP: {
 # ---- without any bus, from here on
 
 $ENV{DBUS_SYSTEM_BUS_ADDRESS} = 'unix:path=/nonexistent/bus';
-my $NODE = "$SOURCE/tests/nodes/paper-testbed.tree";
-my @NODE = ('--node', $NODE, '--config', $NODE =~ s/tree$/conf/r);
+my $NODE = "$ENV{BUILD}/nodes/paper-testbed.tree";
+my @NODE = ('--node', $NODE, '--config', "$SOURCE/tests/nodes/paper-testbed.conf");
 # In memory: a disk is slow to make again what it just removed.
 my $SPACE = tempdir(DIR => -w '/dev/shm' ? '/dev/shm' : $TMP, CLEANUP => 1);
 chmod 01777, $SPACE;
@@ -181,7 +181,7 @@ fails(1, names('vm'), 'an allocation', 'show', 'vm', @NODE);
 fails(1, names('/nonexistent'), 'no such node', qw(list --node /nonexistent));
 fails(1, names('/dev/null'), 'a device', qw(list --node /dev/null));
 fails(1, names("$SOURCE/tests", "sys/"), 'a directory of something else', 'list', '--node', "$SOURCE/tests");
-spew("$TMP/broken.tree", "[sys/bus/pci/devices/0000:00:00.0]\nvendor=0x8086\n\nwhat is this\n");
+spew("$TMP/broken.tree", "sys/bus/pci/devices/0000:00:00.0/vendor=0x8086\n\n# text\nwhat is this\n");
 fails(1, qr{broken\.tree:4: }, 'a broken line, after some that were unpacked', 'list', '--node', "$TMP/broken.tree");
 fails(1, qr{/nonexistent\.conf}, 'no such configuration', 'list', '--node', $NODE, qw(--config /nonexistent.conf));
 spew("$TMP/twice.conf", "[Pool pf]\nMatch=address=0000:83:00.0\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");
@@ -202,8 +202,8 @@ is(system("passthroughd $_ >/dev/full") >> 8, 1, "passthroughd $_ that nobody ca
 
 # ---- configuration
 
-spew("$TMP/recorded.tree", "%include $NODE\n[etc/passthroughd]\npassthroughd.conf=[Pool gpu]\\nMatch=vendor=10de class=0302\n"
-        . "passthroughd.conf.d/nic.conf=[Pool nic]\\nMatch=vendor=15b3 type=vf\\nColour=blue\n");
+spew("$TMP/recorded.tree", slurp($NODE) . "etc/passthroughd/passthroughd.conf=[Pool gpu]\\nMatch=vendor=10de class=0302\n"
+        . "etc/passthroughd/passthroughd.conf.d/nic.conf=[Pool nic]\\nMatch=vendor=15b3 type=vf\\nColour=blue\n");
 ($status, $out, $err) = ctl('list', '--node', "$TMP/recorded.tree");
 is($status, 0, 'the recorded configuration') or diag($err);
 like($out, qr/ gpu .* nic /s, 'with its drop-in');
@@ -212,10 +212,10 @@ like($err, qr{\A\S*etc/passthroughd/passthroughd\.conf\.d/nic\.conf:3: \S.*\.\n\
 like($out, qr/ ib-vf /, 'another configuration instead of it');
 unlike($out, qr/ nic /, 'hides it');
 
-spew("$TMP/hostile.tree", "%include $NODE\n[etc/passthroughd]\npassthroughd.conf.d/\e[31m.conf=Colour=red\n");
+spew("$TMP/hostile.tree", slurp($NODE) . "etc/passthroughd/passthroughd.conf.d/\e[31m.conf=Colour=red\n");
 (undef, undef, $err) = ctl('list', '--node', "$TMP/hostile.tree");
 unlike($err, qr/\e/, 'nothing in a recording upsets a terminal');
-spew("$TMP/hostile.tree", slurp("$SOURCE/tests/nodes/edge.tree") =~ s{(/drivers/)}{$1\\x1b[31m}gr);
+spew("$TMP/hostile.tree", slurp("$ENV{BUILD}/nodes/edge.tree") =~ s{(/drivers/)}{$1\\x1b[31m}gr);
 for my $words (['plan', 'nic=1'], ['plan', 'vf=9'], ['plan', 'vf=1', '--repeat'], ['topology', '--all'], ['list', '--all'], ['explain', '04:00.0'], ['show', '04:00.0']) {
         (undef, $out, $err) = ctl(@$words, '--node', "$TMP/hostile.tree", '--config', "$SOURCE/tests/nodes/edge.conf");
         like("$out$err", qr/\S/, "@$words: it is answered");
@@ -229,7 +229,7 @@ is($status, 0, 'no configuration at all');
 like($out, qr/^0000:82:00\.0 +- /m, 'is no pools');
 like($err, names('passthroughd.conf', $NODE), 'and one sentence on that');
 
-(undef, $out, $err) = ctl('plan', 'gpu=1', 'rdma=1', '--node', "$SOURCE/tests/nodes/hgx-h100.tree", '--config', "$SOURCE/tests/nodes/hgx-h100.conf");
+(undef, $out, $err) = ctl('plan', 'gpu=1', 'rdma=1', '--node', "$ENV{BUILD}/nodes/hgx-h100.tree", '--config', "$SOURCE/tests/nodes/hgx-h100.conf");
 like($err, names('VirtualFunctions=', 0000), 'VFs that were not there are not made up');
 
 # ---- anyone, several at once, and not in memory only
@@ -261,7 +261,7 @@ is_deeply([leftovers()], [], 'and leave nothing behind');
 
 # ---- interrupted
 
-qx{$SOURCE/tests/nodes/generate 1024 >$TMP/large.tree};
+qx{$SOURCE/tests/nodes/generate 1024 >$TMP/generated.tree && $ENV{BUILD}/tests/nodesim --print $TMP/generated.tree >$TMP/large.tree};
 # Ctrl-C is for all processes of a terminal.
 my @ends_of = (['list', 'INT', -1], ['list', 'TERM', 1], ['list', 'HUP', 1], ['list', 'KILL', 1], map { ['snapshot', @$_] } ['INT', -1], ['TERM', 1], ['HUP', 1]);
 for (@ends_of) {

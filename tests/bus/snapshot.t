@@ -72,7 +72,7 @@ for my $name (qw(paper-testbed hgx-h100 edge edge-noiommu)) {
         my $tree = "$source/tests/nodes/$name.tree";
         my ($mounted, $recorded);
         with_mount($tree, sub { $mounted = inventory($_[0]); $recorded = record($_[0]); spew("$tmp/whole", record($_[0], 'record-identities')) });
-        with_unpacked($tree, sub {
+        with_unpacked("$build/nodes/$name.tree", sub {
                 is_same(inventory($_[0]), $mounted, "$name: unpacked as served");
                 is_same(body(record($_[0])) =~ s/!ENXIO$/!EIO/mgr, body($recorded) =~ s/!ENXIO$/!EIO/mgr, "$name: recorded as when served")
                   if $recorded !~ /address|_guid/; # those are replaced by something else each time
@@ -90,7 +90,7 @@ for my $name (qw(paper-testbed hgx-h100 edge edge-noiommu)) {
 my $mac  = '00:1b:21:3a:4f:2c';
 my $uuid = '01234567-89ab-cdef-0123-456789abcdef';
 my $dev  = 'sys/devices/pci0000:00/0000:00:01.0';
-spew("$tmp/who.tree", <<"END");
+spew("$tmp/hand-written.tree", <<"END");
 proc/sys/kernel/hostname=gpu-node-17.example.com
 proc/cmdline=root=UUID=$uuid rd.luks.uuid=luks-$uuid root2=PARTUUID=1234-abcd iommu=pt hostname=gpu-node-17 BOOTIF=01-00-1b-21
 proc/1/mountinfo=1 0 8:1 /secret / rw,x=y - ext4 /dev/disk/by-uuid/$uuid rw,z=w\\n2 1 0:5 / /nfs rw - nfs4 filer.example.com:/home rw,addr=192.0.2.1\\n3 1 0:6 / /srv/gpu-node-17 rw - btrfs /dev/mapper/vg-srv rw
@@ -103,7 +103,6 @@ sys/devices/virtual/block/dm-7/
 sys/class/block/dm-7 -> ../../devices/virtual/block/dm-7
 etc/passthroughd/passthroughd.conf=# of $mac\\n[Pool gpu]\\nMatch=class=03
 etc/passthroughd/passthroughd.conf.d/50-x.conf=[Pool x]
-etc/passthroughd/passthroughd.conf.d/60-masked.conf -> /dev/null
 etc/passthroughd/passthroughd.conf.d/README=not read
 usr/lib/passthroughd/passthroughd.conf.d/60-masked.conf=[Pool y]
 sys/class/net/enx001b213a4f2c -> ../../devices/pci0000:00/0000:00:01.0/net/enx001b213a4f2c
@@ -137,6 +136,8 @@ secondary_bus_number=2
 power_state=D3cold
 config\@0x00=86 80 30 20
 END
+spew("$tmp/who.tree", output("$build/tests/nodesim", '--print', "$tmp/hand-written.tree")
+        . "etc/passthroughd/passthroughd.conf.d/60-masked.conf -> /dev/null\n");
 
 my (@texts, $whole, $long);
 with_unpacked("$tmp/who.tree", sub { @texts = map { record($_[0]) } 1 .. 2; $whole = record($_[0], 'record-identities') });
@@ -186,7 +187,7 @@ nothing_left('identities');
 # ---- the command
 
 my $ctl = "$build/passthroughctl";
-spew("$tmp/edge.tree", output($ctl, 'snapshot', '--node', "$source/tests/nodes/edge.tree"));
+spew("$tmp/edge.tree", output($ctl, 'snapshot', '--node', "$build/nodes/edge.tree"));
 with_unpacked("$tmp/edge.tree", sub {
         my ($dir) = @_;
         my $inventory = inventory($dir);
@@ -194,7 +195,7 @@ with_unpacked("$tmp/edge.tree", sub {
         with_unpacked("$tmp/edge2.tree", sub { is_same(inventory($_[0]), $inventory, 'passthroughctl snapshot --node FILE and DIRECTORY') });
 });
 like(output($ctl, 'snapshot', '--identities', '--node', "$tmp/who.tree"), qr/\Q$mac\E/, '--identities');
-my @json = map { output($ctl, 'list', '--json', '--all', '--config', "$source/tests/nodes/edge.conf", '--node', $_) } "$source/tests/nodes/edge.tree", "$tmp/edge.tree";
+my @json = map { output($ctl, 'list', '--json', '--all', '--config', "$source/tests/nodes/edge.conf", '--node', $_) } "$build/nodes/edge.tree", "$tmp/edge.tree";
 is_same(map({ s/cannot be read \(.*?\)/cannot be read/gr } @json[1, 0]), 'list --json says the same of both');
 
 my $begin = time;
@@ -224,7 +225,8 @@ nothing_left('the command');
 
 # ---- thousands of functions
 
-spew("$tmp/large.tree", output("$source/tests/nodes/generate", 4096));
+spew("$tmp/generated.tree", output("$source/tests/nodes/generate", 4096));
+spew("$tmp/large.tree", output("$build/tests/nodesim", '--print', "$tmp/generated.tree"));
 delete $ENV{TMPDIR};
 spew("$tmp/memory.tree", output($ctl, 'snapshot', '--node', "$tmp/edge.tree"));
 is_same(map({ my $said; with_unpacked($_, sub { $said = inventory($_[0]) }); $said } "$tmp/memory.tree", "$tmp/edge.tree"), 'unpacked in memory, it says the same');

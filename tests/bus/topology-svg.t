@@ -141,7 +141,7 @@ like((join "\n", texts($svg)), qr/^Missing: .*\n(?:.*\n)*?\Q$lost\E\n10de:2330\n
 
 # Recorded nodes; the name of one is text like any other.
 my $odd = "$ENV{NODE_TMP}/a<b>&\"c'.tree";
-copy("$nodes/domains.tree", $odd) or die $!;
+copy("$ENV{BUILD}/nodes/domains.tree", $odd) or die $!;
 $svg = picture('--node', $odd);
 check($svg, 'an odd name');
 is((texts($svg))[0], "Topology of a<b>&\"c'.tree", 'is the heading');
@@ -149,7 +149,7 @@ rename $odd, "$ENV{NODE_TMP}/\xff.tree" or die $!;
 $svg = picture('--node', "$ENV{NODE_TMP}/\xff.tree");
 is((texts($svg))[0], 'Topology', 'and none where it is no text');
 for my $name (qw(paper-testbed edge connectx)) {
-        my @recorded = ('--node', "$nodes/$name.tree", '--config', "$nodes/$name.conf");
+        my @recorded = ('--node', "$ENV{BUILD}/nodes/$name.tree", '--config', "$nodes/$name.conf");
         check(picture(@recorded), $name);
         check(picture('--all', @recorded), "$name, all");
 }
@@ -162,7 +162,8 @@ for my $bus_number (0 .. 30) {
         my $end = $bus_number % 3 ? '' : "$path/" . sprintf '0000:%02x:01.0', $bus_number + 1;
         $deep .= "[sys/devices/$end]\nvendor=0x10de\ndevice=0x2330\nclass=0x030200\nnuma_node=0\n" if $end;
 }
-spew("$ENV{NODE_TMP}/deep.tree", $deep);
+spew("$ENV{NODE_TMP}/hand-written.tree", $deep);
+is(system("nodesim --print $ENV{NODE_TMP}/hand-written.tree >$ENV{NODE_TMP}/deep.tree"), 0, 'a deep node');
 for my $all (0, 1) {
         $svg = picture('--node', "$ENV{NODE_TMP}/deep.tree", $all ? '--all' : ());
         check($svg, 'deep');
@@ -175,7 +176,7 @@ like((ctl('topology', '--svg', $_->[0]))[2], names($_->[0]), "$_->[0]: says why"
         for ['/dev/full', 'No space left on device'], [$ENV{NODE_TMP}, 'Is a directory'], ["$ENV{NODE_TMP}/none/x.svg", 'No such file or directory'];
 
 # Many.
-is(system("$nodes/generate 4096 >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 4096 functions');
+is(system("$nodes/generate 4096 >$ENV{NODE_TMP}/generated.tree && nodesim --print $ENV{NODE_TMP}/generated.tree >$ENV{NODE_TMP}/many.tree"), 0, 'a node of 4096 functions');
 $svg = picture('--node', "$ENV{NODE_TMP}/many.tree");
 well_formed($svg, '4096 functions');
 is(scalar(grep { /^\d+ VFs \x{b7} / } texts($svg)), 128, 'VFs of each PF in one box');

@@ -99,7 +99,7 @@ my ($status, $out) = ctl(@command);
 is($status, 0, 'operands of both kinds');
 like($out, qr/ib-vf0 .*\n +mac=02:00:00:00:00:01 vlan=7 qos=3 trust=on link=up\n.*ib-vf1 .*\n +vlan=7 qos=3 trust=off\n/, 'below a VF is what it gets');
 like($out, qr/^ .*\d+\. .*vlan=7/m, 'and a step gives it');
-for my $where (['a directory', $ENV{NODE_ROOT}], ['a tree', "$FindBin::Bin/../nodes/paper-testbed.tree"]) {
+for my $where (['a directory', $ENV{NODE_ROOT}], ['a tree', "$ENV{BUILD}/nodes/paper-testbed.tree"]) {
         is_deeply([ctl(@command, '--node', $where->[1], '--config', $file)], [0, $out, ''], "the same of $where->[0], without a daemon");
 }
 for my $case (

@@ -68,12 +68,20 @@ static void dump_vf(const VfTemplate *vf, FILE *f) {
         fputc('\n', f);
 }
 
-void sim_dump(const Sim *sim, FILE *f) {
+static void dump_directives(const Sim *sim, FILE *f) {
         for (size_t i = 0; i < sim->n_drivers; i++)
                 dump_driver(sim->drivers[i], f);
         for (size_t i = 0; i < sim->n_vfs; i++)
                 dump_vf(&sim->vfs[i], f);
         if (sim->no_iommu)
                 fputs("%iommu off\n", f);
+}
+
+void sim_dump(const Sim *sim, FILE *f) {
+        dump_directives(sim, f);
+        dump_node(sim, sim->root, "", f);
+}
+
+void sim_print(const Sim *sim, FILE *f) {
         dump_node(sim, sim->root, "", f);
 }

@@ -7,3 +7,4 @@
 #include "sim.h"
 
 void sim_dump(const Sim *sim, FILE *f);
+void sim_print(const Sim *sim, FILE *f); /* without directives, as passthroughctl records it */

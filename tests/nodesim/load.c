@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "driver.h"
+#include "expand.h"
 #include "load.h"
+#include "shorthand.h"
 #include "sriov.h"
-#include "util/tree.h"
 
 enum {
         CONFIG_SIZE = 256
@@ -65,26 +66,26 @@ static int add_vf(const char *pf, const char *options, void *userdata) {
         return vf_template_add(userdata, pf, options);
 }
 
-/* line: "%driver NAME OPTIONS" without its first word. */
-static int take_directive(Sim *sim, const TreeLine *line) {
-        size_t n = strcspn(line->value, " \t");
-        _cleanup_free_ char *name = xstrndup(line->value, n);
-        const char *rest = line->value + n + strspn(line->value + n, " \t");
+static int take_directive(const char *directive, const char *words, void *userdata) {
+        Sim *sim = userdata;
+        size_t n = strcspn(words, " \t");
+        _cleanup_free_ char *name = xstrndup(words, n);
+        const char *rest = words + n + strspn(words + n, " \t");
 
         if (n == 0)
                 return -EINVAL;
-        if (strcmp(line->path, "%driver") == 0)
+        if (strcmp(directive, "%driver") == 0)
                 return driver_declare(sim, name, rest);
-        if (strcmp(line->path, "%vf") == 0)
+        if (strcmp(directive, "%vf") == 0)
                 return tree_expand(name, rest, add_vf, sim);
-        if (strcmp(line->path, "%iommu") == 0 && strcmp(name, "off") == 0) {
+        if (strcmp(directive, "%iommu") == 0 && strcmp(name, "off") == 0) {
                 sim->no_iommu = true;
                 return 0;
         }
         return -EINVAL;
 }
 
-static int take_file(Sim *sim, const TreeLine *line) {
+static int take_file(Sim *sim, const TreeLine *line, bool is_more) {
         Node *file;
         int r = node_make_at(sim->root, line->path, NODE_FILE, &file);
 
@@ -92,7 +93,7 @@ static int take_file(Sim *sim, const TreeLine *line) {
                 return r;
         if (line->item == TREE_CONFIG)
                 set_config(file, line);
-        else if (line->item == TREE_APPEND)
+        else if (is_more)
                 append(file, line->value, line->size);
         else
                 node_set(file, line->value, line->size);
@@ -103,27 +104,22 @@ static int take_file(Sim *sim, const TreeLine *line) {
         return 0;
 }
 
-static int take_line(const TreeLine *line, void *userdata) {
+static int take_line(const TreeLine *line, bool is_more, void *userdata) {
         Sim *sim = userdata;
         Node *dir;
 
         switch (line->item) {
-        case TREE_DIRECTIVE:
-                return take_directive(sim, line);
         case TREE_LINK:
                 return tree_link_set(sim, line->path, line->value);
         case TREE_DIRECTORY:
                 return node_make_at(sim->root, line->path, NODE_DIR, &dir);
         default:
-                return take_file(sim, line);
+                return take_file(sim, line, is_more);
         }
 }
 
 int tree_load(Sim *sim, const char *path) {
-        _cleanup_free_ char *problem = NULL;
-        int r = tree_read(path, take_line, sim, &problem);
+        static const ShorthandFunctions functions = { take_line, take_directive };
 
-        if (r < 0)
-                fprintf(stderr, "%s\n", problem ?: strerror(-r));
-        return r;
+        return shorthand_read(path, &functions, sim);
 }

@@ -8,6 +8,7 @@
 #include "control.h"
 #include "device.h"
 #include "driver.h"
+#include "dump.h"
 #include "fault.h"
 #include "load.h"
 #include "mount.h"
@@ -15,8 +16,9 @@
 #include "uevent.h"
 
 static void usage(FILE *f) {
-        fputs("nodesim [OPTIONS...] TREE MOUNTPOINT\n\n"
-              "Serve a simulated node.\n\n"
+        fputs("nodesim [OPTIONS...] TREE MOUNTPOINT\n"
+              "nodesim --print TREE\n\n"
+              "Serve a simulated node, or print it as a recording.\n\n"
               "  -h --help         Show this help\n"
               "     --foreground   Stay in the foreground\n"
               "     --allow-other  Let other users in\n"
@@ -56,6 +58,16 @@ static int open_events(Sim *sim) {
         return r;
 }
 
+static int print(Sim *sim, const char *path) {
+        int r = tree_load(sim, path);
+
+        if (r < 0)
+                return r;
+        devices_complete(sim);
+        sim_print(sim, stdout);
+        return 0;
+}
+
 static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool events) {
         int r = tree_load(sim, paths[0]);
 
@@ -74,15 +86,14 @@ static int run(Sim *sim, char *paths[], bool foreground, bool allow_other, bool 
 }
 
 int main(int argc, char *argv[]) {
-        static const struct option options[] = { { "help", no_argument, NULL, 'h' },
-                                                 { "foreground", no_argument, NULL, 'f' },
-                                                 { "allow-other", no_argument, NULL, 'o' },
-                                                 { "log", required_argument, NULL, 'l' },
-                                                 { "events", no_argument, NULL, 'e' },
-                                                 { "check-events", no_argument, NULL, 'c' },
-                                                 {} };
+        static const struct option options[] = {
+                { "help", no_argument, NULL, 'h' },         { "foreground", no_argument, NULL, 'f' },
+                { "allow-other", no_argument, NULL, 'o' },  { "log", required_argument, NULL, 'l' },
+                { "events", no_argument, NULL, 'e' },       { "print", no_argument, NULL, 'p' },
+                { "check-events", no_argument, NULL, 'c' }, {}
+        };
         Sim sim = { .lock = PTHREAD_MUTEX_INITIALIZER };
-        bool foreground = false, allow_other = false, events = false;
+        bool foreground = false, allow_other = false, events = false, only_print = false;
         const char *log = NULL;
         int c, r;
 
@@ -103,6 +114,9 @@ int main(int argc, char *argv[]) {
                 case 'e':
                         events = true;
                         break;
+                case 'p':
+                        only_print = true;
+                        break;
                 case 'c':
                         r = open_events(&sim);
                         uevents_close(&sim);
@@ -110,7 +124,7 @@ int main(int argc, char *argv[]) {
                 default:
                         return 2;
                 }
-        if (argc - optind != 2) {
+        if (argc - optind != (only_print ? 1 : 2)) {
                 usage(stderr);
                 return 2;
         }
@@ -119,7 +133,7 @@ int main(int argc, char *argv[]) {
                 return EXIT_FAILURE;
         }
         sim.root = node_new_root();
-        r = run(&sim, argv + optind, foreground, allow_other, events);
+        r = only_print ? print(&sim, argv[optind]) : run(&sim, argv + optind, foreground, allow_other, events);
         sim_done(&sim);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -203,6 +203,30 @@ subtest 'the tree as loaded' => sub {
 
 sub slurp_errno { my ($path) = @_; open my $f, '<', $path or return; sysread($f, my $data, 10) // return; return $data }
 
+# Lines of a tree, as a recording has them.
+sub printed {
+        my ($text) = @_;
+        spew("$dir/short.tree", $text);
+        return join '', grep { !/^sys/ } split /^/, `$nodesim --print $dir/short.tree 2>$dir/problem`;
+}
+
+subtest 'the shorthand of hand-written trees' => sub {
+        is(printed("[/x//a/]\n/b//c=1\n[]\nd=2\n"), "d=2\nx/a/b/c=1\n", 'sections');
+        is(printed("a{0-2}={},{+1}\n"), "a0=0,1\na1=1,2\na2=2,3\n", 'a range');
+        is(printed("a{08-10}={}\n"), "a08=08\na09=09\na10=10\n", 'a width');
+        is(printed("a{0x0f-0x10}={}\n"), "a0f=0f\na10=10\n", 'hex');
+        is(printed("[p{1,2}]\nq{3}={1}{2}{}{2+1}\n"), "p1/q3=1334\np2/q3=2334\n", 'braces by their number');
+        is(printed("a={}{1}\na{1}={2}{x\n"), "a={}{1}\na1={2}{x\n", 'values without braces in the path, or with others');
+        is(printed("{1-2}/config\@0={}0\n"), "1/config\@0x0=10" . ' 00' x 15 . "\n2/config\@0x0=20" . ' 00' x 15 . "\n", 'config space');
+        spew("$dir/b.tree", "b=1\n");
+        is(printed("[x]\n%include b.tree\nc=1\n"), "b=1\nx/c=1\n", 'a section ends with its file');
+        for my $wrong ('a{1=b', 'a{}=b', 'a{x}=b', 'a{1;2}=b', 'a{1,}=b', 'a{2-1}=b', 'a{0-70000}=b', 'a{00000000000000001}=b', '{1}{2}{3}{4}{5}=b',
+                '[a', '[', '[a/..]', '%include', '%nonsense x', '%include short.tree') {
+                is(printed("$wrong\n"), '', "refused: $wrong");
+                like(slurp("$dir/problem"), qr{^\Q$dir\E/[^:]*:\d+: }, 'with the line');
+        }
+};
+
 subtest 'a dump can be served again' => sub {
         spew("$dir/again.tree", $first);
         mkdir "$dir/again";

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Brace expansion in lines of a .tree file: {A-B} in paths, {} in values. */
+/* Brace expansion in lines of a hand-written .tree file: {A-B} in paths, {} in values. */
 
 #include <ctype.h>
 #include <errno.h>
 
+#include "expand.h"
 #include "util/strings.h"
 #include "util/tree.h"
 
@@ -24,7 +25,7 @@ typedef struct Expansion {
         Number numbers[GROUPS_MAX];
         size_t n;
         const char *value;
-        TreeExpandFunction function;
+        ExpandFunction function;
         void *userdata;
 } Expansion;
 
@@ -174,6 +175,6 @@ static int expand_from(Expansion *e, const char *done, const char *rest) {
         return r < 0 ? r : e->function(path, value, e->userdata);
 }
 
-int tree_expand(const char *path, const char *value, TreeExpandFunction f, void *userdata) {
+int tree_expand(const char *path, const char *value, ExpandFunction f, void *userdata) {
         return expand_from(&(Expansion){ .value = value, .function = f, .userdata = userdata }, "", path);
 }

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Brace expansion in lines of a hand-written .tree file. */
+#pragma once
+
+typedef int (*ExpandFunction)(const char *path, const char *value, void *userdata);
+
+/*
+ * Calls the function for each path with the corresponding value. -EINVAL for invalid braces, -E2BIG for a path that is
+ * too long, else the result of the function.
+ */
+int tree_expand(const char *path, const char *value, ExpandFunction f, void *userdata);
