@@ -3,12 +3,21 @@
 
 #include "connection.h"
 
+#include <sys/epoll.h>
+
+#include "error.h"
 #include "server-internal.h"
 #include "util/strings.h"
 
 /* The sender and path of the Disconnected signal that sd-bus generates locally. */
 #define LOCAL      "org.freedesktop.DBus.Local"
 #define LOCAL_PATH "/org/freedesktop/DBus/Local"
+
+/* The other side must read what waits for it within this time. */
+#define STALL_USEC (UINT64_C(10) * 1000000)
+
+/* Messages that wait at most when a call is served. */
+#define QUEUE_MAX 4U
 
 static int add_objects(sd_bus *bus, Server *s) {
         int r = sd_bus_add_object_manager(bus, NULL, BUS_PATH);
@@ -24,13 +33,78 @@ static int add_objects(sd_bus *bus, Server *s) {
         return r < 0 ? r : log_control_add(bus, s);
 }
 
+static uint64_t count_queued(const Connection *c) {
+        uint64_t n;
+
+        return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
+}
+
 /* Ignores a read-only call that expects no reply. The bus limits the pending replies of a connection, so a caller
  * cannot flood the daemon with calls that expect a reply. */
-static int drop_unanswered(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const Connection *c = userdata;
 
-        return sd_bus_message_is_method_call(m, NULL, NULL) > 0 && sd_bus_message_get_expect_reply(m) <= 0 &&
-               !bus_is_change(member) && !streq(member, "Set");
+        if (sd_bus_message_is_method_call(m, NULL, NULL) <= 0)
+                return 0;
+        if (sd_bus_message_get_expect_reply(m) <= 0)
+                return !bus_is_change(member) && !streq(member, "Set");
+        /* sd_bus_process() may read a call although it has not written all messages. */
+        if (count_queued(c) <= QUEUE_MAX)
+                return 0;
+        (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
+                      "Too many replies have not been read.");
+        return bus_reply_refusal(m, &refusal);
+}
+
+static int on_writable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Connection *c = userdata;
+        int r = sd_bus_process(c->bus, NULL);
+
+        if (r < 0 && c->bus)
+                c->lost(c, strerror(-r));
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Connection *c = userdata;
+
+        c->lost(c, "messages are not read in time");
+        return 0;
+}
+
+/* Watches the socket instead of sd-bus, which would also read. */
+static int stop_reading(Connection *c) {
+        int fd = sd_bus_get_fd(c->bus);
+        int r = sd_bus_detach_event(c->bus);
+
+        if (r >= 0)
+                r = sd_event_add_io(c->server->event, &c->writable, fd, EPOLLOUT, on_writable, c);
+        return r < 0 ? r : sd_event_source_set_time_relative(c->timer, STALL_USEC);
+}
+
+static int start_reading(Connection *c) {
+        c->writable = sd_event_source_disable_unref(c->writable);
+        (void) sd_event_source_set_time(c->timer, UINT64_MAX);
+        return sd_bus_attach_event(c->bus, c->server->event, SD_EVENT_PRIORITY_NORMAL);
+}
+
+/* Runs in each turn of the event loop. While a message waits to be written, the daemon reads no call of this
+ * connection: replies that the other side does not read would fill the daemon's memory. */
+static int on_prepare(sd_event_source *source, void *userdata) {
+        Connection *c = userdata;
+        bool waits = sd_bus_is_ready(c->bus) > 0 && count_queued(c) > 0;
+
+        if (waits == (c->writable != NULL))
+                return 0;
+        return waits ? stop_reading(c) : start_reading(c);
+}
+
+static int add_timer(Connection *c) {
+        int r = sd_event_add_time(c->server->event, &c->timer, CLOCK_MONOTONIC, UINT64_MAX, 0, on_timer, c);
+
+        return r < 0 ? r : sd_event_source_set_prepare(c->timer, on_prepare);
 }
 
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -49,7 +123,7 @@ int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost) 
         c->lost = lost;
         c->bus = bus;
         if (r >= 0)
-                r = sd_bus_add_filter(bus, NULL, drop_unanswered, s);
+                r = sd_bus_add_filter(bus, NULL, filter_call, c);
         if (r >= 0)
                 r = add_objects(bus, s);
         if (r >= 0)
@@ -58,6 +132,8 @@ int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost) 
                 r = sd_bus_start(bus);
         if (r >= 0)
                 r = sd_bus_attach_event(bus, s->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = add_timer(c);
         if (r < 0)
                 connection_close(c);
         return r;
@@ -93,5 +169,7 @@ void connection_close(Connection *c) {
         c->announced = false;
         if (c->bus)
                 answers_drop(c->server, c->bus, NULL);
+        c->timer = sd_event_source_disable_unref(c->timer);
+        c->writable = sd_event_source_disable_unref(c->writable);
         c->bus = sd_bus_close_unref(c->bus);
 }

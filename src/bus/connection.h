@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A D-Bus connection of the daemon: to the system bus, or to a peer without a bus. It serves all objects. */
+/*
+ * A D-Bus connection of the daemon: to the system bus, or to a peer without a bus. It serves all objects. Calls are
+ * read only while the other side reads, and the connection is lost when messages wait too long.
+ */
 
 #include <systemd/sd-bus.h>
 
@@ -15,8 +18,10 @@ typedef void (*ConnectionLost)(Connection *c, const char *why);
 
 struct Connection {
         Server *server;
-        sd_bus *bus;    /* NULL: closed */
-        bool announced; /* the other side is sent signals */
+        sd_bus *bus;               /* NULL: closed */
+        sd_event_source *timer;    /* ends when messages wait too long */
+        sd_event_source *writable; /* the socket, while messages wait and no call is read; NULL: sd-bus watches it */
+        bool announced;            /* the other side is sent signals */
         ConnectionLost lost;
 };
 
