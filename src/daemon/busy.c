@@ -21,8 +21,8 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
         int r = orphans_devices(&m->jobs.orphans, &at, &n_at);
 
         for (size_t i = 0; r == 0 && i < m->jobs.n; i++)
-                if (!job_is_gone(m->jobs.list[i].job))
-                        r = step_list_devices(job_steps(m->jobs.list[i].job), &at, &n_at);
+                if (!job_is_gone(m->jobs.list[i]))
+                        r = step_list_devices(m->jobs.list[i]->steps, &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
                 r = append_with_vfs(m, at[i], &busy, &n);
         /* Before the first scan a child of an earlier daemon may still work on an interrupted allocation. */

@@ -106,14 +106,14 @@ void history_record_allocation(HistoryEvent event, const Allocation *a, const ch
                 send_event(event, devices, a, message);
 }
 
-void history_record_failure(Manager *m, const ManagerJob *mj) {
-        const Allocation *a = mj->n_devices == 0 ? ledger_find(m->host.ledger, job_subject(mj->job)) : NULL;
+void history_record_failure(Manager *m, const Job *job) {
+        const Allocation *a = job->n_devices == 0 ? ledger_find(m->host.ledger, job->subject) : NULL;
 
         if (a)
-                history_record_allocation(HISTORY_FAILED, a, job_message(mj->job));
-        for (size_t i = 0; i < mj->n_devices; i++)
-                history_record(HISTORY_FAILED, mj->devices[i], NULL, "%s: %s", PCI_ADDRESS_STR(mj->devices[i]),
-                               job_message(mj->job));
+                history_record_allocation(HISTORY_FAILED, a, job->message);
+        for (size_t i = 0; i < job->n_devices; i++)
+                history_record(HISTORY_FAILED, job->devices[i], NULL, "%s: %s", PCI_ADDRESS_STR(job->devices[i]),
+                               job->message);
 }
 
 void history_record_promise(const Allocation *a, const Refusal *why) {

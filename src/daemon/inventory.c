@@ -44,8 +44,8 @@ static void check_claims(Manager *m, const Inventory *old) {
 
 static bool has_vfs_job(const Manager *m, PciAddress pf) {
         for (size_t i = 0; i < m->jobs.n; i++)
-                if (streq(job_verb(m->jobs.list[i].job), MANAGER_VERB_VFS) &&
-                    streq(job_subject(m->jobs.list[i].job), PCI_ADDRESS_STR(pf)))
+                if (streq(m->jobs.list[i]->kind->verb, MANAGER_VERB_VFS) &&
+                    streq(m->jobs.list[i]->subject, PCI_ADDRESS_STR(pf)))
                         return true;
         return false;
 }

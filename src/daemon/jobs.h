@@ -9,22 +9,6 @@
 #include "host/joblock.h"
 #include "host/store.h"
 #include "job.h"
-#include "ledger/allocation.h"
-
-typedef struct Manager Manager;
-
-typedef struct ManagerJob {
-        Job *job;
-        const struct JobKind *kind;
-        AllocationState before; /* state of the allocation before the job; restored when a release fails */
-        bool starting;          /* belongs to the current StartPhase */
-        bool resumed;           /* continues an earlier job, so its undo does not restore the state before that job */
-        bool waited;            /* was held until another job ended */
-        bool unsaved;           /* the quarantine of a device could not be written to disk */
-        bool timed_out;         /* gone from the bus; its devices stay blocked until the child exits */
-        PciAddress *devices;    /* blocked while the job runs; none of them is allocated */
-        size_t n_devices;
-} ManagerJob;
 
 /* Children of an earlier daemon that are still alive. Their devices are blocked until they exit. */
 typedef struct Orphans {
@@ -36,7 +20,7 @@ typedef struct Orphans {
 } Orphans;
 
 typedef struct JobQueue {
-        ManagerJob *list;
+        Job **list;
         size_t n;
         uint32_t last_id;
         Orphans orphans;
@@ -47,15 +31,20 @@ typedef struct JobQueue {
 /* jobs.c */
 typedef struct JobKind {
         const char *verb;
-        void (*begun)(Manager *m, const ManagerJob *mj); /* before JobNew; may be NULL */
+        void (*begun)(Manager *m, Job *job); /* before JobNew; may be NULL */
         /* Checks again whether a job that waited may begin; NULL when its steps check that, as STEP_CHECK_IDLE does. */
-        Verdict (*check)(Manager *m, const ManagerJob *mj, Refusal *ret);
-        /* As on_found, on_all_found and on_device_failed of JobCallbacks; NULL when the steps never report them. */
-        void (*found)(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
-        int (*all_found)(Manager *m, const ManagerJob *mj);
-        void (*device_failed)(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+        Verdict (*check)(Manager *m, const Job *job, Refusal *ret);
+        /*
+         * Before the first write: the present attributes of the VF of each step that sets attributes
+         * (StepList.reports_found_state). all_found follows the last of them; a negative errno, when they could not be
+         * saved, ends the job. NULL when the steps never report them, as with device_failed.
+         */
+        void (*found)(Manager *m, const Job *job, const Step *step, const VfAttributes *found);
+        int (*all_found)(Manager *m, const Job *job);
+        /* The device of the step must not be given to another guest; message is the sentence that says why. */
+        void (*device_failed)(Manager *m, Job *job, const Step *step, const char *message);
         /* Reads the devices again and returns the final result; calls job_set_message() when it is worse. */
-        JobResult (*finished)(Manager *m, const ManagerJob *mj, JobResult result);
+        JobResult (*finished)(Manager *m, Job *job, JobResult result);
 } JobKind;
 /*
  * Starts a job; takes ownership of steps. devices (copied): unallocated devices that are blocked while the job runs.
@@ -65,7 +54,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
 /* VERDICT_NONE when another job may start. */
 Verdict job_queue_check_room(const JobQueue *q, Refusal *ret);
-ManagerJob *job_queue_find(const JobQueue *q, uint32_t id);
+Job *job_queue_find(const JobQueue *q, uint32_t id);
 /* Whether a job has this subject. */
 bool job_queue_has(const JobQueue *q, const char *subject);
 /* The number of jobs that are not stuck. */

@@ -143,29 +143,25 @@ static Verdict on_reload(void *userdata, Refusal *ret) {
         return manager_reload(userdata, ret);
 }
 
-static JobView view(const Job *job) {
-        return (JobView){
-                .id = job_id(job),
-                .verb = job_verb(job),
-                .subject = job_subject(job),
-                .step = job_step(job),
-                .message = job_message(job),
-                .steps_done = job_steps_done(job),
-                .steps_total = job_steps_total(job),
-        };
-}
-
 static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret) {
         return manager_clear_quarantine(userdata, device, ret_job, ret);
 }
 
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         const Manager *m = userdata;
-        const ManagerJob *mj = job_queue_find(&m->jobs, id);
+        const Job *job = job_queue_find(&m->jobs, id);
 
-        if (!mj || mj->timed_out)
+        if (!job || job->timed_out)
                 return false;
-        *ret = view(mj->job);
+        *ret = (JobView){
+                .id = job->id,
+                .verb = job->kind->verb,
+                .subject = job->subject,
+                .step = job->step,
+                .message = job->message,
+                .steps_done = job_steps_done(job),
+                .steps_total = (unsigned) job->steps->n,
+        };
         return true;
 }
 
@@ -174,8 +170,8 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         size_t n = 0;
 
         for (size_t i = 0; i < m->jobs.n && n < max; i++)
-                if (!m->jobs.list[i].timed_out)
-                        ret_ids[n++] = job_id(m->jobs.list[i].job);
+                if (!m->jobs.list[i]->timed_out)
+                        ret_ids[n++] = m->jobs.list[i]->id;
         return n;
 }
 

@@ -17,9 +17,9 @@
 /* Devices in use that a request skips; each costs a scan of /proc/PID/fd of all processes. */
 #define USED_MAX          8
 
-static void prepare_begun(Manager *m, const ManagerJob *mj);
-static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret);
-static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static void prepare_begun(Manager *m, Job *job);
+static Verdict prepare_check(Manager *m, const Job *job, Refusal *ret);
+static JobResult prepare_finished(Manager *m, Job *job, JobResult result);
 
 static const JobKind prepare_kind = {
         .verb = "prepare",
@@ -294,24 +294,24 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         return VERDICT_NONE;
 }
 
-static void prepare_begun(Manager *m, const ManagerJob *mj) {
-        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+static void prepare_begun(Manager *m, Job *job) {
+        const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
-        if (mj->resumed)
+        if (job->resumed)
                 return;
         server_allocation_new(m->publisher.server, a->name);
         manager_publish_allocation(m, a);
         history_record_allocation(HISTORY_RESERVED, a, NULL);
 }
 
-static Verdict prepare_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
-        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+static Verdict prepare_check(Manager *m, const Job *job, Refusal *ret) {
+        const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
-        return manager_check_use_again(m, a, mj->resumed ? USE_RESUME : USE_ALLOCATE, ret);
+        return manager_check_use_again(m, a, job->resumed ? USE_RESUME : USE_ALLOCATE, ret);
 }
 
-static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
 
         /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT)
@@ -319,8 +319,8 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
         switch (result) {
         case JOB_DONE:
                 if (!allocation_is_bound(a, m->host.inventory)) {
-                        job_set_message(mj->job, "All steps succeeded, but a device is not bound to its VFIO driver.");
-                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                        job_set_message(job, "All steps succeeded, but a device is not bound to its VFIO driver.");
+                        manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                         return JOB_FAILED_DIRTY;
                 }
                 manager_set_state(m, a, ALLOCATION_READY, NULL);
@@ -330,13 +330,13 @@ static JobResult prepare_finished(Manager *m, const ManagerJob *mj, JobResult re
                 break;
         case JOB_FAILED:
                 /* The steps of the interrupted job are not undone, so only a release restores the devices. */
-                if (!mj->resumed) {
+                if (!job->resumed) {
                         manager_delete_allocation(m, a);
                         break;
                 }
                 /* fall through */
         default:
-                manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 break;
         }
         return result;

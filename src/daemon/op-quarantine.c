@@ -11,7 +11,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult clear_finished(Manager *m, Job *job, JobResult result);
 
 static const JobKind clear_kind = { .verb = "clear-quarantine", .finished = clear_finished };
 
@@ -33,12 +33,12 @@ static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d
         return r;
 }
 
-void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
-        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message) {
+        const Allocation *a = ledger_find(m->host.ledger, job->subject);
         const AllocationDevice *d = a ? allocation_find_device(a, step_failed_device(step)) : NULL;
 
         if (d && quarantine(m, a, d, message) < 0)
-                job_queue_find(&m->jobs, job_id(mj->job))->unsaved = true;
+                job->unsaved = true;
 }
 
 int manager_quarantine_used(Manager *m, const Allocation *a) {
@@ -124,8 +124,8 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
         return v == VERDICT_NONE;
 }
 
-static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        PciAddress device = mj->devices[0];
+static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
+        PciAddress device = job->devices[0];
         _cleanup_(cleanup_allocation_free) Allocation *rest = NULL;
         int r;
 
@@ -144,7 +144,7 @@ static JobResult clear_finished(Manager *m, const ManagerJob *mj, JobResult resu
         if (r < 0) {
                 log_full(LOG_ERR, r, (&(LogFields){ .id = MESSAGE_LEDGER_WRITE, .device = PCI_ADDRESS_STR(device) }),
                          "Failed to remove %s from the quarantine on disk: %m", PCI_ADDRESS_STR(device));
-                job_set_message(mj->job, "The device could not be removed from the quarantine on disk.");
+                job_set_message(job, "The device could not be removed from the quarantine on disk.");
                 return JOB_FAILED;
         }
         rest = ledger_unquarantine(m->host.ledger, device);

@@ -8,13 +8,12 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-static void release_begun(Manager *m, const ManagerJob *mj);
-static Verdict release_check(Manager *m, const ManagerJob *mj, Refusal *ret);
-static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static Verdict release_check(Manager *m, const Job *job, Refusal *ret);
+static JobResult release_finished(Manager *m, Job *job, JobResult result);
 
 static const JobKind release_kind = {
         .verb = "release",
-        .begun = release_begun,
+        .begun = manager_keep_shared,
         .check = release_check,
         .device_failed = manager_device_failed,
         .finished = release_finished,
@@ -102,42 +101,37 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);
 }
 
-/* Jobs with the same shared memory region wait for each other, so its members are known only when the job begins. */
-static void release_begun(Manager *m, const ManagerJob *mj) {
-        manager_keep_shared(m, mj->job);
-}
-
-static Verdict release_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
-        const Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+static Verdict release_check(Manager *m, const Job *job, Refusal *ret) {
+        const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
         return manager_check_use_again(m, a, USE_RELEASE, ret);
 }
 
-static JobResult release_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+static JobResult release_finished(Manager *m, Job *job, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
 
         /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, a);
         switch (result) {
         case JOB_DONE:
-                if (manager_quarantine_used(m, a) < 0 || mj->unsaved) {
-                        job_set_message(mj->job, "The quarantine of a device could not be written to disk. "
-                                                 "Release it again.");
-                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                if (manager_quarantine_used(m, a) < 0 || job->unsaved) {
+                        job_set_message(job, "The quarantine of a device could not be written to disk. "
+                                             "Release it again.");
+                        manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                         return JOB_FAILED_DIRTY;
                 }
                 manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:
                 /* No caller waits for a resumed job, so the reason for its failure must be kept. */
-                if (mj->resumed)
-                        manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                if (job->resumed)
+                        manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 else
-                        manager_set_state(m, a, mj->before, a->reason);
+                        manager_set_state(m, a, job->before, a->reason);
                 break;
         default:
-                manager_set_state(m, a, ALLOCATION_FAILED, job_message(mj->job));
+                manager_set_state(m, a, ALLOCATION_FAILED, job->message);
                 break;
         }
         return result;

@@ -16,9 +16,9 @@
 
 #define REMEDY_CHANGE "'passthroughctl sriov PF NUMBER' changes the number when no VF is in use."
 
-static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult vfs_finished(Manager *m, Job *job, JobResult result);
 
-static void on_attributes_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message);
 
 static const JobKind set_vfs_kind = { .verb = MANAGER_VERB_VFS,
                                       .device_failed = on_attributes_failed,
@@ -35,14 +35,14 @@ static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal
                               "of an earlier daemon, '%s'.",
                               PCI_ADDRESS_STR(pf->address), QUOTABLE(orphan));
         for (size_t i = 0; i < m->jobs.n; i++) {
-                const Step *step = job_is_stuck(m->jobs.list[i].job) ? job_current(m->jobs.list[i].job) : NULL;
+                const Step *step = job_is_stuck(m->jobs.list[i]) ? job_current(m->jobs.list[i]) : NULL;
 
                 if (step && step_hang(step))
                         return refuse(ret, VERDICT_STUCK, &pf->address,
                                       "See the journal for the call it is stuck in; a reboot clears it.",
                                       "The number of VFs of %s cannot be changed while the kernel has not returned "
                                       "from the attempt to %s.",
-                                      PCI_ADDRESS_STR(pf->address), job_step(m->jobs.list[i].job));
+                                      PCI_ADDRESS_STR(pf->address), m->jobs.list[i]->step);
         }
         return VERDICT_NONE;
 }
@@ -295,8 +295,8 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
 }
 
 static void record_done(Manager *m, const Job *job, PciAddress pf) {
-        const StepList *steps = job_steps(job);
-        const char *address = job_subject(job);
+        const StepList *steps = job->steps;
+        const char *address = job->subject;
         const char *from = NULL, *to = NULL;
 
         for (size_t i = 0; i < steps->n; i++) {
@@ -323,7 +323,7 @@ static void queue_vfs(Manager *m, PciAddress address) {
 }
 
 /* The VFs exist all the same. An allocation sets the attributes of its VF again, and fails if that is impossible. */
-static void on_attributes_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message) {
+static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
 
         log_full(LOG_WARNING, 0, &fields, "VF %u of %s keeps the attributes it was created with: %s", step->vf,
@@ -331,7 +331,7 @@ static void on_attributes_failed(Manager *m, const ManagerJob *mj, const Step *s
 }
 
 static bool changes_number(const Job *job) {
-        const StepList *steps = job_steps(job);
+        const StepList *steps = job->steps;
 
         for (size_t i = 0; i < steps->n; i++)
                 if (steps->steps[i].kind == STEP_NUMVFS || steps->steps[i].kind == STEP_REMOVE_VFS)
@@ -339,23 +339,23 @@ static bool changes_number(const Job *job) {
         return false;
 }
 
-static JobResult vfs_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        PciAddress address = mj->devices[0];
+static JobResult vfs_finished(Manager *m, Job *job, JobResult result) {
+        PciAddress address = job->devices[0];
 
         if (result == JOB_DONE)
-                record_done(m, mj->job, address);
+                record_done(m, job, address);
         if (result == JOB_DONE && device_status_get(&m->host.status, address, DEVICE_CONTESTED))
                 history_record(HISTORY_UNCONTESTED, address, NULL,
                                "The number of VFs of %s was set by passthroughd again.", PCI_ADDRESS_STR(address));
         if (result == JOB_DONE)
                 (void) device_status_set(&m->host.status, address, DEVICE_CONTESTED, NULL);
-        if (!changes_number(mj->job))
+        if (!changes_number(job))
                 return result;
         if (!m->announced)
                 (void) pci_address_append(&m->reconcile.unread, &m->reconcile.n_unread, address);
         else
                 (void) manager_scan(m);
-        if (job_steps_total(mj->job) > 0)
+        if (job->steps->n > 0)
                 queue_vfs(m, address);
         return result;
 }

@@ -31,7 +31,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
 
 /* op-quarantine.c */
 /* JobKind.device_failed of jobs that release an allocation: puts the device in quarantine. */
-void manager_device_failed(Manager *m, const ManagerJob *mj, const Step *step, const char *message);
+void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message);
 /*
  * Puts each device of a whose pool says OneTimeUse= in quarantine. Returns 0, or a negative errno when a quarantine
  * could not be written to disk.
@@ -114,5 +114,8 @@ void manager_look_at_regions(Manager *m, const Allocation *a);
 void manager_follow_regions(Manager *m);
 /* Logs region files that belong to no allocation. They are not removed. */
 void manager_report_unknown_regions(const Manager *m);
-/* Skips the steps of a release that would remove regions which other allocations share. */
-void manager_keep_shared(const Manager *m, Job *job);
+/*
+ * JobKind.begun of releases: skips the steps that would remove regions which other allocations share. Jobs with the
+ * same region wait for each other, so its members are known only when the job begins.
+ */
+void manager_keep_shared(Manager *m, Job *job);

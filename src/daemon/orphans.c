@@ -108,11 +108,11 @@ int orphans_lock_job(Orphans *o, const Job *job) {
 
         if (o->dir_fd < 0)
                 return o->dir_fd;
-        r = step_list_devices(job_steps(job), &devices, &n);
+        r = step_list_devices(job->steps, &devices, &n);
         if (r >= 0)
-                r = string_replace(&text, "%s %s", job_verb(job), job_subject(job));
+                r = string_replace(&text, "%s %s", job->kind->verb, job->subject);
         if (r >= 0)
-                r = job_lock_make(o->dir_fd, job_id(job), text, devices, n);
+                r = job_lock_make(o->dir_fd, job->id, text, devices, n);
         if (r < 0 && !o->unwritten)
                 log_warning_errno(r, "Failed to write the lock of a job: if its process hangs, a restarted daemon does "
                                      "not find it, ignoring: %m");
@@ -122,5 +122,5 @@ int orphans_lock_job(Orphans *o, const Job *job) {
 
 void orphans_unlock_job(const Orphans *o, const Job *job) {
         if (o->dir_fd >= 0)
-                job_lock_remove(o->dir_fd, job_id(job));
+                job_lock_remove(o->dir_fd, job->id);
 }

@@ -7,7 +7,7 @@
 #include "bus/server.h"
 
 typedef struct Manager Manager;
-typedef struct ManagerJob ManagerJob;
+typedef struct Job Job;
 
 typedef struct Publisher {
         Server *server;
@@ -56,8 +56,8 @@ typedef enum HistoryEvent {
 void history_record(HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) _printf_(4, 5);
 /* Sends one event for all devices of a. why: the reason, for HISTORY_FAILED. */
 void history_record_allocation(HistoryEvent event, const Allocation *a, const char *why);
-/* Records the failure of a job for the devices of its allocation, or for ManagerJob.devices. */
-void history_record_failure(Manager *m, const ManagerJob *mj);
+/* Records the failure of a job for the devices of its allocation, or for Job.devices. */
+void history_record_failure(Manager *m, const Job *job);
 /* Records that a cannot be resumed. stands: a stays ready. Call it before the state changes. */
 void history_record_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
 /* Records that the node cannot keep its promise to a, or (why NULL) can again. Call it before the reason changes. */

@@ -16,8 +16,8 @@
 /* Jobs of a StartPhase that run at the same time. */
 #define START_JOBS_MAX 8U
 
-static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret);
-static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static Verdict binding_check(Manager *m, const Job *job, Refusal *ret);
+static JobResult binding_finished(Manager *m, Job *job, JobResult result);
 
 static const JobKind bind_kind = { .verb = "bind", .check = binding_check, .finished = binding_finished };
 
@@ -48,30 +48,30 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
 }
 
 /* STEP_CHECK_IDLE covers only the devices whose services are stopped, not the other members of the IOMMU group. */
-static Verdict binding_check(Manager *m, const ManagerJob *mj, Refusal *ret) {
+static Verdict binding_check(Manager *m, const Job *job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         const PciDevice *dev;
         HostView view;
 
-        if (manager_refresh(m, mj->devices, mj->n_devices, false) < 0)
+        if (manager_refresh(m, job->devices, job->n_devices, false) < 0)
                 return refuse_no_memory(ret);
-        dev = queued_device(m, job_subject(mj->job));
+        dev = queued_device(m, job->subject);
         if (!dev)
-                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, NULL, "%s is not on this node.", job_subject(mj->job));
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, NULL, "%s is not on this node.", job->subject);
         view = host_state_view(&m->host);
         if (plan_single(&view, dev, &a) < 0)
                 return refuse_no_memory(ret);
         return manager_check_use(m, a, USE_ALLOCATE, ret);
 }
 
-static JobResult binding_finished(Manager *m, const ManagerJob *mj, JobResult result) {
+static JobResult binding_finished(Manager *m, Job *job, JobResult result) {
         PciAddress address;
 
         if (result != JOB_TIMEOUT)
-                (void) manager_refresh(m, mj->devices, mj->n_devices, false);
+                (void) manager_refresh(m, job->devices, job->n_devices, false);
         /* The previous driver is not on disk, so the driver cannot be restored. The next startup binds the device. */
-        if (result == JOB_FAILED_DIRTY && pci_address_parse(job_subject(mj->job), &address) == 0)
-                (void) device_status_set(&m->host.status, address, DEVICE_STUCK, job_message(mj->job));
+        if (result == JOB_FAILED_DIRTY && pci_address_parse(job->subject, &address) == 0)
+                (void) device_status_set(&m->host.status, address, DEVICE_STUCK, job->message);
         return result;
 }
 
@@ -178,7 +178,7 @@ static size_t starting_jobs(const Manager *m) {
         size_t n = 0;
 
         for (size_t i = 0; i < m->jobs.n; i++)
-                n += m->jobs.list[i].starting;
+                n += m->jobs.list[i]->starting;
         return n;
 }
 

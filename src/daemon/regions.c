@@ -119,15 +119,12 @@ void manager_report_unknown_regions(const Manager *m) {
                 log_warning("%zu more such files in /dev/shm belong to no allocation.", unknown - REPORTED_MAX);
 }
 
-void manager_keep_shared(const Manager *m, Job *job) {
-        const StepList *steps = job_steps(job);
-
-        for (size_t i = 0; i < steps->n; i++) {
-                const Step *s = &steps->steps[i];
+void manager_keep_shared(Manager *m, Job *job) {
+        for (Step *s = job->steps->steps; s < job->steps->steps + job->steps->n; s++) {
                 const SharedRegion *shared =
                         s->kind == STEP_REMOVE_REGION ? ledger_find_region(m->host.ledger, s->region.name) : NULL;
 
                 if (shared && shared->n_members > 1)
-                        job_leave_out(job, i);
+                        s->skipped = true;
         }
 }

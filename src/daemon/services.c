@@ -11,7 +11,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result);
+static JobResult start_finished(Manager *m, Job *job, JobResult result);
 
 static const JobKind start_kind = { .verb = MANAGER_VERB_START_SERVICES, .finished = start_finished };
 
@@ -73,7 +73,7 @@ void services_started(JobQueue *q, Store *store, const char *name, bool asked, i
 /* A running or waiting job will start the service itself. */
 static bool has_job(const JobQueue *q, const char *name) {
         for (size_t i = 0; i < q->n; i++)
-                if (!job_has_result(q->list[i].job) && step_list_has_service(job_steps(q->list[i].job), name))
+                if (!q->list[i]->has_result && step_list_has_service(q->list[i]->steps, name))
                         return true;
         return false;
 }
@@ -101,13 +101,12 @@ void manager_start_services(Manager *m) {
                          "Services that were stopped for a job are not started yet: %s", refusal.message);
 }
 
-static JobResult start_finished(Manager *m, const ManagerJob *mj, JobResult result) {
-        const StepList *l = job_steps(mj->job);
+static JobResult start_finished(Manager *m, Job *job, JobResult result) {
+        const StepList *l = job->steps;
 
         for (size_t i = 0; result == JOB_DONE && i < l->n; i++)
                 if (services_have(&m->jobs, l->steps[i].to)) {
-                        job_set_message(mj->job,
-                                        "systemd could not be asked; the next start of the daemon tries again.");
+                        job_set_message(job, "systemd could not be asked; the next start of the daemon tries again.");
                         return JOB_FAILED;
                 }
         return result;

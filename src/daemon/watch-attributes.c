@@ -30,8 +30,8 @@ static AllocationDevice *find_vf(const Manager *m, Allocation *a, const Step *st
         return NULL;
 }
 
-void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found) {
-        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+void manager_found_attributes(Manager *m, const Job *job, const Step *step, const VfAttributes *found) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
         AllocationDevice *d = a ? find_vf(m, a, step) : NULL;
 
         /* A resumed job may find attributes that the interrupted job wrote; they are not the baseline. */
@@ -44,8 +44,8 @@ void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step
         d->generated &= found->set;
 }
 
-int manager_all_attributes_found(Manager *m, const ManagerJob *mj) {
-        Allocation *a = ledger_find(m->host.ledger, job_subject(mj->job));
+int manager_all_attributes_found(Manager *m, const Job *job) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
         int r = store_save(m->store, a);
 
         if (r < 0)

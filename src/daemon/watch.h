@@ -13,7 +13,7 @@
 #include "probe.h"
 
 typedef struct Manager Manager;
-typedef struct ManagerJob ManagerJob;
+typedef struct Job Job;
 typedef struct UeventQueue UeventQueue;
 
 /* Health probes at a time. When the children of all of them hang, no new one is started until one has exited. */
@@ -93,8 +93,8 @@ void manager_forget_attributes(Manager *m, const Allocation *a);
 /* Calls manager_make_attributes_due() when rtnetlink reports a change on a PF with allocated VFs. */
 void manager_follow_links(Manager *m);
 /* JobKind.found and all_found of jobs that set the attributes of an allocation's VFs. */
-void manager_found_attributes(Manager *m, const ManagerJob *mj, const Step *step, const VfAttributes *found);
-int manager_all_attributes_found(Manager *m, const ManagerJob *mj);
+void manager_found_attributes(Manager *m, const Job *job, const Step *step, const VfAttributes *found);
+int manager_all_attributes_found(Manager *m, const Job *job);
 
 /* watch-gpus.c */
 /* Reads the device minors of new NVIDIA GPUs in a child, also before the announcement. */

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Starts, watches and ends child processes. */
+
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/child.h"
+
+void worker_report(const void *report, size_t size) {
+        /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
+        (void) !write(CHILD_REPORT_FD, report, size);
+}
+
+bool worker_may_continue(void) {
+        return read(CHILD_GO_FD, &(char){ 0 }, 1) == 1;
+}
+
+/* The parent sends a byte when it watches the child. At end of file the parent has died, and nothing is done: a
+ * restarted daemon resumes the work. */
+_Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent, int report, int go) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+
+        if (read(go, &(char){ 0 }, 1) != 1 || child_settle(parent, w->process, report, go, w->lock) < 0 ||
+            sysfs_new(sysfs_root(inherited)[0] ? sysfs_root(inherited) : "/", &fs) < 0)
+                _exit(EXIT_FAILURE);
+        _exit(w->kind->run(fs, w->userdata));
+}
+
+static int fork_child(Worker *w, const Sysfs *fs) {
+        _cleanup_close_ int report_read = -1, report_write = -1, go_read = -1, go_write = -1;
+        pid_t parent = getpid(), pid;
+        int fds[2];
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        report_read = fds[0];
+        report_write = fds[1];
+        if (pipe2(fds, O_CLOEXEC) < 0)
+                return -errno;
+        go_read = fds[0];
+        go_write = fds[1];
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0) {
+                (void) close(go_write);
+                run(w, fs, parent, report_write, go_read);
+        }
+        (void) fcntl(report_read, F_SETFL, O_NONBLOCK);
+        w->pid = pid;
+        w->reports = TAKE_FD(report_read);
+        w->go = TAKE_FD(go_write);
+        return 0;
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Worker *w = userdata;
+
+        w->kind->readable(w->userdata);
+        /* on_exit_of_child() handles the end; a closed pipe would wake the event loop without end. */
+        if (!(events & EPOLLIN))
+                w->io = sd_event_source_disable_unref(w->io);
+        return 0;
+}
+
+static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void *userdata) {
+        Worker *w = userdata;
+
+        w->kind->readable(w->userdata);
+        w->pid = 0;
+        w->kind->exited(end, w->userdata);
+        return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Worker *w = userdata;
+
+        w->kind->late(w->userdata);
+        return 0;
+}
+
+static int watch(Worker *w, sd_event *event, uint64_t timeout_usec) {
+        int r = sd_event_add_child(event, &w->exit, w->pid, WEXITED, on_exit_of_child, w);
+
+        if (r >= 0)
+                r = sd_event_add_io(event, &w->io, w->reports, EPOLLIN, on_io, w);
+        /* Handle reports before the exit of the child. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &w->timer, CLOCK_MONOTONIC, timeout_usec, 0, on_timeout, w);
+        return r;
+}
+
+static void close_end(int *fd) {
+        cleanup_close(fd);
+        *fd = -1;
+}
+
+int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs *fs, uint64_t timeout_usec,
+                 void *userdata) {
+        int r;
+
+        w->kind = kind;
+        w->userdata = userdata;
+        r = fork_child(w, fs);
+        close_end(&w->lock);
+        if (r < 0)
+                return r;
+        r = watch(w, event, timeout_usec);
+        if (r >= 0 && write(w->go, &(char){ 0 }, 1) == 1)
+                return 0;
+        /* Without the byte the child exits at once. */
+        close_end(&w->go);
+        (void) waitpid(w->pid, NULL, 0);
+        w->pid = 0;
+        return r < 0 ? r : -EIO;
+}
+
+bool worker_read(const Worker *w, void *report, size_t size) {
+        return w->reports >= 0 && read(w->reports, report, size) == (ssize_t) size;
+}
+
+bool worker_continue(Worker *w, bool may) {
+        bool sent = may && write(w->go, &(char){ 0 }, 1) == 1;
+
+        close_end(&w->go);
+        return sent;
+}
+
+void worker_extend(const Worker *w, uint64_t timeout_usec) {
+        (void) sd_event_source_set_time_relative(w->timer, timeout_usec);
+        (void) sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+}
+
+void worker_drop_deadline(Worker *w) {
+        w->timer = sd_event_source_disable_unref(w->timer);
+}
+
+void worker_kill(const Worker *w) {
+        if (w->pid > 0)
+                (void) kill(w->pid, SIGKILL);
+}
+
+void worker_done(Worker *w) {
+        worker_kill(w);
+        sd_event_source_disable_unref(w->io);
+        sd_event_source_disable_unref(w->exit);
+        sd_event_source_disable_unref(w->timer);
+        cleanup_close(&w->lock);
+        cleanup_close(&w->reports);
+        cleanup_close(&w->go);
+}
