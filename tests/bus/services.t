@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use POSIX qw(mkfifo);
 use Test::More;
 
 use Node;
@@ -122,6 +123,24 @@ is_deeply([calls()], \@around, 'does not come up: it was tried, and the other on
 like(log_since(0), names($daemon), 'does not come up: the journal says so');
 is(noted(), '', 'does not come up: it is not tried for ever');
 is((release($bus, 'late'))[0], 'done', 'does not come up: released');
+
+# The job asks for the users again when the services have stopped. The last one stops when the test writes to the FIFO.
+begin();
+unlink "$dir/$daemon.stop";
+mkfifo("$dir/$daemon.stop", 0600) or die "mkfifo: $!";
+($signature, $entries) = request(gpu => 1);
+$job = $bus->call('Allocate', "s$signature", 'late', $entries)->{body}[1];
+open my $fifo, '>', "$dir/$daemon.stop" or die "$dir/$daemon.stop: $!";
+kill 'STOP', $ENV{HOLDERS_PID} or die "kill: $!";
+print $fifo "remove proc/812\n";
+close $fifo or die "$dir/$daemon.stop: $!";
+is($bus->result($job), 'failed', 'the users are unknown after the stop: failed');
+kill 'CONT', $ENV{HOLDERS_PID} or die "kill: $!";
+is_deeply([calls()], \@around, 'the users are unknown: the services are started again');
+is(writes(), 0, 'the users are unknown: nothing is written');
+like(log_since(0), names($gpu, 'passthroughd-holders'), 'the users are unknown: the log says why');
+unlink "$dir/$daemon.stop";
+nothing_done('the users are unknown');
 
 # ---- two at once
 
