@@ -17,7 +17,8 @@
  * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So a
  * service of its own has them, passthroughd-holders. It answers one question: which process has one of these device
  * nodes open? The daemon, and each child process of a job or probe, connects to its socket for each question, sends the
- * nodes and waits for the answer. The service forks a process for each question.
+ * nodes and waits for the answer. The service has several processes, each of which answers one question after the
+ * other.
  */
 
 #include "model/pciaddr.h"

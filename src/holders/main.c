@@ -6,15 +6,19 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "host/holders.h"
 #include "util/log.h"
 
-/* Limits the life of the process for a question: its client may send nothing, and the kernel may make it wait. */
-#define ANSWER_TIMEOUT_SEC 10
+/* The processes that answer at the same time. */
+#define WORKERS            8U
+/* A worker is killed after this time: the client may send nothing, and the kernel may make the worker wait. */
+#define ANSWER_TIMEOUT_SEC 5
 
 static void help(void) {
         puts("Usage: passthroughd-holders [OPTION...]\n"
@@ -55,23 +59,38 @@ static int parse_arguments(int argc, char *argv[], const char **sysroot) {
         return optind == argc ? 1 : -1;
 }
 
-_Noreturn static void answer(const Sysfs *fs, int socket_fd, int fd) {
-        /* Else clients could still connect when the service has died. */
-        (void) close(socket_fd);
-        (void) alarm(ANSWER_TIMEOUT_SEC);
-        _exit(holders_answer(fs, fd) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
-}
-
-static int serve(const Sysfs *fs, int socket_fd) {
+/* Answers one question after the other. */
+_Noreturn static void work(const Sysfs *fs, int socket_fd) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
                 _cleanup_close_ int fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC);
 
-                if (fd >= 0) {
-                        /* Without a process for the answer the connection ends, and the client knows nothing. */
-                        if (fork() == 0)
-                                answer(fs, socket_fd, fd);
-                } else if (errno != EINTR && errno != ECONNABORTED)
+                if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+                        _exit(EXIT_FAILURE);
+                (void) alarm(ANSWER_TIMEOUT_SEC);
+                if (fd >= 0)
+                        (void) holders_answer(fs, fd);
+                (void) alarm(0);
+        }
+}
+
+/* Starts the workers, and another one for each that was killed. Returns a negative errno. */
+static int serve(const Sysfs *fs, int socket_fd) {
+        for (unsigned n = 1;; n++) {
+                pid_t pid = fork();
+                int status;
+
+                if (pid < 0)
                         return -errno;
+                if (pid == 0)
+                        work(fs, socket_fd);
+                if (n < WORKERS)
+                        continue;
+                if (wait(&status) < 0)
+                        return -errno;
+                /* A worker exits only when it cannot accept connections. */
+                if (WIFEXITED(status))
+                        return -ECONNABORTED;
         }
 }
 
@@ -86,13 +105,11 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-        /* The kernel reaps the processes of the answers. */
-        (void) signal(SIGCHLD, SIG_IGN);
         r = sysfs_new(sysroot, &fs);
         if (r < 0)
                 return log_error_errno(r, "Failed to open the root %s: %m", sysroot), EXIT_FAILURE;
         if (sd_listen_fds(true) != 1)
                 return log_error("No socket: systemd starts this program for passthroughd."), 2;
         r = serve(fs, SD_LISTEN_FDS_START);
-        return log_error_errno(r, "Failed to accept a connection: %m"), EXIT_FAILURE;
+        return log_error_errno(r, "Failed to answer questions: %m"), EXIT_FAILURE;
 }

@@ -59,23 +59,23 @@ for my $bytes ('', 'x', "\xff" x 16, pack('QQ', 65536, 65536), pack('QQ', 1, 0) 
         $socket->shutdown(1);
         $socket->recv(my $answer, 65536); # until it is dealt with
 }
-my @silent = map { connection() } 1 .. 50;
-works('others ask nonsense or nothing');
+my @silent = map { connection() } 1 .. 4;
+works('others ask nonsense, or nothing so far');
 
 # ---- it hangs
 
 my $log = log_since();
-kill 'STOP', $pid or die "kill: $!";
+kill 'STOP', -$pid or die "kill: $!";
 refused('it hangs', 2 * PATIENCE);
 refused('it still hangs', PATIENCE);
 is($bus->ping()->{error}, undef, 'the daemon answers');
 is(warnings($log), 1, 'the log says so once');
-kill 'CONT', $pid or die "kill: $!";
+kill 'CONT', -$pid or die "kill: $!";
 ok(wait_until(sub { (allocate($bus, 'vm', gpu => 1))[0] eq 'done' }), 'it goes on: the device is allocated');
 
 # ---- it is gone, and the daemon releases nothing that it knows nothing of
 
-kill 'KILL', $pid or die "kill: $!";
+kill 'KILL', -$pid or die "kill: $!";
 ok(wait_until(sub { !IO::Socket::UNIX->new(Peer => $ENV{HOLDERS_SOCKET}) }), 'it is gone');
 isnt((release($bus, 'vm'))[0], 'done', 'it is gone: the device is not released') for 1, 2;
 is(driver_of($gpu), 'vfio-pci', 'it is gone: the device stays with its driver');
