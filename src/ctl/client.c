@@ -76,11 +76,10 @@ static int connect_private(Client *c) {
         return 1;
 }
 
-static int connect_bus(Client *c, const char *host) {
-        int r = host ? sd_bus_open_system_remote(&c->bus, host) : sd_bus_open_system(&c->bus);
+static int connect_bus(Client *c) {
+        int r = sd_bus_open_system(&c->bus);
 
-        return r < 0 ? report_errno(c->args, r, host ? "Cannot reach the other node" : "Cannot reach the system bus")
-                     : 0;
+        return r < 0 ? report_errno(c->args, r, "Cannot reach the system bus") : 0;
 }
 
 static int connect_node(Client *c, const char *node) {
@@ -107,8 +106,8 @@ static int connect_any(Client *c, bool bus_only) {
 
         if (args_has(c->args, OPTION_NODE))
                 return connect_node(c, c->args->text[OPTION_NODE]);
-        r = bus_only || args_has(c->args, OPTION_HOST) ? 0 : connect_private(c);
-        return r != 0 ? r : connect_bus(c, c->args->text[OPTION_HOST]);
+        r = bus_only ? 0 : connect_private(c);
+        return r != 0 ? r : connect_bus(c);
 }
 
 static int client_new_full(const Args *args, bool bus_only, Client **ret) {
@@ -144,10 +143,9 @@ Client *client_free(Client *c) {
 
 int client_lost(const Client *c, int error) {
         return report_errno(c->args, error,
-                            args_has(c->args, OPTION_NODE)   ? "The process that replays the recorded node died"
-                            : args_has(c->args, OPTION_HOST) ? "No connection to the other node"
-                            : c->is_private                  ? "passthroughd closed the connection"
-                                                             : "No connection to the bus");
+                            args_has(c->args, OPTION_NODE) ? "The process that replays the recorded node died"
+                            : c->is_private                ? "passthroughd closed the connection"
+                                                           : "No connection to the bus");
 }
 
 int client_bad_reply(const Client *c, int error) {
@@ -203,33 +201,29 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* The bus policy admits only root and one group. With --host, the user on the other node is not known here. */
+/* The bus policy admits only root and one group. */
 static int report_not_in_group(const Client *c, const sd_bus_error *error) {
-        const char *host = c->args->text[OPTION_HOST];
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
-        const struct passwd *user = host ? NULL : getpwuid(getuid());
+        const struct passwd *user = getpwuid(getuid());
 
         return report_failure(c->args, error->name,
-                              "Only root and members of the group '%s' may talk to passthroughd on %s: "
+                              "Only root and members of the group '%s' may talk to passthroughd on this node: "
                               "sudo usermod -aG %s %s, then log in again.",
-                              BUS_GROUP, host ? "that node" : "this node", BUS_GROUP, user ? user->pw_name : "USER");
+                              BUS_GROUP, BUS_GROUP, user ? user->pw_name : "USER");
 }
 
 /* Reports an error reply. Errors of the bus get a sentence from here; errors of the daemon have one. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
-        const char *host = c->args->text[OPTION_HOST];
 
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_SERVICE_UNKNOWN, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
                 return report_failure(c->args, error->name,
-                                      "passthroughd is not running on %s: systemctl start passthroughd",
-                                      host ? host : "this node");
+                                      "passthroughd is not running on this node: systemctl start passthroughd");
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_ACCESS_DENIED) &&
             streq_ptr(sd_bus_message_get_sender(reply), "org.freedesktop.DBus"))
                 return report_not_in_group(c, error);
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
-                return report_failure(c->args, error->name, "Changing %s needs root.",
-                                      host ? "that node" : "this node");
+                return report_failure(c->args, error->name, "Changing this node needs root.");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT, SD_BUS_ERROR_DISCONNECTED))
                 return report_failure(c->args, error->name,
                                       "passthroughd stopped or did not reply within %u s; see 'journalctl -u "

@@ -19,8 +19,8 @@ typedef struct Client {
         bool is_private;       /* connected to the daemon's private socket */
 } Client;
 
-/* Connects to the daemon's private socket if this user may open it, else to this node's system bus; with --host to the
- * system bus of another node, or with --node to a process that replays a recorded node. */
+/* Connects to the daemon's private socket if this user may open it, else to this node's system bus; with --node to a
+ * process that replays a recorded node. */
 int client_new(const Args *args, Client **ret);
 /* As client_new(), but never to the private socket: a client that follows the daemon's name needs the bus. */
 int client_new_on_bus(const Args *args, Client **ret);

@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <stdio.h>
 
+#include "remote.h"
 #include "report.h"
 #include "verbs.h"
 
@@ -15,15 +16,12 @@ static const OptionNote monitor_notes[] = {
         { 0 },
 };
 static const OptionNote snapshot_notes[] = {
-        { OPTION_HOST, NULL, "snapshot records only the machine that it runs on; run it there with ssh" },
         { OPTION_NODE, "Record NODE again instead of this machine" },
         { OPTION_JSON, NULL, "snapshot writes a .tree file; 'list --all --json --node FILE' converts one to JSON" },
         { 0 },
 };
 
 static const OptionNote history_notes[] = {
-        { OPTION_HOST, NULL,
-          "history reads the journal of the machine that it runs on: ssh HOST passthroughctl history" },
         { OPTION_NODE, NULL, "a recorded node has no journal" },
         { 0 },
 };
@@ -156,7 +154,9 @@ static int run_verb(const Args *args) {
         if (!verb)
                 return report_usage(args, "a verb is missing");
         r = check_args(args, verb);
-        return r != 0 ? r : verb->run(args);
+        if (r != 0)
+                return r;
+        return args_has(args, OPTION_HOST) ? remote_run(args) : verb->run(args);
 }
 
 /* Opens /dev/null for each closed standard descriptor; otherwise a file opened later could become standard output. */

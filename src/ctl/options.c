@@ -30,7 +30,7 @@ typedef struct OptionInfo {
 static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_HELP] = { "--help", 'h', OPTION_TYPE_FLAG, NULL, 0, "Show this help" },
         [OPTION_VERSION] = { "--version", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the version" },
-        [OPTION_HOST] = { "--host", 'H', OPTION_TYPE_FILE, "USER@HOST", 0, "Connect to another node over SSH" },
+        [OPTION_HOST] = { "--host", 'H', OPTION_TYPE_FILE, "USER@HOST", 0, "Run on another node over SSH" },
         [OPTION_NODE] = { "--node", 0, OPTION_TYPE_FILE, "NODE", 0, "Read a recorded node: a .tree file or directory" },
         [OPTION_CONFIG] = { "--config", 0, OPTION_TYPE_FILE, "FILE", 0, "With --node: the passthroughd.conf to apply" },
         [OPTION_JSON] = { "--json", 0, OPTION_TYPE_FLAG, NULL, 0, "Print one JSON document" },
@@ -200,6 +200,27 @@ void args_done(Args *args) {
                 free(args->lists[i]);
         free(args->operands);
         args->operands = NULL;
+}
+
+int args_words(const Args *args, const char ***ret) {
+        const char **words = calloc(2 * _OPTION_MAX + args->n_operands + 3, sizeof(*words));
+        size_t n = 0;
+
+        if (!words)
+                return -ENOMEM;
+        words[n++] = args->verb;
+        for (int i = 0; i < _OPTION_MAX; i++) {
+                if (!args_has(args, (Option) i))
+                        continue;
+                words[n++] = options[i].name;
+                if (options[i].type != OPTION_TYPE_FLAG)
+                        words[n++] = args->text[i];
+        }
+        words[n++] = "--";
+        for (size_t i = 0; i < args->n_operands; i++)
+                words[n++] = args->operands[i];
+        *ret = words;
+        return 0;
 }
 
 const char *option_name(Option option) {

@@ -80,6 +80,10 @@ static inline bool args_has(const Args *args, Option option) {
 int args_parse(Args *args, int argc, char **argv);
 void args_done(Args *args);
 
+/* The words of a command line with the same meaning, ended by NULL. The caller frees the array; the words are borrowed.
+ * 0 or -ENOMEM. */
+int args_words(const Args *args, const char ***ret);
+
 /* The option as written by a user: "--pool". */
 const char *option_name(Option option);
 

@@ -69,16 +69,14 @@ static void draw_key(Picture *p, int x, int y) {
         }
 }
 
-/* Sets the title: the node that --node or --host names, else this host. */
+/* Sets the title: the node that --node names, else this host. */
 static void name_node(const Args *args, char name[static TITLE_MAX]) {
-        const char *node = args->text[OPTION_NODE], *host = args->text[OPTION_HOST], *slash;
+        const char *node = args->text[OPTION_NODE];
 
         if (node) {
-                slash = strrchr(node, '/');
+                const char *slash = strrchr(node, '/');
+
                 (void) snprintf(name, TITLE_MAX, "Topology of %s", slash && slash[1] ? slash + 1 : node);
-        } else if (host) {
-                slash = strrchr(host, '@');
-                (void) snprintf(name, TITLE_MAX, "Topology of %s", slash ? slash + 1 : host);
         } else {
                 char self[128] = "";
 

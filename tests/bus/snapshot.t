@@ -214,13 +214,12 @@ sub refused {
 spew("$tmp/bad.tree", "sys/\nnonsense\n");
 refused(qr{^passthroughctl: \S+/bad\.tree:2: expected NAME=VALUE.*\.$}, 'snapshot', '--node', "$tmp/bad.tree");
 refused(names('absent.tree'), 'snapshot', '--node', "$tmp/absent.tree");
-refused(names('snapshot'), 'snapshot', '--host', 'x@y');
 refused(names('.tree', 'passthroughctl snapshot --help'), 'snapshot', '--json');
 is($? >> 8, 2, 'as a command line that makes no sense');
 refused(names('/dev/null'), 'snapshot', '--node', '/dev/null');
 my $help = output($ctl, 'snapshot', '--help');
 like($help, qr/^ +--node NODE +\S/m, 'its help says what --node is here');
-unlike($help, qr/--json|--host/, 'and not what it does not take');
+unlike($help, qr/--json/, 'and not what it does not take');
 nothing_left('the command');
 
 # ---- thousands of functions
