@@ -145,11 +145,42 @@ static int reply_written_refusal(Answer *a, Verdict v) {
         return length < size ? bus_reply_verdict(a->call, v, message, message + length + 1) : -EBADMSG;
 }
 
-static int reply_text(Answer *a) {
+/* Cuts off the lines, which were for the validator. */
+static int cut_lines(const Answer *a) {
         _cleanup_free_ char *text = NULL;
         int r = read_text(a, &text, NULL);
 
+        if (r < 0)
+                return r;
+        return ftruncate(a->text, (off_t) strlen(text)) < 0 ? -errno : 0;
+}
+
+static int reply_text(Answer *a) {
+        _cleanup_free_ char *text = NULL;
+        struct stat st;
+        int r = a->validate ? cut_lines(a) : 0;
+
+        if (r < 0)
+                return r;
+        if (fstat(a->text, &st) < 0)
+                return -errno;
+        if (st.st_size > ANSWER_STRING_MAX)
+                return handout_reply(a->server, a->call, TAKE_FD(a->text), (uint64_t) st.st_size);
+        r = read_text(a, &text, NULL);
         return r < 0 ? r : sd_bus_reply_method_return(a->call, "v", "s", text);
+}
+
+static void reply_computed(Answer *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        int r = reply_text(a);
+
+        if (r == -EDQUOT) {
+                (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Close the descriptors of earlier replies.",
+                              "Too many descriptors of earlier replies are open.");
+                reply_refusal(a, &refusal);
+        } else if (r < 0)
+                refuse_failed(a, "wrote no reply that can be sent");
+        a->replied = true;
 }
 
 static void start_answers(Server *s);
@@ -171,8 +202,7 @@ static void on_validated(const Refusal *refusal, void *userdata) {
         if (refusal)
                 reply_refusal(a, refusal);
         else if (!a->replied)
-                (void) reply_text(a);
-        a->replied = true;
+                reply_computed(a);
 }
 
 static void on_validator_ended(void *userdata) {
@@ -197,8 +227,6 @@ static bool validate(Answer *a) {
 
 /* True: a->validator replies later. */
 static bool take_text(Answer *a, const siginfo_t *end) {
-        int r;
-
         if (a->replied)
                 return false;
         if (end->si_code != CLD_EXITED || end->si_status >= _VERDICT_MAX) {
@@ -207,9 +235,10 @@ static bool take_text(Answer *a, const siginfo_t *end) {
         }
         if (end->si_status == VERDICT_NONE && a->validate)
                 return validate(a);
-        r = end->si_status == VERDICT_NONE ? reply_text(a) : reply_written_refusal(a, (Verdict) end->si_status);
-        if (r < 0)
-                refuse_failed(a, "wrote no reply that can be sent");
+        if (end->si_status == VERDICT_NONE)
+                reply_computed(a);
+        else if (reply_written_refusal(a, (Verdict) end->si_status) < 0)
+                refuse_failed(a, "wrote no refusal that can be sent");
         return false;
 }
 
@@ -280,6 +309,7 @@ static bool may_start(const Answer *a) {
 }
 
 static void start_answers(Server *s) {
+        handouts_sweep(s);
         for (Answer *a = s->answers, *next; a; a = next) {
                 int r = may_start(a) ? start(a) : 0;
 
@@ -311,6 +341,7 @@ void answers_drop(Server *s, const sd_bus *bus, const char *sender) {
                 else
                         answer_remove(a);
         }
+        handouts_sweep(s);
 }
 
 static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -10,6 +10,7 @@
 #include "bus/server.h"
 #include "caller.h"
 #include "connection.h"
+#include "handouts.h"
 #include "system-bus.h"
 
 typedef struct WaitingCall WaitingCall;
@@ -27,6 +28,7 @@ struct Server {
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
         size_t n_waiting;
         Answer *answers;           /* oldest first */
+        Handout *handouts;         /* newest first */
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;
         SystemBus system_bus;

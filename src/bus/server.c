@@ -58,6 +58,7 @@ Server *server_free(Server *s) {
         if (!s)
                 return NULL;
         answers_done(s);
+        handouts_done(s);
         callers_done(s);
         peers_done(s);
         system_bus_done(s);

@@ -160,10 +160,9 @@ static void connect_bus(Server *s) {
                 r = sd_bus_set_address(bus, secure_getenv("DBUS_SYSTEM_BUS_ADDRESS") ?: SYSTEM_BUS);
         if (r >= 0)
                 r = sd_bus_set_bus_client(bus, true);
-        /* Rejects file descriptors in messages. No method takes one, and callers could exhaust the daemon's
-         * descriptors. */
+        /* Long replies are descriptors. The policy of the bus refuses calls with descriptors. */
         if (r >= 0)
-                r = sd_bus_negotiate_fds(bus, false);
+                r = sd_bus_negotiate_fds(bus, true);
         b->connection.server = s;
         if (r >= 0)
                 r = connection_open(&b->connection, s, TAKE_PTR(bus), on_lost);

@@ -2,21 +2,25 @@
 # A D-Bus client of a page: busctl tells no error names, sends no message that it finds wrong, and starts too slowly for a thousand calls.
 #
 # Values: a struct or array is an array reference, a variant that is sent [SIGNATURE, VALUE]; a dictionary that is sent is an array of
-# [KEY, VALUE], so that keys can be there twice. What comes in has variants unpacked and dictionaries as hashes.
+# [KEY, VALUE], so that keys can be there twice. What comes in has variants unpacked and dictionaries as hashes. A descriptor that comes in
+# is the text of its file; the message has its handle in "descriptors".
 package Bus;
 
 use strict;
 use warnings;
 
 use IO::Socket::UNIX;
+use Socket qw(SOL_SOCKET SCM_RIGHTS);
+use Socket::MsgHdr;
 use Time::HiRes qw(time);
 
 use constant { NAME => 'org.passthroughd1', PATH => '/org/passthroughd1', MANAGER => 'org.passthroughd1.Manager', DEADLINE => 30 };
 use constant { CALL => 1, RETURN => 2, ERROR => 3, SIGNAL => 4 };
 
-my %ALIGN  = (y => 1, b => 4, n => 2, q => 2, i => 4, u => 4, x => 8, t => 8, d => 8, s => 4, o => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);
-my %PACK   = (y => 'C', b => 'V', n => 's<', q => 'S<', i => 'l<', u => 'V', x => 'q<', t => 'Q<', d => 'd<');
-my @FIELDS = (undef, qw(path interface member error reply_serial destination sender signature));
+my %ALIGN  = (y => 1, b => 4, n => 2, q => 2, i => 4, u => 4, x => 8, t => 8, d => 8, s => 4, o => 4, h => 4, g => 1, v => 1, a => 4, '(' => 8, '{' => 8);
+my %PACK   = (y => 'C', b => 'V', n => 's<', q => 'S<', i => 'l<', u => 'V', x => 'q<', t => 'Q<', d => 'd<', h => 'V');
+my @FIELDS = (undef, qw(path interface member error reply_serial destination sender signature n_descriptors));
+my @descriptors; # of the message that is being unpacked
 
 # Takes the first complete type off a signature.
 sub take_type {
@@ -62,6 +66,13 @@ sub put {
         return;
 }
 
+sub text_of {
+        my ($descriptor) = @_;
+        local $/;
+        seek $descriptor, 0, 0;
+        return scalar <$descriptor>;
+}
+
 sub get {
         my ($data, $at, $type) = @_;
         my $kind = substr $type, 0, 1;
@@ -69,7 +80,7 @@ sub get {
         if ($PACK{$kind}) {
                 my $value = unpack $PACK{$kind}, substr $$data, $$at, $ALIGN{$kind};
                 $$at += $ALIGN{$kind};
-                return $value;
+                return $kind eq 'h' ? text_of($descriptors[$value]) : $value;
         }
         if ($kind eq 's' || $kind eq 'o' || $kind eq 'g') {
                 my $wide  = $kind eq 'g' ? 1 : 4;
@@ -96,16 +107,20 @@ sub new {
         my ($class, $peer) = @_;
         my ($path) = $peer // ($ENV{DBUS_SYSTEM_BUS_ADDRESS} // '') =~ /^unix:path=([^,;]+)/ or die 'no bus';
         my $socket = IO::Socket::UNIX->new(Peer => $path) or die "$path: $!";
-        my $self   = bless { socket => $socket, in => '', serial => 0, replies => {}, signals => [] }, $class;
+        my $self   = bless { socket => $socket, in => '', descriptors => [], serial => 0, replies => {}, signals => [] }, $class;
         $socket->blocking(1);
-        syswrite $socket, "\0AUTH EXTERNAL " . unpack('H*', $>) . "\r\nBEGIN\r\n";
-        my $answer = <$socket>;
-        die "the bus says $answer" if $answer !~ /^OK /;
+        syswrite $socket, "\0AUTH EXTERNAL " . unpack('H*', $>) . "\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n";
+        for my $wanted (qr/^OK /, qr/^AGREE_UNIX_FD/) {
+                my $answer = <$socket>;
+                die "the bus says $answer" if $answer !~ $wanted;
+        }
         $self->{name} = $peer ? '' : $self->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'Hello')->{body}[0];
         return $self;
 }
 
-# Sends a call; what it returns is for reply().
+# Sends a call; what it returns is for reply(). With the handles of @ATTACHED.
+our @ATTACHED;
+
 sub post {
         my ($self, $destination, $path, $interface, $member, $signature, @values) = @_;
         my ($header, $body) = ('', '');
@@ -114,11 +129,17 @@ sub post {
         put(\$body, $types[$_], $values[$_]) for 0 .. $#types;
         my @fields = ([1, ['o', $path]], [2, ['s', $interface]], [3, ['s', $member]], [6, ['s', $destination]]);
         push @fields, [8, ['g', $signature]] if length $signature;
+        push @fields, [9, ['u', scalar @ATTACHED]] if @ATTACHED;
         $header = pack 'a C C C V V', 'l', CALL, 0, 1, length $body, $serial;
         put(\$header, 'a(yv)', \@fields);
         pad(\$header, 8);
         my $message = $header . $body;
 
+        if (@ATTACHED) {
+                my $first = Socket::MsgHdr->new(buf => substr $message, 0, 1, '');
+                $first->cmsghdr(SOL_SOCKET, SCM_RIGHTS, pack 'i*', map { fileno $_ } @ATTACHED);
+                sendmsg($self->{socket}, $first) or die "send to the bus: $!";
+        }
         while (length $message) {
                 my $n = syswrite($self->{socket}, $message) // die "write to the bus: $!";
                 substr $message, 0, $n, '';
@@ -134,9 +155,22 @@ sub turn {
                 my $bits = '';
                 vec($bits, fileno $self->{socket}, 1) = 1;
                 return 0 if $left <= 0 || select($bits, undef, undef, $left) <= 0;
-                sysread($self->{socket}, $self->{in}, 262_144, length $self->{in}) or die 'the bus hung up';
+                $self->receive();
         }
         return 1;
+}
+
+sub receive {
+        my ($self) = @_;
+        my $message = Socket::MsgHdr->new(buflen => 262_144, controllen => 1024);
+        recvmsg($self->{socket}, $message) or die 'the bus hung up';
+        $self->{in} .= $message->buf;
+        my @control = $message->cmsghdr;
+        while (my ($level, $type, $data) = splice @control, 0, 3) {
+                next if $level != SOL_SOCKET || $type != SCM_RIGHTS;
+                push @{ $self->{descriptors} }, map { IO::Handle->new_from_fd($_, 'r') } unpack 'i*', $data;
+        }
+        return;
 }
 
 sub take {
@@ -149,8 +183,10 @@ sub take {
         my ($at, %message) = (12, type => $type);
         $message{ $FIELDS[$_->[0]] } = $_->[1] for grep { defined $FIELDS[$_->[0]] } @{ get(\$data, \$at, 'a(yv)') };
         my $body = substr $data, $head;
+        $message{descriptors} = [@descriptors = splice @{ $self->{descriptors} }, 0, $message{n_descriptors} // 0];
         $at = 0;
         $message{body} = [map { get(\$body, \$at, $_) } types($message{signature} // '')];
+        @descriptors = ();
 
         if ($type == SIGNAL) {
                 push @{ $self->{signals} }, \%message;

@@ -1,0 +1,119 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Long replies are computed in processes: how many run, in which order, how they end, and how the text is sent.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin, "$FindBin::Bin/../bench";
+
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Bench;
+use Bus;
+
+# As src/bus/answers.h and src/bus/handouts.h have it.
+use constant { RUNNING_OF_ONE => 2, OF_ONE => 16, HANDOUTS_OF_ONE => 8 };
+use constant { F_GET_SEALS => 1034, ALL_SEALS => 0xf };
+use constant DEADLINE => 60;
+
+my $root = directory("$memory/node");
+lines("$source/tests/nodes/generate", '--dir', 4096, $root);
+my $config = spew("$disk/answers.conf", "[Pool gpu]\nMatch=vendor=10de\n[Pool vf]\nMatch=vendor=15b3 type=vf\n");
+local $ENV{DBUS_SYSTEM_BUS_ADDRESS} = start_bus();
+my ($daemon) = start_daemon($ENV{DBUS_SYSTEM_BUS_ADDRESS}, $root, $config, directory("$disk/state"));
+my $bus = Bus->new;
+
+sub plan_of  { my (@more) = @_; return ('Plan', 'a{sv}', [['devices', ['a(su)', [['gpu', 1]]]], @more]) }
+sub long     { return plan_of(['repeat', ['b', 1]]) } # takes seconds
+sub post     { my ($from, @call) = @_; return $from->post(Bus::NAME, Bus::PATH, Bus::MANAGER, @call) }
+sub children { open my $file, '<', "/proc/$daemon/task/$daemon/children" or die $!; return split ' ', <$file> // '' }
+sub opened   { return scalar(() = glob "/proc/$daemon/fd/*") }
+
+sub wait_until {
+        my ($true) = @_;
+        for (my $end = time + DEADLINE; time < $end; sleep 0.01) { return 1 if $true->() }
+        return 0;
+}
+
+# Calls that take long, whose processes do not go on.
+sub hang {
+        my ($from, $n) = @_;
+        my @calls = map { post($from, long()) } 1 .. $n;
+        my $all   = $n < RUNNING_OF_ONE ? $n : RUNNING_OF_ONE;
+        wait_until(sub { children() == $all }) or die 'no process';
+        kill 'STOP', children();
+        return @calls;
+}
+
+sub error_of { my ($reply) = @_; return ($reply->{error} // 'none') =~ s/.*\.//r }
+
+# ---- what is sent
+
+my $reply = $bus->call(plan_of());
+is(scalar @{ $reply->{descriptors} }, 0, 'a short text is a string');
+like($reply->{body}[0], qr/^\{.*\}$/s, '... of JSON');
+$reply = $bus->call('Describe');
+is(scalar @{ $reply->{descriptors} },                              1,         'a long text is a descriptor');
+is(fcntl($reply->{descriptors}[0], F_GET_SEALS, 0),                ALL_SEALS, '... of a sealed memfd');
+is(scalar @{ JSON::PP->new->decode($reply->{body}[0])->{devices} }, 4096,      '... with all of the text');
+undef $reply;
+$bus->call(plan_of());
+$bus->ping;
+my $quiet = opened();
+
+# ---- a client that keeps what it is sent
+
+my @kept = map { $bus->call('Describe') } 1 .. HANDOUTS_OF_ONE;
+is_deeply([map { error_of($_) } @kept], [('none') x HANDOUTS_OF_ONE], 'a client may keep some descriptors');
+is(error_of($bus->call('Describe')), 'LimitExceeded', 'one more is refused');
+is(error_of($bus->call(plan_of())),  'none',          '... but not a short text');
+is(error_of(Bus->new->call('Describe')), 'none',      '... nor another client');
+pop @kept;
+is(error_of($bus->call('Describe')), 'none', 'when one is closed, the client gets another');
+@kept = ();
+$bus->call(plan_of());
+ok(wait_until(sub { opened() <= $quiet }), 'the daemon keeps none of them');
+
+# ---- descriptors that come in
+
+{
+        open my $null, '<', '/dev/null' or die $!;
+        local @Bus::ATTACHED = ($null) x 4;
+        my @calls = map { post($bus, plan_of()) } 1 .. 200;
+        $bus->reply($_) for @calls;
+}
+$bus->ping;
+ok(wait_until(sub { opened() <= $quiet }), 'descriptors of calls are closed');
+
+# ---- one sender has many calls
+
+my @calls = hang($bus, OF_ONE);
+my $over  = post($bus, plan_of());
+is(error_of($bus->reply($over)), 'LimitExceeded', 'a call more than may wait is refused');
+is(scalar children(), RUNNING_OF_ONE, 'no more processes than one sender may have');
+is($bus->ping->{error}, undef, 'the daemon answers');
+my $other = Bus->new;
+is(error_of($other->call(plan_of())), 'none', '... and plans for another sender');
+my $start = time;
+is(error_of($bus->reply($calls[$_])), 'NotAnswered', 'a process that does not end is killed') for 0 .. RUNNING_OF_ONE - 1;
+cmp_ok(time - $start, '<', 30, '... in time');
+my ($next, $last) = @calls[RUNNING_OF_ONE, -1];
+is(error_of($bus->reply($next)), 'none', 'the next call in order is answered');
+ok(!exists $bus->{replies}{$last}, '... before the last');
+
+# ---- a sender that vanishes
+
+undef $bus;
+ok(wait_until(sub { !children() }), 'calls of a sender that has gone are dropped');
+is(error_of($other->call(plan_of())), 'none', '... and other senders are served');
+my $gone = Bus->new;
+hang($gone, OF_ONE);
+undef $gone;
+ok(wait_until(sub { !children() }), 'a process that does not end is killed when its sender goes');
+$other->call(plan_of());
+ok(wait_until(sub { opened() <= $quiet }), 'no descriptor is left') or diag(map { readlink($_) . "\n" } glob "/proc/$daemon/fd/*");
+
+done_testing();
