@@ -162,6 +162,83 @@ static void test_template_refused(void **state) {
                 assert_refused(&c, bad[i].text, VERDICT_INVALID_TEMPLATE, bad[i].word);
 }
 
+/* A device of the host, or another value than the permitted ones, is found wherever libvirt has it. */
+static void test_permitted(void **state) {
+        static const struct {
+                const char *device;
+                bool permitted;
+        } cases[] = {
+                { "<disk type='vhostuser'/>", true },
+                { "<disk type='file'><backingStore type='file'/></disk>", true },
+                { "<interface type='direct'><source dev='eth0' mode='bridge'/></interface>", true },
+                { "<tpm model='tpm-crb'><backend type='emulator'/></tpm>", true },
+                { "<rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>", true },
+                { "<graphics type='spice'><gl enable='no'/></graphics>", true },
+                /* Not in the list, though in one of its words. */
+                { "<disk type='vhost'/>", false },
+                { "<disk type='user'/>", false },
+                { "<disk type='hostus'/>", false },
+                { "<disk type=''/>", false },
+                { "<disk type='nvme'/>", false },
+                { "<disk type='file'><backingStore type='nvme'/></disk>", false },
+                { "<disk type='file'><backingStore type='file'><backingStore type='nvme'/></backingStore></disk>",
+                  false },
+                { "<disk type='file'><mirror type='vhostvdpa'/></disk>", false },
+                { "<interface type='direct'><source dev='eth0' mode='passthrough'/></interface>", false },
+                { "<tpm model='tpm-crb'><backend type='passthrough'/></tpm>", false },
+                { "<rng model='virtio'><backend model='egd' type='dev'/></rng>", false },
+                { "<graphics type='egl-headless'/>", false },
+                { "<graphics type='spice'><gl enable='yes'/></graphics>", false },
+                { "<graphics type='spice'><gl enable='no' rendernode='/dev/dri/renderD128'/></graphics>", false },
+                { "<video><model type='virtio'><acceleration rendernode='/dev/dri/renderD128'/></model></video>",
+                  false },
+                { "<disk type='file'><source><address type='pci' bus='1' slot='0'/></source></disk>", false },
+                { "<unheard-of/>", false },
+        };
+        _cleanup_case_ Case c = one_node("vm28");
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text =
+                        string_format("<domain type='kvm'><devices>%s</devices></domain>", cases[i].device);
+
+                if (cases[i].permitted)
+                        free(make(&c, text));
+                else
+                        assert_refused(&c, text, VERDICT_INVALID_TEMPLATE, "");
+        }
+}
+
+/* Two devices have one PCI address if all four numbers are equal. All zero is none. */
+static void test_places(void **state) {
+        static const struct {
+                const char *first, *second;
+                bool clash;
+        } cases[] = {
+                { "bus='1'", "bus='1'", true },
+                { "slot='1'", "slot='1'", true },
+                { "function='1'", "function='1'", true },
+                { "bus='1' slot='2' function='3'", "bus='1' slot='2' function='3'", true },
+                { "bus='1' slot='2' function='3'", "bus='2' slot='2' function='3'", false },
+                { "bus='1' slot='2' function='3'", "bus='1' slot='3' function='3'", false },
+                { "bus='1' slot='2' function='3'", "bus='1' slot='2' function='4'", false },
+                { "bus='0' slot='0'", "bus='0' slot='0'", false },
+                { "", "", false },
+        };
+        _cleanup_case_ Case c = one_node("vm29");
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = string_format(
+                        "<domain type='kvm'><devices><sound model='ich6'><address type='pci' %s/></sound>"
+                        "<watchdog model='i6300esb'><address type='pci' %s/></watchdog></devices></domain>",
+                        cases[i].first, cases[i].second);
+
+                if (cases[i].clash)
+                        assert_refused(&c, text, VERDICT_INVALID_TEMPLATE, "<sound>");
+                else
+                        free(make(&c, text));
+        }
+}
+
 /* libvirt adds the controllers 1 to 199, each with a bus of pcie.0: there are not 60 more for the expander. */
 static void test_index_gap(void **state) {
         static const char head[] = "<domain type='kvm'><devices><controller type='pci' index='200' "
@@ -237,11 +314,18 @@ static void test_sentences(void **state _unused_) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_template),           cmocka_unit_test(test_template_leaves_room),
-                cmocka_unit_test(test_emulated),           cmocka_unit_test(test_template_refused),
-                cmocka_unit_test(test_index_gap),          cmocka_unit_test(test_template_accepted),
-                cmocka_unit_test(test_template_too_large), cmocka_unit_test(test_many_elements),
-                cmocka_unit_test(test_deterministic),      cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_template),
+                cmocka_unit_test(test_template_leaves_room),
+                cmocka_unit_test(test_emulated),
+                cmocka_unit_test(test_template_refused),
+                cmocka_unit_test(test_index_gap),
+                cmocka_unit_test(test_template_accepted),
+                cmocka_unit_test(test_template_too_large),
+                cmocka_unit_test(test_many_elements),
+                cmocka_unit_test(test_deterministic),
+                cmocka_unit_test(test_permitted),
+                cmocka_unit_test(test_places),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("domxml-template", tests, NULL, teardown);
