@@ -71,7 +71,6 @@ int steps_around_services(const Allocation *a, const Config *config, StepList **
                 r = step_list_add(l, STEP_START_SERVICE, l->steps[n].device, NULL, l->steps[n].to);
         if (r < 0)
                 return r;
-        l->reports_found_state = true;
         step_list_replace(steps, TAKE_PTR(l));
         return 0;
 }

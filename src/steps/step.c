@@ -52,7 +52,7 @@ void step_list_remove(StepList *l, size_t i) {
 
 void step_list_replace(StepList **l, StepList *by) {
         by->skips_missing_devices = (*l)->skips_missing_devices;
-        by->reports_found_state = by->reports_found_state || (*l)->reports_found_state;
+        by->reports_found_state = (*l)->reports_found_state;
         step_list_free(*l);
         *l = by;
 }

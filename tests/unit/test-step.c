@@ -265,7 +265,6 @@ static void test_one_service(void **state) {
         set_inventory(inv, now);
         assert_int_equal(steps_prepare(a, inv, &l), 0);
         assert_int_equal(steps_prepare(a, inv, &without), 0);
-        l->reports_found_state = false;
         assert_int_equal(steps_around_services(a, config, &l), 0);
         assert_true(l->reports_found_state);
         assert_int_equal(l->n, ELEMENTSOF(expected));
