@@ -214,6 +214,7 @@ static void test_places(void **state) {
                 const char *first, *second;
                 bool clash;
         } cases[] = {
+                { "domain='1' bus='0' slot='0'", "domain='1' bus='0' slot='0'", true },
                 { "bus='1'", "bus='1'", true },
                 { "slot='1'", "slot='1'", true },
                 { "function='1'", "function='1'", true },
@@ -264,6 +265,7 @@ static void test_template_accepted(void **state) {
         free(make(&c, "<domain type='kvm'><devices><disk><alias name='ua-gpu00'/></disk>"
                       "<controller type='pci' model='pcie-root'/><controller type='pci' model='pcie-root-port'/>"
                       "<controller type='pci' model='pcie-root-port'/><controller type='pci' index='010' "
+                      "model='pcie-root-port'/><controller type='usb' index='7'/><controller type='pci' index='7' "
                       "model='pcie-root-port'/><input type='tablet'/></devices></domain>"));
 }
 

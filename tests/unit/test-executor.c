@@ -121,6 +121,26 @@ static void test_gone_is_done(void **state) {
         assert_int_equal(last_report(REPORT_UNDO_FAILED)->step, 1);
 }
 
+/* A VF that was removed needs no attributes. One that is there, or whose index is unknown, is not given up. */
+static void test_gone_vf_is_done(void **state) {
+        static const struct {
+                unsigned vf;
+                int expected;
+        } cases[] = { { 1, 1 }, { 7, 0 }, { STEP_VF_UNKNOWN, 1 } };
+        Fixture *f = *state;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+                assert_non_null(l);
+                l->skips_missing_devices = true;
+                add(l, STEP_ATTRIBUTES, SECOND, NULL, "mac=02:00:00:00:00:01");
+                l->steps[0].vf = cases[i].vf;
+                assert_int_equal(executor_run(f->fs, l, keep, NULL) != 0, cases[i].expected);
+                n_reports = 0;
+        }
+}
+
 /* A representor is the way out only where the PF does not offer the attributes. */
 static void test_representor(void **state) {
         static const struct {
@@ -221,6 +241,7 @@ int main(void) {
                 TEST(test_all_done),
                 TEST(test_undo_of_changes_only),
                 TEST(test_gone_is_done),
+                TEST(test_gone_vf_is_done),
                 TEST(test_representor),
                 TEST(test_does_not_wait_for_what_is_offered),
                 TEST(test_waits_for_what_may_be_offered),
