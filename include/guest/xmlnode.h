@@ -16,7 +16,8 @@ void node_remove_all(xmlNode *parent, const char *name);
 bool node_has(const xmlNode *node, const char *attribute, const char *value);
 /* The value of the attribute; the caller frees. NULL when absent. */
 char *node_get(const xmlNode *node, const char *attribute);
-/* Reads a number as libvirt does: decimal, octal or 0x. 0, -ENOENT when absent, -EINVAL, -ERANGE above max. */
+/* Reads a number as libvirt does: decimal, octal or 0x, after blanks. 0, -ENOENT when absent, -EINVAL, -ERANGE above
+ * max. */
 int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret);
 /* The text of the node without leading and trailing space. The caller frees; NULL when out of memory. */
 char *node_get_text(const xmlNode *node);

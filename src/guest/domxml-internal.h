@@ -49,7 +49,7 @@ Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *devic
 /* The line of the node in the template. */
 long node_line(const xmlNode *node);
 
-/* domxml-schema.c: refuses a template that no version of libvirt's schema permits. */
+/* domxml-schema.c: refuses text between elements, and elements that <domain> repeats. */
 Verdict domain_check_schema(const Domain *d, Refusal *ret);
 
 /* domxml-permit.c: refuses host devices, memory devices, devices that passthroughd does not know, and, unless

@@ -66,15 +66,16 @@ bool node_has(const xmlNode *node, const char *attribute, const char *value) {
 
 int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret) {
         _cleanup_free_ char *s = node_get(node, attribute);
+        const char *digits = s ? s + strspn(s, " \t\r\n") : NULL; /* libvirt skips blanks too */
         unsigned long long n;
         char *end;
 
         if (!s)
                 return -ENOENT;
-        if (s[0] < '0' || s[0] > '9')
+        if (digits[0] < '0' || digits[0] > '9')
                 return -EINVAL;
         errno = 0;
-        n = strtoull(s, &end, 0);
+        n = strtoull(digits, &end, 0);
         if (*end != '\0')
                 return -EINVAL;
         if (errno != 0 || n > max)
