@@ -5,7 +5,8 @@
  * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
  * otherwise to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
  * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.h
- * logs these writes; other files of util/ and the pure rooms do not log.
+ * logs these writes; other files of util/ and the pure rooms do not log. No function waits for a reader of the
+ * messages: messages that are not read are dropped, and a later message has their number.
  */
 
 #include <syslog.h>

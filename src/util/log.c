@@ -2,15 +2,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-/* Suppresses CODE_FILE= and CODE_LINE=, which would always name this file. */
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
-
+#include "journal.h"
 #include "util/log.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
@@ -80,41 +78,14 @@ static bool wants_journal(void) {
         return target == LOG_TARGET_JOURNAL || (target == LOG_TARGET_AUTO && stderr_is_journal());
 }
 
-/* The fields of a journal entry, each "KEY=VALUE". */
-typedef struct JournalEntry {
-        struct iovec *fields;
-        size_t n;
-} JournalEntry;
-
-static void journal_entry_done(JournalEntry *e) {
-        for (size_t i = 0; i < e->n; i++)
-                free(e->fields[i].iov_base);
-        free(e->fields);
-}
-
-static int add_field(JournalEntry *e, const char *key, const char *value, size_t size) {
-        char *text;
-
-        if (ARRAY_RESERVE(e->fields, e->n) < 0)
-                return -ENOMEM;
-        text = string_format("%s=%.*s", key, (int) size, value);
-        if (!text)
-                return -ENOMEM;
-        e->fields[e->n++] = (struct iovec){ .iov_base = text, .iov_len = strlen(text) };
-        return 0;
-}
-
 /* Adds a field for each word of list, which may be NULL. Words are separated by commas and spaces. */
-static int add_fields(JournalEntry *e, const char *key, const char *list) {
-        int r = 0;
-
-        for (const char *at = list ?: ""; r >= 0 && *at; at += strspn(at, ", ")) {
+static void add_fields(FILE *entry, const char *key, const char *list) {
+        for (const char *at = list ?: ""; *at; at += strspn(at, ", ")) {
                 size_t n = strcspn(at, ", ");
 
-                r = add_field(e, key, at, n);
+                journal_add_field(entry, key, at, n);
                 at += n;
         }
-        return r;
 }
 
 static int log_to_journal(int level, const char *message, const LogFields *fields) {
@@ -124,6 +95,7 @@ static int log_to_journal(int level, const char *message, const LogFields *field
         } single[] = {
                 { "MESSAGE", message },
                 { "PRIORITY", (char[]){ (char) ('0' + level), 0 } },
+                { "SYSLOG_IDENTIFIER", program_invocation_short_name },
                 { "MESSAGE_ID", f.id },
                 { "PASSTHROUGH_EVENT", f.event },
                 { "PASSTHROUGH_ALLOCATION", f.allocation },
@@ -131,26 +103,58 @@ static int log_to_journal(int level, const char *message, const LogFields *field
                 { "PASSTHROUGH_OWNER", f.owner },
                 { "PASSTHROUGH_GENERATION", f.generation },
         };
-        _cleanup_(journal_entry_done) JournalEntry e = { 0 };
-        int r = add_fields(&e, "PASSTHROUGH_DEVICE", f.device);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        FILE *entry = open_memstream(&text, &size);
 
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(single); i++)
+        if (!entry)
+                return -ENOMEM;
+        add_fields(entry, "PASSTHROUGH_DEVICE", f.device);
+        for (size_t i = 0; i < ELEMENTSOF(single); i++)
                 if (single[i].value)
-                        r = add_field(&e, single[i].key, single[i].value, strlen(single[i].value));
-        return r < 0 ? r : sd_journal_sendv(e.fields, (int) e.n);
+                        journal_add_field(entry, single[i].key, single[i].value, strlen(single[i].value));
+        return fclose(entry) != 0 ? -ENOMEM : journal_send(text, size);
 }
 
-static void log_to_stderr(const char *message) {
+static int log_to_stderr(const char *message) {
         struct iovec line[] = {
                 { .iov_base = (char *) message, .iov_len = strlen(message) },
                 { .iov_base = (char *) "\n", .iov_len = 1 },
         };
+        struct pollfd fd = { .fd = STDERR_FILENO, .events = POLLOUT };
 
-        /*
-         * One writev(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported anywhere.
+        /* A line fits into each pipe and socket that is ready. */
+        if (poll(&fd, 1, 0) == 0)
+                return -EAGAIN;
+        /* One writev(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported anywhere.
          */
-        if (writev(STDERR_FILENO, line, ELEMENTSOF(line)) < 0)
-                return;
+        return writev(STDERR_FILENO, line, ELEMENTSOF(line)) < 0 ? -errno : 0;
+}
+
+/* Sends the message where messages go. -EAGAIN: the reader is too slow. */
+static int send_message(int level, const char *message, const LogFields *fields) {
+        int r = wants_journal() ? log_to_journal(level, message, fields) : -ENOENT;
+
+        return r >= 0 || r == -EAGAIN ? r : log_to_stderr(message);
+}
+
+/* The daemon must not wait for a slow reader of its messages: they are dropped, counted, and the count is reported as
+ * soon as the reader reads again. */
+static unsigned lost;
+
+static bool report_lost(void) {
+        char message[64];
+
+        (void) snprintf(message, sizeof(message), "Messages that nothing read in time were lost: %u.", lost);
+        if (lost > 0 && send_message(LOG_WARNING, message, NULL) == -EAGAIN)
+                return false;
+        lost = 0;
+        return true;
+}
+
+static void send_or_count(int level, const char *message, const LogFields *fields) {
+        if (!report_lost() || send_message(level, message, fields) == -EAGAIN)
+                lost++;
 }
 
 int log_internal(int level, int error, const LogFields *fields, const char *format, ...) {
@@ -166,16 +170,20 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
         (void) vsnprintf(message, sizeof(message), format, ap);
         va_end(ap);
 
-        if (!wants_journal() || log_to_journal(level, message, fields) < 0)
-                log_to_stderr(message);
-
+        send_or_count(level, message, fields);
         errno = saved;
         return error;
 }
 
 void log_event(int level, const LogFields *fields, const char *message) {
-        bool sent = log_to_journal(level, message, fields) >= 0;
+        bool shown = level <= max_level && target != LOG_TARGET_NULL;
 
-        if (level <= max_level && target != LOG_TARGET_NULL && !(sent && wants_journal()))
-                log_to_stderr(message);
+        if (shown && wants_journal()) {
+                send_or_count(level, message, fields);
+                return;
+        }
+        if (log_to_journal(level, message, fields) == -EAGAIN)
+                lost++;
+        if (shown)
+                send_or_count(level, message, fields);
 }

@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use IO::Socket::UNIX;
 use JSON::PP;
 use Test::More;
 use Time::Local qw(timegm);
@@ -214,6 +215,28 @@ rename $socket, "$socket.gone" or die "$socket: $!";
 $offset = log_since();
 happened_is(\&cycle, [], 'without a journal all else goes on');
 like(log_since($offset), names($gpu, 'guest'), 'and standard error has it');
+rename "$socket.gone", $socket or die "$socket: $!";
+happened_is(\&cycle, $cycle, 'with it again');
+
+# A journal that does not read: nothing waits for it, and what is lost is counted.
+rename $socket, "$socket.gone" or die "$socket: $!";
+my $hung = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => $socket) or die "$socket: $!";
+my $writer = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Peer => $socket) or die "$socket: $!";
+$writer->blocking(0);
+1 while defined $writer->send("MESSAGE=full\n");
+log_control(LogTarget => 'journal');
+is($bus->ping->{error}, undef, 'a journal that hangs keeps nobody waiting');
+cycle();
+my @entries;
+my $read = sub {
+        while (defined $hung->recv(my $entry, 65_536)) { push @entries, $entry if $entry !~ /full/ }
+        return scalar @entries;
+};
+$hung->blocking(0);
+$read->();
+log_control(LogTarget => 'auto');
+ok(wait_until($read), 'a journal that reads again');
+like($entries[0], qr/^MESSAGE=.*\b[1-9]\d*\b.*\nPRIORITY=4\n/, '... has the number of lost messages');
 rename "$socket.gone", $socket or die "$socket: $!";
 happened_is(\&cycle, $cycle, 'with it again');
 
