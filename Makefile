@@ -53,7 +53,7 @@ PKG_CFLAGS = $(eval PKG_CFLAGS := $$(shell pkg-config --cflags $(PACKAGES)))$(PK
 PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS)
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
-LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0))$(LIBVIRT_LIBS)
+LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 

@@ -135,6 +135,8 @@ typedef struct Config {
         uint64_t reserve_memory; /* ReserveMemory=, bytes kept for the host on every node with memory, default 1 GiB */
         unsigned spare_ports;    /* SparePorts=, empty PCIe ports on each root bus of a guest, 0..8, default 1 */
         AfterRelease after_release;
+        char *libvirt;              /* Libvirt=: URI of the libvirt to ask for running domains, default
+                                       "qemu:///system"; NULL: none */
         char *shared_memory_group;  /* SharedMemoryGroup=, default "kvm": its members may open the shared memory of
                                        guests */
         char *shared_memory_server; /* SharedMemoryServer=: path of the ivshmem server's socket, %n for the region's

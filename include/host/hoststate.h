@@ -22,6 +22,7 @@ typedef struct HostState {
         VfIdentities *identities; /* for this inventory and policy; NULL until first needed */
         HealthList health;        /* of the devices that were checked */
         VfReportList vfs;         /* the last report of the PFs about allocated VFs */
+        LibvirtStatus libvirt;
 } HostState;
 
 void host_state_done(HostState *s);

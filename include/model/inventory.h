@@ -7,8 +7,8 @@
  * same node always gives the same answer.
  */
 
-#include "guest/libvirt-features.h"
 #include "model/cpuset.h"
+#include "model/libvirt.h"
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 

@@ -57,7 +57,8 @@ typedef struct HostView {
         const Ledger *ledger;
         const DeviceStatusTable *status; /* NULL: no findings */
         const Mlx4 *mlx4;
-        const VfReportList *vfs;  /* NULL: unknown */
+        const VfReportList *vfs; /* NULL: unknown */
+        const LibvirtStatus *libvirt;
         const PciAddress *in_use; /* devices that the planner skips, with their IOMMU groups */
         size_t n_in_use;
 } HostView;

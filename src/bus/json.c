@@ -99,6 +99,18 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
+/* NULL when Libvirt= is empty, and for a recorded node. */
+static json_object *json_libvirt(const LibvirtStatus *l) {
+        json_object *o;
+
+        if (!l || !l->configured)
+                return NULL;
+        o = json_object_new_object();
+        json_object_object_add(o, "unknown_since", l->reason ? json_object_new_uint64(l->since) : NULL);
+        json_object_object_add(o, "reason", json_string_or_null(l->reason));
+        return o;
+}
+
 static json_object *json_pools(const HostView *view) {
         json_object *array = json_object_new_array();
 
@@ -161,6 +173,7 @@ static json_object *describe_with(const HostView *view, const char *version, jso
                 (void) json_object_array_add(problems, json_object_new_string(view->policy->problems[i]));
         json_object_object_add(o, "version", json_string_or_null(version));
         json_object_object_add(o, "read_only", json_string_or_null(ledger_problem(view->ledger)));
+        json_object_object_add(o, "libvirt", json_libvirt(view->libvirt));
         json_object_object_add(o, "devices", devices);
         json_object_object_add(o, "pools", json_pools(view));
         json_object_object_add(o, "nodes", nodes);

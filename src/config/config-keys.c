@@ -153,6 +153,16 @@ static int parse_one_time_use(ConfigParser *p, const char *value) {
         return 0;
 }
 
+/* A URI of libvirt: a scheme and printable characters without spaces. */
+static int parse_libvirt(ConfigParser *p, const char *value) {
+        size_t scheme = strspn(value, "abcdefghijklmnopqrstuvwxyz+");
+
+        if (*value && (scheme == 0 || strncmp(value + scheme, "://", 3) != 0 || strchr(value, ' ') ||
+                       !text_is_ascii(value, strlen(value)) || !text_is_clean(value)))
+                return -EINVAL;
+        return string_copy(&p->config->libvirt, *value ? value : NULL);
+}
+
 static int add_service(Pool *pool, const char *name) {
         if (!service_name_is_valid(name) || pool->n_stop_services >= CONFIG_SERVICES_MAX)
                 return -EINVAL;
@@ -315,6 +325,7 @@ static const struct Key {
         { SECTION_DAEMON, "AfterRelease", parse_after_release, "restore", "restore or keep" },
         { SECTION_DAEMON, "KeepInterfaces", parse_keep_interfaces, "",
           "names of network interfaces with spaces between, as in eth0 storage*" },
+        { SECTION_DAEMON, "Libvirt", parse_libvirt, "", "a URI of libvirt, as in qemu:///system" },
         { SECTION_DAEMON, "SharedMemoryGroup", parse_shared_memory_group, "kvm", "the name of a group, as in kvm" },
         { SECTION_DAEMON, "SharedMemoryServer", parse_shared_memory_server, "",
           "an absolute path with %n in it, as in /run/ivshmem/%n.sock" },

@@ -49,7 +49,8 @@ Config *config_new(void) {
                 return NULL;
         c->vfio_driver = strdup("vfio-pci");
         c->shared_memory_group = strdup("kvm");
-        if (!c->vfio_driver || !c->shared_memory_group)
+        c->libvirt = strdup("qemu:///system");
+        if (!c->vfio_driver || !c->shared_memory_group || !c->libvirt)
                 return NULL;
         c->variants = true;
         c->job_timeout = 60;
@@ -94,6 +95,7 @@ Config *config_free(Config *c) {
         free(c->vfio_driver);
         free(c->shared_memory_group);
         free(c->shared_memory_server);
+        free(c->libvirt);
         free(c);
         return NULL;
 }

@@ -9,10 +9,23 @@
 #include "verbs.h"
 #include "view.h"
 
-static int show_allocation(const Args *args, json_object *allocation) {
+/* While the running domains are unknown, an allocation that is ready may be in use. */
+static void view_unknown(json_object *node) {
+        json_object *libvirt = json_object_object_get(node, "libvirt");
+        char time[DOCUMENT_TIME_MAX];
+        int64_t since;
+
+        if (!libvirt || !reply_number(libvirt, "unknown_since", &since))
+                return;
+        document_time((uint64_t) since * 1000000, true, time);
+        view_field("Domain", "unknown since %s: %s", time, reply_cell(libvirt, "reason"));
+}
+
+static int show_allocation(const Args *args, json_object *node, json_object *allocation) {
         if (args_has(args, OPTION_JSON))
                 return document_print(args, json_object_get(allocation));
         view_allocation(allocation);
+        view_unknown(node);
         return 0;
 }
 
@@ -44,7 +57,7 @@ int verb_show(const Args *args) {
                 return r;
         allocation = reply_find(node, "allocations", "name", name);
         if (allocation)
-                return show_allocation(args, allocation);
+                return show_allocation(args, node, allocation);
         /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */
         r = client_ask(c, "GetAllocation", NULL, "s", name);
         return r < 0 ? r : report_failure(args, NULL, "'%s' has just appeared; run the command again.", name);

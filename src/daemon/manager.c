@@ -57,7 +57,7 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
 
 static void watches_done(Watches *w) {
         uevent_queue_free(w->uevents);
-        sd_event_source_disable_unref(w->guests.source);
+        guest_client_free(w->guests);
         probe_close(w->attributes.probe);
         sd_event_source_disable_unref(w->attributes.links);
         probe_close(w->gpu_probe);
@@ -131,6 +131,7 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         int r = manager_scan(m);
 
         manager_find_guests(m);
+        manager_ask_guests(m);
         manager_make_attributes_due(m);
         manager_probe_gpus_again(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);

@@ -203,7 +203,6 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
         Allocation *a = ledger_find(m->host.ledger, name);
         Verdict v;
 
-        manager_find_guests(m);
         v = manager_check_tenancy(m, a, name, generation, ret);
         if (v == VERDICT_NONE)
                 v = job_queue_check_room(&m->jobs, ret);

@@ -72,8 +72,8 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
-        /* When the guests could not be read, manager_check_use() finds a guest by its open devices. */
-        if (a->domain && !m->watches.guests.unread)
+        /* When the guests are unknown, manager_check_use() finds a guest by its open devices. */
+        if (a->domain && (manager_knows_guests(m) || a->n_devices == 0))
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
         return manager_check_blocked(m, a, false, ret);
@@ -95,7 +95,6 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
         Allocation *a;
         Verdict v;
 
-        manager_find_guests(m);
         a = ledger_find(m->host.ledger, name);
         v = manager_check_tenancy(m, a, name, generation, ret);
         return v != VERDICT_NONE ? v : manager_release_now(m, a, ret_job, ret);

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Watches libvirt's status files for the guests that run, and the devices that they use. */
+/* Follows the guests that libvirt reports, and the devices that they use. */
 
-#include <errno.h>
-#include <stdio.h>
-#include <sys/inotify.h>
-
-#include "host/guests.h"
 #include "inventory.h"
 #include "operations.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/strings.h"
 
-#define CHANGES (IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
-
 static const Guest *find_guest(const GuestList *guests, const Allocation *a) {
-        for (size_t i = 0; i < guests->n; i++)
-                if (allocation_find_device(a, guests->devices[i].address))
-                        return &guests->guests[guests->devices[i].guest];
+        const Guest *guest = NULL;
+
+        for (size_t i = 0; !guest && i < a->n_devices; i++)
+                guest = guest_list_find_device(guests, a->devices[i].address);
         /* For an allocation without devices: the domain document of the daemon has its id as UUID. */
-        for (size_t i = 0; i < guests->n_guests; i++)
-                if (streq_ptr(guests->guests[i].uuid, a->id))
-                        return &guests->guests[i];
-        return NULL;
+        return guest ?: guest_list_find(guests, a->id);
 }
 
 static void set_domain(Manager *m, Allocation *a, const char *domain) {
@@ -61,94 +53,89 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         manager_publish_devices(m, &address, 1);
 }
 
-static bool is_used(const GuestList *guests, PciAddress address) {
-        for (size_t i = 0; i < guests->n; i++)
-                if (pci_address_equal(guests->devices[i].address, address))
-                        return true;
-        return false;
-}
-
 /* Finds devices that guests use without an allocation. Devices in no pool are ignored. */
 static void look_for_foreign(Manager *m, const GuestList *guests) {
         for (size_t i = m->host.status.n; i-- > 0;) {
                 PciAddress address = m->host.status.devices[i].address;
 
-                if (!is_used(guests, address) || ledger_holder(m->host.ledger, address))
+                if (!guest_list_find_device(guests, address) || ledger_holder(m->host.ledger, address))
                         set_foreign(m, address, NULL);
         }
-        for (size_t i = 0; i < guests->n; i++) {
-                PciAddress address = guests->devices[i].address;
-                const PciDevice *dev = inventory_find(m->host.inventory, address);
+        for (size_t i = 0; i < guests->n; i++)
+                for (size_t j = 0; j < guests->guests[i].n_devices; j++) {
+                        PciAddress address = guests->guests[i].devices[j];
+                        const PciDevice *dev = inventory_find(m->host.inventory, address);
 
-                if (dev && policy_pool(m->host.policy, dev) && !ledger_holder(m->host.ledger, address))
-                        set_foreign(m, address, guests->guests[guests->devices[i].guest].domain);
-        }
+                        if (dev && policy_pool(m->host.policy, dev) && !ledger_holder(m->host.ledger, address))
+                                set_foreign(m, address, guests->guests[i].domain);
+                }
+}
+
+bool manager_knows_guests(const Manager *m) {
+        return m->watches.guests && !guest_client_unknown(m->watches.guests);
 }
 
 void manager_find_guests(Manager *m) {
-        _cleanup_(cleanup_guest_list_free) GuestList *guests = NULL;
-        int r = guests_read(m->fs, &guests);
+        const GuestList *guests = m->watches.guests ? guest_client_list(m->watches.guests) : NULL;
+        bool known = manager_knows_guests(m);
 
-        if (r < 0) {
-                /* Keep the last known domains: a refused release is better than a device removed from a guest. */
-                if (!m->watches.guests.unread)
-                        log_warning_errno(r, "Failed to read the running guests in /" GUESTS_DIR ", ignoring: %m");
-                m->watches.guests.unread = true;
-                /* The guest may have ended, and its memory may be free again. */
-                for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
-                        ledger_set_running(m->host.ledger, m->host.ledger->allocations[i], false);
-                return;
-        }
-        m->watches.guests.unread = false;
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
+                const Guest *guest = known ? find_guest(guests, a) : NULL;
 
-                const Guest *guest = find_guest(guests, a);
-
-                set_domain(m, a, guest ? guest->domain : NULL);
+                /* Keep the last known domain: a refused release is better than a device removed from a guest. */
+                if (known)
+                        set_domain(m, a, guest ? guest->domain : NULL);
+                /* A guest that is unknown may have ended, and its memory may be free again. */
                 ledger_set_running(m->host.ledger, a, guest && !guest->starting);
         }
+        if (!known)
+                return;
         look_for_foreign(m, guests);
         m->reconcile.guests_read = true;
         reconcile_want(&m->reconcile);
 }
 
-static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata);
+/* Logs a loss of libvirt once. It is no loss that libvirt does not run when the daemon starts. */
+static void note_status(LibvirtStatus *status, const char *unknown) {
+        bool was_lost = status->reason && !streq(status->reason, GUEST_CLIENT_WAITS);
 
-/* Watches the directory of the status files, or the parent in which it will be created. */
-static void watch(Manager *m) {
-        static const char *const paths[] = { GUESTS_DIR, "run/libvirt", "run" };
-        int r = -ENOENT;
-
-        for (size_t i = 0; i < ELEMENTSOF(paths) && r == -ENOENT; i++) {
-                _cleanup_free_ char *path = NULL;
-
-                if (string_replace(&path, "%s/%s", sysfs_root(m->fs), paths[i]) < 0)
-                        return;
-                m->watches.guests.source = sd_event_source_disable_unref(m->watches.guests.source);
-                r = sd_event_add_inotify(m->event, &m->watches.guests.source, path, CHANGES | IN_ONLYDIR, on_change, m);
-                m->watches.guests.found = r >= 0 && i == 0;
-        }
-        if (r < 0)
-                log_warning_errno(r, "Failed to watch for guests, they are noticed on a rescan only, ignoring: %m");
+        if (streq_ptr(status->reason, unknown))
+                return;
+        if (!status->reason)
+                status->since = clock_usec(CLOCK_REALTIME) / 1000000;
+        if (!unknown && was_lost)
+                log_info("libvirt reports the running domains again.");
+        else if (unknown && !was_lost && !streq(unknown, GUEST_CLIENT_WAITS))
+                log_warning("The running domains are unknown, ignoring: %s", unknown);
+        (void) string_copy(&status->reason, unknown);
 }
 
-static int on_change(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+static void on_guests(void *userdata) {
         Manager *m = userdata;
-        const char *name = event->len > 0 ? event->name : "", *suffix = strrchr(name, '.');
-        bool gone = event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED);
 
-        /* Ignore names other than status files and the directories that lead to them. */
-        if (!gone && (m->watches.guests.found ? !suffix || !streq(suffix, ".xml")
-                                              : !streq(name, "libvirt") && !streq(name, "qemu")))
-                return 0;
-        if (!m->watches.guests.found || gone)
-                watch(m);
+        note_status(&m->host.libvirt, guest_client_unknown(m->watches.guests));
+        m->host.inventory->libvirt = guest_client_list(m->watches.guests)->features;
         manager_find_guests(m);
-        return 0;
+}
+
+void manager_ask_guests(Manager *m) {
+        if (m->watches.guests)
+                guest_client_ask(m->watches.guests);
 }
 
 void manager_follow_guests(Manager *m) {
-        watch(m);
-        manager_find_guests(m);
+        LibvirtStatus *status = &m->host.libvirt;
+        int r;
+
+        if (!m->host.config->libvirt)
+                return;
+        status->configured = true;
+        status->since = clock_usec(CLOCK_REALTIME) / 1000000;
+        if (string_copy(&status->reason, GUEST_CLIENT_WAITS) < 0)
+                return;
+        r = guest_client_new(m->event, m->fs, m->host.config->libvirt, on_guests, m, &m->watches.guests);
+        if (r < 0)
+                log_warning_errno(r, "Failed to watch for libvirt, running domains are not noticed, ignoring: %m");
+        manager_ask_guests(m);
 }

@@ -8,6 +8,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "host/guestclient.h"
 #include "host/nvidia.h"
 #include "model/health.h"
 #include "probe.h"
@@ -27,12 +28,6 @@ typedef struct Checkup {
         bool is_late;
 } Checkup;
 
-typedef struct GuestWatch {
-        sd_event_source *source;
-        bool found;  /* libvirt's directory itself is watched, not a parent of it */
-        bool unread; /* a failure to read the guests was logged */
-} GuestWatch;
-
 typedef struct AttributeWatch {
         Probe *probe;
         sd_event_source *links; /* rtnetlink notifications */
@@ -51,7 +46,7 @@ typedef struct GpuMinor {
 
 typedef struct Watches {
         UeventQueue *uevents;
-        GuestWatch guests;
+        GuestClient *guests; /* NULL: Libvirt= is empty */
         AttributeWatch attributes;
         Probe *gpu_probe;
         GpuMinor *gpus;
@@ -70,10 +65,14 @@ int manager_follow_uevents(Manager *m);
 void manager_handle_kept_uevents(Manager *m);
 
 /* watch-guests.c */
-/* Reads which guests run (Allocation.domain), now and on each change of libvirt's status files. */
+/* Starts to follow which guests run (Allocation.domain). They are unknown until libvirt has answered. */
 void manager_follow_guests(Manager *m);
-/* Reads the guests again: libvirt reports no change for a guest that died while libvirt was down. */
+/* Finds the allocations and devices of the guests again. Call it when ledger, inventory or policy changed. */
 void manager_find_guests(Manager *m);
+/* libvirt reports which guests run. Otherwise the last known guests may have ended, and others may run. */
+bool manager_knows_guests(const Manager *m);
+/* Has libvirt list the guests again. */
+void manager_ask_guests(Manager *m);
 
 /* watch-health.c */
 /* Checks the health of all devices that are not in use and have no host driver. */

@@ -20,6 +20,7 @@ void host_state_done(HostState *s) {
         inventory_free(s->inventory);
         config_free(s->config);
         free(s->identity);
+        free(s->libvirt.reason);
 }
 
 /* Replaces the policy, and drops what was derived from the former one. */
@@ -43,6 +44,7 @@ HostView host_state_view(const HostState *s) {
                 .ledger = s->ledger,
                 .status = &s->status,
                 .vfs = &s->vfs,
+                .libvirt = &s->libvirt,
         };
 }
 

@@ -9,7 +9,6 @@
 #include "host/cpuinfo.h"
 #include "host/driverlist.h"
 #include "host/numa.h"
-#include "libvirt.h"
 #include "pciconf.h"
 #include "scan-internal.h"
 #include "util/fileio.h"
@@ -309,7 +308,8 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddres
         if (r >= 0)
                 r = numa_scan(fs, inv);
         cpuinfo_scan(fs, inv);
-        libvirt_features_read(fs, &inv->libvirt);
+        if (old)
+                inv->libvirt = old->libvirt;
         if (r >= 0)
                 r = driver_list_scan(fs, inv);
         if (r >= 0)

@@ -4,12 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 
 #include "util/strings.h"
+#include "virtprogram.h"
 
 #define REMEDY_START "Reinstall the package passthroughd and libvirt's library, or make the request without a template."
 #define REMEDY_END   "See the journal, or make the request without a template."
@@ -117,57 +116,6 @@ Validator *validator_free(Validator *v) {
 }
 DEFINE_CLEANUP(Validator *, validator_free)
 
-/* Finds the program in the directory of this program (in a build tree) or in ../libexec (when installed). */
-static int find_program(char ret[static PATH_MAX]) {
-        static const char *const places[] = { "", "../libexec/" };
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        char *slash;
-
-        if (n < 0)
-                return -errno;
-        self[n] = '\0';
-        slash = strrchr(self, '/');
-        if (!slash)
-                return -ENOENT;
-        slash[1] = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-                if (snprintf(ret, PATH_MAX, "%s%s" VALIDATION_PROGRAM, self, places[i]) >= PATH_MAX)
-                        return -ENAMETOOLONG;
-                if (access(ret, X_OK) >= 0)
-                        return 0;
-        }
-        return -errno;
-}
-
-/* Starts the program with an empty environment, no signal blocked or ignored, and no descriptors but 0, 1 and 2. */
-static int spawn(const char *program, int input, int output, pid_t *ret) {
-        char *const arguments[] = { (char *) VALIDATION_PROGRAM, NULL }, *const environment[] = { NULL };
-        posix_spawn_file_actions_t files;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
-
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        (void) posix_spawn_file_actions_init(&files);
-        (void) posix_spawnattr_init(&attributes);
-        r = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-        if (r == 0)
-                r = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-        if (r == 0) {
-                (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-                (void) posix_spawnattr_setsigmask(&attributes, &none);
-                (void) posix_spawnattr_setsigdefault(&attributes, &all);
-                r = posix_spawn(ret, program, &files, &attributes, arguments, environment);
-        }
-        (void) posix_spawnattr_destroy(&attributes);
-        (void) posix_spawn_file_actions_destroy(&files);
-        return -r;
-}
-
 /* Watches the process and starts the timeout. sd-event kills and reaps the process when the event source is freed. */
 static int watch(Validator *v, sd_event *event, pid_t pid) {
         int r = sd_event_add_child(event, &v->child, pid, WEXITED, on_exit_of_child, v);
@@ -183,20 +131,16 @@ static int watch(Validator *v, sd_event *event, pid_t pid) {
 
 static int start(Validator *v, sd_event *event, int document) {
         _cleanup_close_ int output = -1;
-        char program[PATH_MAX];
         int fds[2], r;
         pid_t pid;
 
         if (lseek(document, 0, SEEK_SET) < 0)
                 return -errno;
-        r = find_program(program);
-        if (r < 0)
-                return r;
         if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
                 return -errno;
         v->answer = fds[0];
         output = fds[1];
-        r = spawn(program, document, output, &pid);
+        r = virt_program_start(NULL, document, output, &pid);
         return r < 0 ? r : watch(v, event, pid);
 }
 

@@ -34,12 +34,16 @@ static char *last_reason(void) {
         return TAKE_PTR(reason);
 }
 
+void libvirt_silence(void) {
+        virSetErrorFunc(NULL, ignore_error);
+}
+
 Libvirt *libvirt_open(char **ret_reason) {
         Libvirt *l = calloc(1, sizeof(*l));
 
         if (!l)
                 return NULL;
-        virSetErrorFunc(NULL, ignore_error);
+        libvirt_silence();
         l->connection = virConnectOpen(TEST_DRIVER);
         if (l->connection)
                 return l;

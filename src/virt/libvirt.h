@@ -12,6 +12,8 @@
 
 typedef struct Libvirt Libvirt;
 
+/* Keeps libvirt from writing its errors to stderr. */
+void libvirt_silence(void);
 /* Opens the test driver. On failure returns NULL, and *ret_reason is why; the caller frees it; NULL when out of memory.
  */
 Libvirt *libvirt_open(char **ret_reason);

@@ -135,12 +135,13 @@ sub ledger_file { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$na
 
 sub pid { return int slurp($ENV{DAEMON_PID}) }
 
-# Its children: of that name, or all. One that was just forked has the daemon's own.
+# Its children: of that name, or all but the one that reports libvirt's domains. One that was just forked has the daemon's own.
 sub daemon_children {
         my ($name) = @_;
         my $parent = pid();
         my $like   = defined $name ? qr/^Name:\s+\Q$name\E\n.*^PPid:\s+$parent\n/ms : qr/^PPid:\s+$parent\n/m;
-        return grep { (eval { slurp("/proc/$_/status") } // '') =~ $like } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
+        my @found  = grep { (eval { slurp("/proc/$_/status") } // '') =~ $like } map { m{^/proc/(\d+)$} } glob '/proc/[0-9]*';
+        return grep { (eval { slurp("/proc/$_/cmdline") } // '') !~ m{fake-libvirt|passthroughd-libvirt\0.} } @found;
 }
 
 # daemon('stop' or 'start' or 'restart'[, SIGNAL]): 0 or the exit status. Signal 0: only waits for its end.

@@ -10,9 +10,10 @@ use lib $FindBin::Bin;
 use Test::More;
 use Time::HiRes qw(time);
 
+use Guests;
 use Node;
 
-node('paper-testbed');
+node_with_guests('paper-testbed');
 
 my $bus = Bus->new->listen;
 my $gpu = '0000:82:00.0';
@@ -152,11 +153,8 @@ SKIP: {
 for my $name (qw(one two)) {
         is(allocate($bus, $name, 'ib-vf' => 1, cpus => 1, memory => 2**30), 'done', "running: '$name' has a VF");
 }
-my ($slot, $function) = $device{one} =~ /:(..)[.](.)$/;
-fault('set proc/4242/comm qemu-system-x86',
-        "set run/libvirt/qemu/g.xml <domstatus state='running' reason='booted' pid='4242'><domain type='kvm' id='1'><name>g</name><devices>"
-                . "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x0000' bus='0x83' slot='0x$slot' function='0x$function'/></source></hostdev>"
-                . '</devices></domain></domstatus>', 'set run/libvirt/qemu/g.pid 4242', $merge);
+libvirt_reports($bus, running_domain('g', UUID, $device{one}));
+fault($merge);
 ok(!$bus->call('Rescan')->{error}, 'running: a rescan finds one group');
 is(allocation_state($bus, 'one'), 'in-use', 'running: the guest runs on');
 like(allocation($bus, 'one')->{reason}, qr/group/, 'running: with a reason');

@@ -9,26 +9,19 @@ use lib $FindBin::Bin;
 
 use Test::More;
 
+use Guests;
 use Node;
 
-node('paper-testbed', configure => 1);
+node_with_guests('paper-testbed', configure => 1);
 
 my ($gpu, $vf) = qw(0000:82:00.0 0000:83:00.1);
 configure("[Pool gpu]\nMatch=address=$gpu\n[Pool vf]\nMatch=address=$vf\n");
 my $bus    = Bus->new->listen;
 my $nodes  = 'sys/devices/system/node';
 my $pool   = "$nodes/node1/hugepages/hugepages-1048576kB";
-my $guests = 'run/libvirt/qemu';
 
-# The status file of the domain that runs with the GPU.
-sub domain {
-        my (%status) = (state => 'running', reason => 'booted', pid => 4242, @_);
-        my $attributes = join ' ', map { "$_='$status{$_}'" } sort keys %status;
-        my $address = "<address domain='0x0000' bus='0x82' slot='0x00' function='0x0'/>";
-        return "<domstatus $attributes><domain type='kvm' id='1'><name>guest</name><devices><hostdev mode='subsystem' type='pci' managed='no'><source>$address</source></hostdev></devices></domain></domstatus>";
-}
-
-sub runs { return fault('set proc/4242/comm qemu-system-x86', "set $guests/guest.xml " . domain(@_)) }
+# The domain that runs with the GPU.
+sub runs { my ($state) = @_; return libvirt_reports($bus, running_domain('guest', UUID, $gpu) =~ s/running/$state/r) }
 
 sub rescan { return !$bus->call('Rescan')->{error} }
 
@@ -73,22 +66,24 @@ fault("set $pool/free_hugepages 2");
 refused('a process took the others', names(1, 4, 2, 'a'), @pages);
 is(pages_left(), 0, 'and so says Describe');
 
-runs(state => 'paused', reason => 'starting up');
+runs('starting');
 refused('the guest of a is starting', names(2, 'a'), @pages);
-runs();
+runs('running');
 given('the guest of a runs and has its pages', @pages);
 is(pages_left(), 2, 'and so says Describe');
 
-fault("set $guests/other.xml <domstatus");
+write_raw("die\n");
+kill 'KILL', libvirt_process();
+ok(wait_until(sub { describe($bus)->{libvirt}{reason} }), 'libvirt is lost');
 refused('which guests run is unknown', names(2, 'a'), @pages);
 my $group = device($bus, $gpu)->{iommu_group};
-fault("link proc/4242/fd/7 /dev/vfio/$group");
+fault('set proc/4242/comm qemu-system-x86', "link proc/4242/fd/7 /dev/vfio/$group");
 given('which guests run is unknown, but a process has the GPU of a open', @pages);
-fault("remove $guests/other.xml", 'remove proc/4242/fd');
-
 fault('remove proc/4242');
-refused('the guest of a died without libvirt', names(2, 'a'), @pages);
-fault("remove $guests/guest.xml", "set $pool/free_hugepages 4");
+
+libvirt_reports($bus);
+refused('the guest of a ended', names(2, 'a'), @pages);
+fault("set $pool/free_hugepages 4");
 given('the other process is gone', @pages);
 is((release($bus, 'a'))[0], 'done', 'a is released');
 
@@ -123,9 +118,9 @@ given('the page cache can be dropped', @plain);
 is((allocate($bus, 'a', @memory))[0], 'done', 'ten GiB are promised to a');
 fault(meminfo(1, MemFree => 2 << 20, 'Inactive(file)' => 10 << 20, SReclaimable => 1 << 20));
 refused('other processes use more than the reserve', names(1, '24 GiB', '13 GiB', '10 GiB', 'a'), @plain);
-runs();
+runs('running');
 given('the guest of a has its memory', @plain);
-fault('remove proc/4242', "remove $guests/guest.xml");
+libvirt_reports($bus);
 fault(meminfo(0), meminfo(1));
 given('a recording does not say what is free', @plain);
 is((release($bus, 'a'))[0], 'done', 'a is released');

@@ -14,9 +14,10 @@ use POSIX ();
 use Test::More;
 
 use Document;
+use Guests;
 use Node;
 
-node('paper-testbed', configure => 1, root => 1);
+node_with_guests('paper-testbed', configure => 1, root => 1);
 
 use constant { MIB => 2**20, SOMEBODY => 1000 };
 
@@ -441,9 +442,9 @@ ok(!-e file('mpi'), '... it is gone');
 # A guest without devices is known by its id.
 is((allocate($bus, 'vm1', mpi()))[0], 'done', 'a guest without devices');
 my $id = allocation($bus, 'vm1')->{id};
-fault('set proc/4242/comm qemu-system-x86', "set proc/4242/cmdline qemu-system-x86_64\\x00-uuid\\x00$id\\x00", "set run/libvirt/qemu/vm1.xml <domstatus state='running' reason='booted' pid='4242'><domain type='kvm' id='1'><name>vm1</name><uuid>$id</uuid><devices/></domain></domstatus>", 'set run/libvirt/qemu/vm1.pid 4242');
+libvirt_reports($bus, running_domain('vm1', $id));
 is_error($bus->call('Release', 'st', 'vm1', allocation($bus, 'vm1')->{generation}), 'Unavailable', ['busy', 'vm1'], 'its memory is not taken while it runs');
-fault('remove proc/4242', 'remove run/libvirt/qemu/vm1.xml');
+libvirt_reports($bus);
 is((release($bus, 'vm1'))[0], 'done', 'released when it has ended');
 is_deeply([glob "$shm/*"], [], 'nothing is left');
 

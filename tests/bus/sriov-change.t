@@ -9,9 +9,10 @@ use lib $FindBin::Bin;
 
 use Test::More;
 
+use Guests;
 use Node;
 
-node('hgx-h100', configure => 1);
+node_with_guests('hgx-h100', configure => 1);
 
 my ($pf, $other, $gpu) = qw(0000:14:00.0 0000:24:00.0 0000:13:00.0);
 my $pools = "[Pool vf]\nMatch=type=vf pf=$pf\nMatch=type=vf pf=$other\nVirtualFunctions=4\n[Pool gpu]\nMatch=vendor=10de class=0302\n";
@@ -189,12 +190,9 @@ refused('E10: allocated', 'allocated', names($vf, $pf, 'guest'));
 is((set_vfs($pf, 4))[0], 'done', 'E10: the number that there is stays fine');
 is((set_vfs($other, 2))[0], 'done', 'E10: another PF is free to change');
 is((set_vfs($other, 4))[0], 'done', 'E10: and back');
-my ($domain, $number, $slot, $function) = split /[:.]/, $vf;
-my $hostdev = "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x$domain' bus='0x$number' slot='0x$slot' function='0x$function'/></source></hostdev>";
-fault('set proc/4242/comm qemu-system-x86', 'set run/libvirt/qemu/md-worker.pid 4242',
-        "set run/libvirt/qemu/md-worker.xml <domstatus state='running' reason='booted' pid='4242'><domain type='kvm' id='1'><name>md-worker</name><devices>$hostdev</devices></domain></domstatus>");
+libvirt_reports($bus, running_domain('md-worker', UUID, $vf));
 refused('E10: a guest owns it', 'allocated', names($vf, $pf, 'guest', 'md-worker'));
-fault('remove proc/4242', 'remove run');
+libvirt_reports($bus);
 is(release($bus, 'guest'), 'done', 'E10: it ends, and the VF is given back');
 allowed('E10');
 

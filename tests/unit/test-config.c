@@ -55,6 +55,7 @@ static void test_defaults(void **state _unused_) {
         assert_int_equal(c->after_release, AFTER_RELEASE_RESTORE);
         assert_string_equal(c->shared_memory_group, "kvm");
         assert_null(c->shared_memory_server);
+        assert_string_equal(c->libvirt, "qemu:///system");
         assert_int_equal(c->n_pools + c->n_excludes + c->n_problems, 0);
 }
 
@@ -68,6 +69,7 @@ static void test_full(void **state _unused_) {
                                            "AfterRelease=keep\n"
                                            "SharedMemoryGroup=qemu\n"
                                            "SharedMemoryServer=/run/ivshmem/%n.sock\n"
+                                           "Libvirt=\n"
                                            "\n# comment\n; comment \xff\n"
                                            "[Pool gpu]\n"
                                            "Match=vendor=10de\tclass=03\n"
@@ -90,13 +92,14 @@ static void test_full(void **state _unused_) {
         assert_int_equal(c->after_release, AFTER_RELEASE_KEEP);
         assert_string_equal(c->shared_memory_group, "qemu");
         assert_string_equal(c->shared_memory_server, "/run/ivshmem/%n.sock");
+        assert_null(c->libvirt);
 
         assert_int_equal(c->n_pools, 2);
         const Pool *gpu = config_find_pool(c, "gpu"), *vf = config_find_pool(c, "ib-vf");
         assert_ptr_equal(gpu, &c->pools[0]);
-        assert_int_equal(gpu->place.line, 13);
+        assert_int_equal(gpu->place.line, 14);
         assert_int_equal(gpu->n_matches, 2);
-        assert_int_equal(gpu->matches[1].place.line, 15);
+        assert_int_equal(gpu->matches[1].place.line, 16);
         assert_int_equal(gpu->matches[1].device, 0x740f);
         assert_int_equal(gpu->bind, POOL_BIND_ALLOCATE);
         assert_int_equal(gpu->virtual_functions, 0);
@@ -126,6 +129,8 @@ static void test_problems(void **state _unused_) {
                 "ReserveMemory=1.5G",
                 "SparePorts=9",
                 "AfterRelease=forget",
+                "Libvirt=system",
+                "Libvirt=qemu:///a b",
                 "SharedMemoryGroup=a b",
                 "SharedMemoryServer=run/%n",
                 "SharedMemoryServer=/run/one.sock",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What is found out about the machine as a whole, and of links: processors, libvirt, the VFIO devices of the kernel. */
+/* What is found out about the machine as a whole, and of links: processors, the VFIO devices of the kernel. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,11 +10,6 @@
 #include <cmocka.h>
 
 #include "scanfixture.h"
-
-#define BASIC "usr/share/libvirt/schemas/basictypes.rng"
-#define CPU   "usr/share/libvirt/schemas/cputypes.rng"
-#define ALL   "usr/share/libvirt/schemas/domaincommon.rng"
-#define QEMU  "var/cache/libvirt/qemu/capabilities/"
 
 static void test_phys_bits(void **state) {
         Fixture *f = *state;
@@ -88,40 +83,6 @@ static void test_links(void **state) {
         assert_int_equal(scan_nic(f)->link_width, 0);
 }
 
-static void test_libvirt(void **state) {
-        Fixture *f = *state;
-
-        scan(f);
-        assert_false(f->inv->libvirt.known);
-        tree_file(f->root, CPU, "<grammar><element name='maxphysaddr'/></grammar>");
-        tree_file(f->root, BASIC,
-                  "<grammar><define name='hostdevDriver'><element name='driver'><attribute name='name'>"
-                  "<value>vfio</value></attribute><attribute name='model'/>"
-                  "<attribute name='iommufd'><ref name='virYesNo'/></attribute></element></define></grammar>");
-        tree_file(f->root, ALL, "<grammar><element name='acpi'><attribute name='nodeset'/></element></grammar>");
-        scan(f);
-        assert_true(f->inv->libvirt.known && f->inv->libvirt.maxphysaddr && f->inv->libvirt.driver_model);
-        /* No QEMU, no kernel that has it. */
-        assert_false(f->inv->libvirt.iommufd || f->inv->libvirt.acpi_nodeset);
-
-        tree_file(f->root, "dev/iommu", "");
-        scan(f);
-        assert_false(f->inv->libvirt.iommufd);
-        tree_file(f->root, QEMU "one.xml", "<qemuCaps><flag name='kvm'/><flag name='iommufd'/></qemuCaps>");
-        scan(f);
-        assert_true(f->inv->libvirt.iommufd);
-        assert_false(f->inv->libvirt.acpi_nodeset);
-        tree_file(f->root, QEMU "one.xml",
-                  "<qemuCaps><flag name='kvm'/><flag name='iommufd'/><flag name='acpi-generic-initiator'/></qemuCaps>");
-        tree_file(f->root, QEMU "other.xml", "<qemuCaps><flag name='tcg'/></qemuCaps>");
-        scan(f);
-        assert_true(f->inv->libvirt.iommufd && f->inv->libvirt.acpi_nodeset);
-        tree_file(f->root, QEMU "two.xml", "<qemuCaps><flag name='kvm'/></qemuCaps>");
-        scan(f);
-        /* A guest may be started with either. */
-        assert_false(f->inv->libvirt.iommufd || f->inv->libvirt.acpi_nodeset);
-}
-
 #define ALIASES "lib/modules/6.1.0-x/modules.alias"
 #define MLX5    "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci\n"
 
@@ -181,7 +142,6 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(test_phys_bits, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_architecture, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_links, setup, teardown),
-                cmocka_unit_test_setup_teardown(test_libvirt, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_variants, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_vfio_cdev, setup, teardown),
         };

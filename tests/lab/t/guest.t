@@ -14,7 +14,6 @@ use Guest;
 use Lab;
 
 use constant { MEMORY => 256 * 2**20, PAGE => 2 * 2**20, PACKAGE => '/usr/lib/lab/passthroughd.deb' };
-use constant { STATUS => '/run/libvirt/qemu/vm.xml', ASIDE => '/run/lab-status' };
 
 my $pf;
 my @sockets = map { "$_.socket" } qw(libvirtd libvirtd-ro libvirtd-admin);
@@ -29,8 +28,6 @@ sub count_vfs {
 }
 
 sub libvirt { chomp(my $state = output(qw(systemctl show --property ActiveState --value libvirtd.service))); return $state }
-
-sub libvirt_starts { return scalar(() = output(qw(journalctl --boot --unit libvirtd.service)) =~ /Starting libvirtd\.service/g) }
 
 # ---- an allocation whose pools are neither in the order of their names nor in that of the host's addresses
 
@@ -101,35 +98,41 @@ close $console;
 
 # ---- libvirt out of reach: who has the devices open decides
 
+sub libvirt_known { return !ctl_json('list')->{libvirt}{reason} }
+
+ok(wait_until(sub { libvirt_known() }), 'libvirt reports the domains');
+my ($libvirt) = output(qw(systemctl show --property MainPID --value libvirtd.service)) =~ /(\d+)/;
+kill 'STOP', $libvirt;
+goes_on();
+kill 'CONT', $libvirt;
 output('systemctl', 'stop', @sockets, 'libvirtd.service');
 is(libvirt(), 'inactive', 'libvirt is stopped');
+ok(wait_until(sub { !libvirt_known() }), 'the daemon knows that it is');
 goes_on();
-rename STATUS, ASIDE or die "${\STATUS}: $!\n";
-ok(state('ready'), 'without its status file no domain is known');
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 1, 'release is refused all the same');
 my ($open) = grep { $err =~ names($_, "process $pid", 'qemu-system-x86') } map { $_->{address} } @devices;
 ok($open, '... for a device that QEMU has open, and that named') or diag($err);
 is_deeply(drivers(), $running, '... and no driver is changed');
 is(qemu('vm'), $qemu, '... nor the process of the guest');
-rename ASIDE, STATUS or die "${\STATUS}: $!\n";
-ok(state('in-use'), 'with the file the domain is known again');
-
-# ---- it dies while libvirt is stopped, but can be started by whoever calls it
-
-my $starts = libvirt_starts();
+my ($daemon) = service('MainPID');
+my @clients  = grep { (fact("/proc/$_/status") // '') =~ /^PPid:\s+$daemon$/m } map { m{(\d+)$} } glob '/proc/[0-9]*';
+is_deeply([grep { (fact("/proc/$_/maps") // '') =~ /libvirt[.]so/ } $daemon, @clients], [], 'without libvirt no process maps its library');
 output('systemctl', 'start', @sockets);
-output(qw(systemctl restart passthroughd));
+ok(wait_until(sub { libvirt_known() }), 'its sockets are back, and so is libvirt');
 goes_on();
+ok((fact("/proc/$daemon/maps") // '') !~ /libvirt[.]so/, 'the daemon does not map the library');
+
+# ---- the guest dies while libvirt is stopped
+
+output('systemctl', 'stop', @sockets, 'libvirtd.service');
 kill 'KILL', $pid;
 ok(wait_until(sub { !defined qemu('vm') }), 'the guest is killed');
-ok(-e STATUS, '... and nobody has told libvirt');
 ($status, $out, $err) = ctl(qw(release vm));
 is($status, 0, 'release') or diag($err);
 is_deeply(drivers(), $before, 'all drivers are what they were');
 is_deeply([map { devices()->{ $_->{address} }{state} } @devices], [('available') x @devices], 'and the devices on offer');
-is(libvirt(), 'inactive', 'nobody has started libvirt');
-is(libvirt_starts(), $starts, '... not even for a while');
+output('systemctl', 'start', @sockets);
 end_guest('vm');
 is(libvirt(), 'active', 'libvirt is back, to find the guest gone');
 is_deeply(drivers(), $before, '... and leaves all as it was');

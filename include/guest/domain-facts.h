@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Facts in the documents of libvirt: the host devices of a domain, and the features of libvirt and QEMU. */
+
+#include "model/libvirt.h"
+#include "model/pciaddr.h"
+
+/*
+ * Appends the host PCI functions of a live <domain>: the address in the <source> of each element of <devices>, such as
+ * <hostdev>, <interface type='hostdev'> and <disk type='nvme'> (libvirt formatdomain). Returns 0, -EINVAL when xml is
+ * no such document, or -ENOMEM.
+ */
+int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n);
+
+/*
+ * The features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro). capabilities: the
+ * <domainCapabilities> of libvirt (formatdomaincaps), which take precedence over the versions, or NULL.
+ */
+LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);

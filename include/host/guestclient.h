@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Runs passthroughd-libvirt, which is connected to libvirt, and keeps the list of running guests that it reports. The
+ * process is started when libvirt's socket exists. When it ends, libvirt closes the connection or a request is not
+ * answered in time, the guests are unknown, and it is started again after a growing delay, or as soon as libvirt
+ * creates its socket. Nothing waits for it.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "guest/guest-list.h"
+#include "util/sysfs.h"
+
+typedef struct GuestClient GuestClient;
+
+/* The guests, the features or whether they are known have changed. */
+typedef void (*GuestsChanged)(void *userdata);
+
+/* The reason of a client whose libvirt was not there yet. */
+#define GUEST_CLIENT_WAITS "libvirt does not run."
+
+/*
+ * uri: of the libvirt. The socket of qemu:///system is looked for below the root of fs; other libvirts are connected to
+ * at once. The process is started by guest_client_ask(). SIGCHLD must be blocked. Returns 0 or a negative errno.
+ */
+int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsChanged changed, void *userdata,
+                     GuestClient **ret);
+GuestClient *guest_client_free(GuestClient *c);
+
+/* Requests the list of guests again, or starts the process. */
+void guest_client_ask(GuestClient *c);
+
+/* The last known guests. */
+const GuestList *guest_client_list(const GuestClient *c);
+/* Why the guests are unknown, a sentence; NULL while they are known. */
+const char *guest_client_unknown(const GuestClient *c);

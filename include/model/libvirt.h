@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The features of libvirt and its default QEMU that a domain document may use. */
+typedef struct LibvirtFeatures {
+        bool known;        /* libvirt was asked; otherwise only features of every libvirt are used */
+        bool maxphysaddr;  /* <cpu><maxphysaddr> */
+        bool driver_model; /* <hostdev><driver model=>: the VFIO driver */
+        bool iommufd;      /* <hostdev><driver iommufd=> */
+        bool acpi_nodeset; /* <hostdev><acpi nodeset=> */
+} LibvirtFeatures;
+
+/* Whether libvirt reports which domains run. */
+typedef struct LibvirtStatus {
+        bool configured; /* Libvirt= is not empty */
+        char *reason;    /* why the running domains are unknown, a sentence; NULL: they are known */
+        uint64_t since;  /* of reason: seconds since 1970 */
+} LibvirtStatus;

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "guest/domain-facts.h"
+
+#include <errno.h>
+#include <limits.h>
+
+#include <libxml/parser.h>
+
+#include "guest/xmlnode.h"
+#include "util/cleanup.h"
+#include "util/strings.h"
+
+#define VERSION_OF(major, minor) ((major) *1000000UL + (minor) *1000UL)
+
+/* libvirt writes no DOCTYPE; entities of one could make a little text very long. */
+static xmlDoc *read_document(const char *xml) {
+        size_t size = strlen(xml);
+        xmlDoc *doc =
+                size > INT_MAX
+                        ? NULL
+                        : xmlReadMemory(xml, (int) size, NULL, NULL,
+                                        XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_HUGE);
+
+        if (!doc || !doc->intSubset)
+                return doc;
+        xmlFreeDoc(doc);
+        return NULL;
+}
+
+static bool read_address(const xmlNode *node, PciAddress *ret) {
+        unsigned domain = 0, bus, slot, function;
+        int r = node_get_number(node, "domain", UINT32_MAX, &domain);
+
+        if ((r < 0 && r != -ENOENT) || node_get_number(node, "bus", UINT8_MAX, &bus) < 0 ||
+            node_get_number(node, "slot", 31, &slot) < 0 || node_get_number(node, "function", 7, &function) < 0)
+                return false;
+        *ret = (PciAddress){
+                .domain = domain, .bus = (uint8_t) bus, .slot = (uint8_t) slot, .function = (uint8_t) function
+        };
+        return true;
+}
+
+int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n) {
+        xmlDoc *doc = read_document(xml);
+        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+        const xmlNode *devices = root && node_is(root, "domain") ? node_find(root, "devices") : NULL;
+        int r = devices ? 0 : -EINVAL;
+
+        for (const xmlNode *device = devices ? devices->children : NULL; r >= 0 && device; device = device->next) {
+                const xmlNode *address = node_find(node_find(device, "source"), "address");
+                PciAddress a;
+
+                if (address && read_address(address, &a))
+                        r = pci_address_append(ret, ret_n, a);
+        }
+        xmlFreeDoc(doc);
+        return r;
+}
+
+static bool has_value(const xmlNode *list, const char *value) {
+        for (const xmlNode *n = list->children; n; n = n->next) {
+                _cleanup_free_ char *text = node_is(n, "value") ? node_get_text(n) : NULL;
+
+                if (text && streq(text, value))
+                        return true;
+        }
+        return false;
+}
+
+/* Corrects f->iommufd by <devices><hostdev><enum name='iommufd'>, which libvirt before 12.2 does not write. */
+static void read_iommufd(const char *capabilities, LibvirtFeatures *f) {
+        xmlDoc *doc = read_document(capabilities);
+        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+        const xmlNode *hostdev = node_find(node_find(root, "devices"), "hostdev");
+
+        for (const xmlNode *n = hostdev ? hostdev->children : NULL; n; n = n->next)
+                if (node_is(n, "enum") && node_has(n, "name", "iommufd"))
+                        f->iommufd = has_value(n, "yes");
+        xmlFreeDoc(doc);
+}
+
+/*
+ * libvirt has <maxphysaddr> since 8.7.0, <driver model=> since 10.0.0, <acpi nodeset=> since 11.8.0 and
+ * <driver iommufd=> since 12.1.0. QEMU has the objects acpi-generic-initiator and iommufd since 9.0.
+ */
+LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities) {
+        LibvirtFeatures f = {
+                .known = true,
+                .maxphysaddr = libvirt >= VERSION_OF(8, 7),
+                .driver_model = libvirt >= VERSION_OF(10, 0),
+                .iommufd = libvirt >= VERSION_OF(12, 1) && qemu >= VERSION_OF(9, 0),
+                .acpi_nodeset = libvirt >= VERSION_OF(11, 8) && qemu >= VERSION_OF(9, 0),
+        };
+
+        if (capabilities)
+                read_iommufd(capabilities, &f);
+        return f;
+}

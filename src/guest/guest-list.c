@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "guest/guest-list.h"
+
+#include <errno.h>
+
+#include "util/strings.h"
+
+static void guest_done(Guest *g) {
+        free(g->domain);
+        free(g->devices);
+        *g = (Guest){ 0 };
+}
+
+void guest_list_done(GuestList *l) {
+        for (size_t i = 0; i < l->n; i++)
+                guest_done(&l->guests[i]);
+        free(l->guests);
+        free(l->reason);
+        *l = (GuestList){ 0 };
+}
+
+const Guest *guest_list_find(const GuestList *l, const char *uuid) {
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->guests[i].uuid, uuid))
+                        return &l->guests[i];
+        return NULL;
+}
+
+const Guest *guest_list_find_device(const GuestList *l, PciAddress device) {
+        for (size_t i = 0; i < l->n; i++)
+                for (size_t j = 0; j < l->guests[i].n_devices; j++)
+                        if (pci_address_equal(l->guests[i].devices[j], device))
+                                return &l->guests[i];
+        return NULL;
+}
+
+static void remove_guest(GuestList *l, size_t i) {
+        guest_done(&l->guests[i]);
+        l->guests[i] = l->guests[--l->n];
+}
+
+static bool is_uuid(const char *s) {
+        return s && strlen(s) == GUEST_UUID_SIZE - 1 && strspn(s, "0123456789abcdef-") == GUEST_UUID_SIZE - 1;
+}
+
+static int begin_list(GuestList *l, char *rest) {
+        for (size_t i = 0; i < l->n; i++)
+                l->guests[i].listed = false;
+        return GUEST_RECORD_LIST;
+}
+
+static int read_guest(char *rest, Guest *ret) {
+        const char *uuid = strsep(&rest, "\n"), *state = rest ? strsep(&rest, "\n") : NULL;
+        const char *name = rest ? strsep(&rest, "\n") : NULL, *device;
+
+        if (!is_uuid(uuid) || !name || !*name || (!streq(state, "running") && !streq(state, "starting")))
+                return -EBADMSG;
+        memcpy(ret->uuid, uuid, GUEST_UUID_SIZE);
+        ret->starting = streq(state, "starting");
+        ret->listed = true;
+        while (rest && (device = strsep(&rest, "\n"))) {
+                PciAddress a;
+
+                if (ret->n_devices >= GUEST_DEVICES_MAX || pci_address_parse(device, &a) < 0)
+                        return -EBADMSG;
+                if (pci_address_append(&ret->devices, &ret->n_devices, a) < 0)
+                        return -ENOMEM;
+        }
+        return string_copy(&ret->domain, name);
+}
+
+static int set_guest(GuestList *l, char *rest) {
+        _cleanup_(guest_done) Guest guest = { 0 };
+        int r = read_guest(rest, &guest);
+        const Guest *known;
+
+        if (r < 0)
+                return r;
+        known = guest_list_find(l, guest.uuid);
+        if (known)
+                remove_guest(l, (size_t) (known - l->guests));
+        if (l->n >= GUESTS_MAX)
+                return -EBADMSG;
+        if (ARRAY_RESERVE(l->guests, l->n) < 0)
+                return -ENOMEM;
+        l->guests[l->n++] = guest;
+        guest = (Guest){ 0 };
+        return GUEST_RECORD_DOMAIN;
+}
+
+static int end_guest(GuestList *l, char *rest) {
+        const Guest *known;
+
+        if (!is_uuid(rest))
+                return -EBADMSG;
+        known = guest_list_find(l, rest);
+        if (known)
+                remove_guest(l, (size_t) (known - l->guests));
+        return GUEST_RECORD_ENDED;
+}
+
+static int set_features(GuestList *l, char *rest) {
+        LibvirtFeatures f = { .known = true };
+        const char *word;
+
+        while (rest && (word = strsep(&rest, "\n"))) {
+                if (streq(word, "maxphysaddr"))
+                        f.maxphysaddr = true;
+                else if (streq(word, "driver-model"))
+                        f.driver_model = true;
+                else if (streq(word, "iommufd"))
+                        f.iommufd = true;
+                else if (streq(word, "acpi-nodeset"))
+                        f.acpi_nodeset = true;
+                else
+                        return -EBADMSG;
+        }
+        l->features = f;
+        return GUEST_RECORD_FEATURES;
+}
+
+static int end_list(GuestList *l, char *rest) {
+        for (size_t i = l->n; i-- > 0;)
+                if (!l->guests[i].listed)
+                        remove_guest(l, i);
+        return GUEST_RECORD_COMPLETE;
+}
+
+static int set_reason(GuestList *l, char *rest) {
+        if (!rest || string_replace(&l->reason, "%s", QUOTABLE(rest)) < 0)
+                return rest ? -ENOMEM : -EBADMSG;
+        return GUEST_RECORD_FAILED;
+}
+
+int guest_list_apply(GuestList *l, const char *record, size_t size) {
+        static const struct {
+                const char *kind;
+                int (*apply)(GuestList *l, char *rest);
+        } kinds[] = {
+                { "list", begin_list },       { "domain", set_guest },  { "ended", end_guest },
+                { "features", set_features }, { "complete", end_list }, { "failed", set_reason },
+        };
+        _cleanup_free_ char *copy = NULL;
+        const char *kind;
+        char *rest;
+
+        if (size > GUEST_RECORD_MAX || memchr(record, '\0', size))
+                return -EBADMSG;
+        copy = rest = strndup(record, size);
+        if (!copy)
+                return -ENOMEM;
+        kind = strsep(&rest, "\n");
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if (streq(kind, kinds[i].kind))
+                        return kinds[i].apply(l, rest);
+        return -EBADMSG;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "host/guestclient.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+
+#include "guest/validation.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "virtprogram.h"
+
+#define SYSTEM_URI "qemu:///system"
+#define SOCKETS    "run/libvirt"
+
+#define ANSWER_TIMEOUT_SEC 30U /* to connect, and to answer a request */
+#define DELAY_MAX_SEC      256U
+#define RECORDS_MAX        64U /* in one turn of the loop */
+
+struct GuestClient {
+        sd_event *event;
+        const Sysfs *fs;
+        char *uri;
+        GuestsChanged changed;
+        void *userdata;
+        GuestList list;
+        char *unknown;
+        unsigned delay;       /* seconds until the next start */
+        bool dirty;           /* the list has changed since changed() was called */
+        bool ended;           /* the process was killed or closed its socket, and has not exited yet */
+        bool waits_in_parent; /* run/libvirt does not exist, so its parent is watched */
+        int fd;               /* the socket pair; -1 while no process runs */
+        sd_event_source *child, *io, *timer, *sockets;
+};
+
+static void start(GuestClient *c);
+
+const GuestList *guest_client_list(const GuestClient *c) {
+        return &c->list;
+}
+
+const char *guest_client_unknown(const GuestClient *c) {
+        return c->unknown;
+}
+
+static void set_timer(GuestClient *c, uint64_t seconds) {
+        (void) sd_event_source_set_time_relative(c->timer, seconds * UINT64_C(1000000));
+        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+}
+
+static void stop_timer(GuestClient *c) {
+        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+}
+
+static void set_unknown(GuestClient *c, const char *reason) {
+        bool differs = !c->unknown || !streq(c->unknown, reason);
+
+        if (differs && string_copy(&c->unknown, reason) >= 0)
+                c->changed(c->userdata);
+}
+
+/* Ends the process. It is started again after it has exited. */
+static void end(GuestClient *c, const char *reason) {
+        (void) sd_event_source_send_child_signal(c->child, SIGKILL, NULL, 0);
+        c->io = sd_event_source_disable_unref(c->io);
+        c->ended = true;
+        stop_timer(c);
+        set_unknown(c, reason);
+}
+
+static void end_failed(GuestClient *c) {
+        _cleanup_free_ char *reason = string_format("libvirt cannot be asked: %s.", c->list.reason);
+
+        end(c, reason ?: "libvirt cannot be asked.");
+}
+
+static void complete(GuestClient *c) {
+        c->delay = 1;
+        stop_timer(c);
+        free(TAKE_PTR(c->unknown));
+        c->dirty = true;
+}
+
+static void apply(GuestClient *c, int kind) {
+        switch (kind) {
+        case GUEST_RECORD_LIST:
+                return;
+        case GUEST_RECORD_COMPLETE:
+                return complete(c);
+        case GUEST_RECORD_FAILED:
+                return end_failed(c);
+        case -EBADMSG:
+                return end(c, VALIDATION_PROGRAM " sent a malformed record.");
+        case -ENOMEM:
+                return end(c, "Out of memory.");
+        default:
+                /* Of an incomplete first list only the complete one counts. */
+                c->dirty = !c->unknown;
+        }
+}
+
+static int on_record(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        GuestClient *c = userdata;
+        char record[GUEST_RECORD_MAX + 1];
+
+        for (unsigned i = 0; i < RECORDS_MAX && !c->ended; i++) {
+                ssize_t n = recv(fd, record, sizeof(record), MSG_DONTWAIT);
+
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        break;
+                if (n <= 0)
+                        end(c, VALIDATION_PROGRAM " has ended.");
+                else
+                        apply(c, guest_list_apply(&c->list, record, (size_t) n));
+        }
+        if (c->dirty) {
+                c->dirty = false;
+                c->changed(c->userdata);
+        }
+        return 0;
+}
+
+static int on_exit_of_child(sd_event_source *source, const siginfo_t *info, void *userdata) {
+        GuestClient *c = userdata;
+
+        /* Its last records may have the reason. */
+        if (!c->ended)
+                (void) on_record(c->io, c->fd, 0, c);
+        if (!c->ended)
+                end(c, VALIDATION_PROGRAM " has ended.");
+        c->child = sd_event_source_disable_unref(c->child);
+        cleanup_close(&c->fd);
+        c->fd = -1;
+        c->ended = false;
+        set_timer(c, c->delay);
+        c->delay = MIN(c->delay * 2, DELAY_MAX_SEC);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        GuestClient *c = userdata;
+
+        if (c->child)
+                end(c, "libvirt does not answer.");
+        else
+                start(c);
+        return 0;
+}
+
+static int spawn(GuestClient *c) {
+        int fds[2], r;
+        pid_t pid;
+
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+                return -errno;
+        c->fd = fds[0];
+        r = virt_program_start(c->uri, fds[1], STDERR_FILENO, &pid);
+        (void) close(fds[1]);
+        if (r < 0)
+                return r;
+        r = sd_event_add_child(c->event, &c->child, pid, WEXITED, on_exit_of_child, c);
+        if (r < 0) {
+                (void) kill(pid, SIGKILL);
+                return r;
+        }
+        (void) sd_event_source_set_child_process_own(c->child, true);
+        r = sd_event_add_io(c->event, &c->io, c->fd, EPOLLIN, on_record, c);
+        if (r < 0)
+                c->child = sd_event_source_disable_unref(c->child);
+        return r;
+}
+
+static bool has_socket(const GuestClient *c) {
+        static const char *const names[] = { SOCKETS "/virtqemud-sock-ro", SOCKETS "/libvirt-sock-ro" };
+
+        if (!streq(c->uri, SYSTEM_URI))
+                return true;
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                _cleanup_close_ int fd = sysfs_open(c->fs, names[i], O_PATH);
+
+                if (fd >= 0)
+                        return true;
+        }
+        return false;
+}
+
+/* Starts the process unless it runs or libvirt has no socket. */
+static void start(GuestClient *c) {
+        int r;
+
+        if (c->child)
+                return;
+        stop_timer(c);
+        if (!has_socket(c))
+                return set_unknown(c, GUEST_CLIENT_WAITS);
+        r = spawn(c);
+        if (r >= 0)
+                return set_timer(c, ANSWER_TIMEOUT_SEC);
+        cleanup_close(&c->fd);
+        c->fd = -1;
+        set_unknown(c, VALIDATION_PROGRAM " cannot be started.");
+        set_timer(c, c->delay);
+        c->delay = MIN(c->delay * 2, DELAY_MAX_SEC);
+}
+
+static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata);
+
+/* Watches the directory of libvirt's sockets, or the parent in which it will be created. */
+static int watch(GuestClient *c) {
+        static const char *const directories[] = { SOCKETS, "run" };
+        int r = -ENOENT;
+
+        for (size_t i = 0; i < ELEMENTSOF(directories) && r == -ENOENT; i++) {
+                _cleanup_free_ char *path = string_format("%s/%s", sysfs_root(c->fs), directories[i]);
+
+                c->sockets = sd_event_source_disable_unref(c->sockets);
+                r = path ? sd_event_add_inotify(c->event, &c->sockets, path,
+                                                IN_CREATE | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR,
+                                                on_socket, c)
+                         : -ENOMEM;
+                c->waits_in_parent = i > 0;
+        }
+        return r == -ENOENT ? 0 : r; /* a root without run: requests look again */
+}
+
+static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+        GuestClient *c = userdata;
+        bool gone = event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED);
+
+        if (gone || (c->waits_in_parent && event->len > 0 && streq(event->name, "libvirt")))
+                (void) watch(c);
+        start(c);
+        return 0;
+}
+
+void guest_client_ask(GuestClient *c) {
+        bool asked;
+
+        if (!c->child)
+                return start(c);
+        /* The first list is still to come, or the process ends. */
+        if (c->unknown)
+                return;
+        asked = send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+        if (asked)
+                set_timer(c, ANSWER_TIMEOUT_SEC);
+}
+
+GuestClient *guest_client_free(GuestClient *c) {
+        if (!c)
+                return NULL;
+        sd_event_source_disable_unref(c->io);
+        sd_event_source_disable_unref(c->timer);
+        sd_event_source_disable_unref(c->sockets);
+        sd_event_source_disable_unref(c->child);
+        cleanup_close(&c->fd);
+        guest_list_done(&c->list);
+        free(c->unknown);
+        free(c->uri);
+        free(c);
+        return NULL;
+}
+DEFINE_CLEANUP(GuestClient *, guest_client_free)
+
+int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsChanged changed, void *userdata,
+                     GuestClient **ret) {
+        _cleanup_(cleanup_guest_client_free) GuestClient *c = calloc(1, sizeof(*c));
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        *c = (GuestClient){ .event = event, .fs = fs, .changed = changed, .userdata = userdata, .delay = 1, .fd = -1 };
+        if (string_copy(&c->uri, uri) < 0 || string_copy(&c->unknown, GUEST_CLIENT_WAITS) < 0)
+                return -ENOMEM;
+        r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, 0, 0, on_timer, c);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->timer, SD_EVENT_OFF);
+        if (r >= 0 && streq(uri, SYSTEM_URI))
+                r = watch(c);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}

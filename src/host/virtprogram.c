@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include "virtprogram.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "guest/validation.h"
+#include "util/strings.h"
+
+/* Finds the program in the directory of this program (in a build tree) or in ../libexec (when installed). */
+static int find_program(char ret[static PATH_MAX]) {
+        static const char *const places[] = { "", "../libexec/" };
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        char *slash;
+
+        if (n < 0)
+                return -errno;
+        self[n] = '\0';
+        slash = strrchr(self, '/');
+        if (!slash)
+                return -ENOENT;
+        slash[1] = '\0';
+        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                if (snprintf(ret, PATH_MAX, "%s%s" VALIDATION_PROGRAM, self, places[i]) >= PATH_MAX)
+                        return -ENAMETOOLONG;
+                if (access(ret, X_OK) >= 0)
+                        return 0;
+        }
+        return -errno;
+}
+
+int virt_program_start(const char *argument, int input, int output, pid_t *ret) {
+        char *const arguments[] = { (char *) VALIDATION_PROGRAM, (char *) argument, NULL }, *const environment[] = {
+                NULL
+        };
+        posix_spawn_file_actions_t files;
+        posix_spawnattr_t attributes;
+        char program[PATH_MAX];
+        sigset_t none, all;
+        int r = find_program(program);
+
+        if (r < 0)
+                return r;
+
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawn_file_actions_init(&files);
+        (void) posix_spawnattr_init(&attributes);
+        r = posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+        if (r == 0) {
+                (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+                (void) posix_spawnattr_setsigmask(&attributes, &none);
+                (void) posix_spawnattr_setsigdefault(&attributes, &all);
+                r = posix_spawn(ret, program, &files, &attributes, arguments, environment);
+        }
+        (void) posix_spawnattr_destroy(&attributes);
+        (void) posix_spawn_file_actions_destroy(&files);
+        return -r;
+}

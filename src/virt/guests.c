@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Connects to libvirt read-only, and sends the daemon a record for each change of a domain. */
+
+#include "guests.h"
+
+#include <errno.h>
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "eventloop.h"
+#include "guest/domain-facts.h"
+#include "guest/guest-list.h"
+#include "libvirt.h"
+#include "util/strings.h"
+
+/* A libvirt that answers no keepalive message for COUNT intervals is lost. Each interval wakes this process. */
+#define KEEPALIVE_SEC   20
+#define KEEPALIVE_COUNT 3U
+
+typedef struct Reporter {
+        sd_event *event;
+        virConnect *connection;
+        int fd;
+} Reporter;
+
+static void stop(Reporter *r) {
+        (void) sd_event_exit(r->event, 0);
+}
+
+static void send_record(Reporter *r, const char *record) {
+        if (!record || send(r->fd, record, strlen(record), MSG_NOSIGNAL) < 0)
+                stop(r);
+}
+
+static void fail(Reporter *r, const char *reason) {
+        _cleanup_free_ char *record = string_format("failed\n%s", reason);
+
+        send_record(r, record);
+        stop(r);
+}
+
+static void fail_with_libvirt(Reporter *r) {
+        const virError *error = virGetLastError();
+
+        fail(r, error && error->message ? error->message : "libvirt gives no reason");
+}
+
+static bool is_starting(virDomain *domain) {
+        int state = VIR_DOMAIN_NOSTATE, reason = 0;
+
+        return virDomainGetState(domain, &state, &reason, 0) >= 0 && state == VIR_DOMAIN_PAUSED &&
+               reason == VIR_DOMAIN_PAUSED_STARTING_UP;
+}
+
+/* Formats the record of a running domain. Returns 0, -ENOENT when the domain has ended, or another negative errno. */
+static int format_domain(virDomain *domain, const char *uuid, char **ret) {
+        _cleanup_free_ char *xml = virDomainGetXMLDesc(domain, 0), *record = NULL;
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+        int r = xml ? domain_facts_devices(xml, &devices, &n) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        r = string_replace(&record, "domain\n%s\n%s\n%s", uuid, is_starting(domain) ? "starting" : "running",
+                           virDomainGetName(domain));
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = string_append(&record, "\n", "%s", PCI_ADDRESS_STR(devices[i]));
+        if (r >= 0 && (n > GUEST_DEVICES_MAX || strlen(record) > GUEST_RECORD_MAX))
+                r = -E2BIG;
+        if (r >= 0)
+                *ret = TAKE_PTR(record);
+        return r;
+}
+
+static void send_domain(Reporter *r, virDomain *domain) {
+        _cleanup_free_ char *record = NULL;
+        char uuid[VIR_UUID_STRING_BUFLEN];
+        int error = -ENOENT;
+
+        if (virDomainGetUUIDString(domain, uuid) < 0)
+                return;
+        if (virDomainIsActive(domain) == 1)
+                error = format_domain(domain, uuid, &record);
+        if (error == -ENOENT)
+                record = string_format("ended\n%s", uuid);
+        else if (error < 0)
+                return fail(r, "A domain has too many host devices or a malformed document");
+        send_record(r, record);
+}
+
+static void send_all(Reporter *r) {
+        virDomain **domains = NULL;
+        int n = virConnectListAllDomains(r->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+
+        if (n < 0)
+                return fail_with_libvirt(r);
+        send_record(r, "list");
+        for (int i = 0; i < n; i++) {
+                send_domain(r, domains[i]);
+                (void) virDomainFree(domains[i]);
+        }
+        free(domains);
+        send_record(r, "complete");
+}
+
+static void send_features(Reporter *r) {
+        _cleanup_free_ char *capabilities = virConnectGetDomainCapabilities(r->connection, NULL, NULL, NULL, NULL, 0),
+                            *record = NULL;
+        unsigned long libvirt = 0, qemu = 0;
+        LibvirtFeatures f;
+
+        if (virConnectGetLibVersion(r->connection, &libvirt) < 0)
+                return fail_with_libvirt(r);
+        /* It fails on a host without QEMU. */
+        (void) virConnectGetVersion(r->connection, &qemu);
+        f = domain_facts_features(libvirt, qemu, capabilities);
+        record = string_format("features%s%s%s%s", f.maxphysaddr ? "\nmaxphysaddr" : "",
+                               f.driver_model ? "\ndriver-model" : "", f.iommufd ? "\niommufd" : "",
+                               f.acpi_nodeset ? "\nacpi-nodeset" : "");
+        send_record(r, record);
+}
+
+static int on_lifecycle(virConnect *connection, virDomain *domain, int event, int detail, void *userdata) {
+        send_domain(userdata, domain);
+        return 0;
+}
+
+static void on_device(virConnect *connection, virDomain *domain, const char *alias, void *userdata) {
+        send_domain(userdata, domain);
+}
+
+static void on_close(virConnect *connection, int reason, void *userdata) {
+        static const char *const reasons[] = {
+                [VIR_CONNECT_CLOSE_REASON_ERROR] = "The connection to libvirt failed",
+                [VIR_CONNECT_CLOSE_REASON_EOF] = "libvirt closed the connection",
+                [VIR_CONNECT_CLOSE_REASON_KEEPALIVE] = "libvirt does not answer",
+        };
+
+        fail(userdata, reason >= 0 && reason < (int) ELEMENTSOF(reasons) ? reasons[reason] : reasons[0]);
+}
+
+/* A request, or the end of the daemon. */
+static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        Reporter *r = userdata;
+        char request[sizeof(GUEST_REQUEST)];
+        ssize_t n = recv(fd, request, sizeof(request), MSG_DONTWAIT);
+
+        if (n > 0)
+                send_all(r);
+        else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+                stop(r);
+        return 0;
+}
+
+static int connect_to(Reporter *r, const char *uri) {
+        static const int device_events[] = {
+                VIR_DOMAIN_EVENT_ID_DEVICE_ADDED,
+                VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED,
+                VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED,
+        };
+
+        r->connection = virConnectOpenReadOnly(uri);
+        if (!r->connection || virConnectDomainEventRegisterAny(r->connection, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+                                                               VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), r, NULL) < 0)
+                return -EIO;
+        for (size_t i = 0; i < ELEMENTSOF(device_events); i++)
+                if (virConnectDomainEventRegisterAny(r->connection, NULL, device_events[i],
+                                                     VIR_DOMAIN_EVENT_CALLBACK(on_device), r, NULL) < 0)
+                        return -EIO;
+        /* The driver of a libvirt in this process has neither. */
+        (void) virConnectRegisterCloseCallback(r->connection, on_close, r, NULL);
+        (void) virConnectSetKeepAlive(r->connection, KEEPALIVE_SEC, KEEPALIVE_COUNT);
+        return 0;
+}
+
+void guests_report(const char *uri, int fd) {
+        Reporter r = { .fd = fd };
+
+        libvirt_silence();
+        if (sd_event_new(&r.event) < 0)
+                return;
+        eventloop_register(r.event);
+        if (sd_event_add_io(r.event, NULL, fd, EPOLLIN, on_request, &r) < 0)
+                return;
+        if (connect_to(&r, uri) < 0)
+                return fail_with_libvirt(&r);
+        send_features(&r);
+        send_all(&r);
+        (void) sd_event_loop(r.event);
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A node whose libvirt reports the domains that a test tells of: tests/fake-libvirt takes the place of passthroughd-libvirt.
+package Guests;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(dirname);
+use File::Copy qw(cp);
+use File::Path qw(remove_tree);
+use File::Temp qw(tempdir);
+use Test::More;
+
+use lib dirname(__FILE__);
+
+use Node;
+
+our @EXPORT = qw(node_with_guests running_domain write_guests write_raw libvirt_reports libvirt_process UUID);
+
+use constant {
+        UUID   => '4b20d080-1b54-4048-85b3-a6a62d165c01',
+        SOCKET => 'run/libvirt/virtqemud-sock-ro',
+};
+
+my $DIR = abs_path(dirname(__FILE__));
+
+# As node(), with libvirt running and no domain. The programs are those of BUILD, but for this one.
+sub node_with_guests {
+        my (@arguments) = @_;
+        if (!$ENV{NODE_ROOT}) {
+                my $build = abs_path($ENV{BUILD} // "$DIR/../../build");
+                my $dir   = $ENV{BUILD} = tempdir('guests.XXXXXX', TMPDIR => 1);
+                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders);
+                cp("$build/passthroughd", "$dir/passthroughd") or die "$dir/passthroughd: $!";
+                spew("$dir/passthroughd-libvirt", "#!/bin/sh\n[ \$# = 0 ] && exec $build/passthroughd-libvirt\nexec $DIR/../fake-libvirt $dir\n");
+                chmod 0755, "$dir/passthroughd", "$dir/passthroughd-libvirt";
+                write_guests();
+        }
+        node(@arguments);
+        fault('set ' . SOCKET . ' socket');
+        libvirt_reports(Bus->new);
+        return;
+}
+
+END { remove_tree($ENV{BUILD}) if $ENV{NODE_ROOT} && $ENV{BUILD} =~ m{/guests\.\w+$} }
+
+# The record of a running domain.
+sub running_domain {
+        my ($name, $uuid, @devices) = @_;
+        return join '|', 'domain', $uuid, 'running', $name, @devices;
+}
+
+# What libvirt reports from the next time on.
+sub write_guests {
+        my (@records) = @_;
+        spew("$ENV{BUILD}/guests", join '', map { "$_\n" } 'features|maxphysaddr|driver-model', 'list', @records, 'complete');
+        return;
+}
+
+# As write_guests(), with any lines of tests/fake-libvirt.
+sub write_raw { my ($text) = @_; return spew("$ENV{BUILD}/guests", $text) }
+
+# The process id of tests/fake-libvirt after its first report; 0 when it does not run.
+sub libvirt_process {
+        my ($pid) = split ' ', slurp_existing("$ENV{BUILD}/sent") // return 0;
+        return kill(0, $pid) ? $pid : 0;
+}
+
+# libvirt reports these domains and no others; returns when the daemon has read that.
+sub libvirt_reports {
+        my ($bus, @records) = @_;
+        write_guests(@records);
+        $bus->call('Rescan') if !libvirt_process();
+        wait_until(sub { libvirt_process() }) or die 'libvirt does not report';
+        my $before = slurp("$ENV{BUILD}/sent");
+        kill 'HUP', libvirt_process();
+        wait_until(sub { slurp("$ENV{BUILD}/sent") ne $before }) or die 'libvirt does not report';
+        $bus->ping() for 1 .. 2;
+        return;
+}
+
+1;

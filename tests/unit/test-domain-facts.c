@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "guest/domain-facts.h"
+#include "util/cleanup.h"
+#include "util/strings.h"
+
+/* A live domain, with host devices and what only looks like one. */
+static const char document[] =
+        "<domain type='kvm' id='3'><name>a</name><devices>\n"
+        "<hostdev mode='subsystem' type='pci' managed='no'><driver name='vfio'/>"
+        "<source><address domain='0x0000' bus='0x82' slot='0x00' function='0x0'/></source>"
+        "<address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/></hostdev>"
+        "<interface type='hostdev'><source>"
+        "<address type='pci' domain='0x10000' bus='131' slot='4' function='7'/></source></interface>"
+        "<disk type='nvme' device='disk'><source type='pci' managed='no' namespace='1'>"
+        "<address domain='0x0000' bus='0xff' slot='0x1f' function='0x0'/></source></disk>"
+        "<hostdev mode='subsystem' type='mdev'><source>"
+        "<address uuid='c2177883-f1bb-47f0-914d-32a22e3a8804'/></source></hostdev>"
+        "<hostdev mode='subsystem' type='usb'><source><address bus='1' device='3'/></source></hostdev>"
+        "<interface type='network'><source network='default'/></interface>"
+        "<hostdev type='pci'><source><address bus='0x100' slot='0' function='0'/></source></hostdev>"
+        "<hostdev type='pci'><source><address bus='one' slot='0' function='0'/></source></hostdev>"
+        "<hostdev type='pci'><source><address bus='' slot='0' function='0'/></source></hostdev>"
+        "<hostdev type='pci'><source><address bus='1' slot='32' function='0'/></source></hostdev>"
+        "</devices></domain>";
+
+static void test_devices(void **state) {
+        static const char *const expected[] = { "0000:82:00.0", "10000:83:04.7", "0000:ff:1f.0" };
+        _cleanup_free_ PciAddress *devices = NULL;
+        size_t n = 0;
+
+        assert_int_equal(domain_facts_devices(document, &devices, &n), 0);
+        assert_int_equal(n, ELEMENTSOF(expected));
+        for (size_t i = 0; i < n; i++)
+                assert_string_equal(PCI_ADDRESS_STR(devices[i]), expected[i]);
+}
+
+static void test_no_domain(void **state) {
+        static const char *const documents[] = {
+                "",
+                "<domain",
+                "<domain/>",
+                "<domstatus><devices/></domstatus>",
+                "<!DOCTYPE domain [<!ENTITY a 'a'>]><domain><devices/></domain>",
+        };
+        PciAddress *devices = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(documents); i++)
+                assert_int_equal(domain_facts_devices(documents[i], &devices, &n), -EINVAL);
+        assert_null(devices);
+}
+
+static void test_versions(void **state) {
+        LibvirtFeatures f = domain_facts_features(8006000, 10000002, NULL);
+
+        assert_true(f.known);
+        assert_false(f.maxphysaddr || f.driver_model || f.iommufd || f.acpi_nodeset);
+        f = domain_facts_features(9000000, 7002000, NULL);
+        assert_true(f.maxphysaddr && !f.driver_model);
+        f = domain_facts_features(11003000, 10000002, NULL);
+        assert_true(f.driver_model && !f.acpi_nodeset && !f.iommufd);
+        f = domain_facts_features(12001000, 9000000, NULL);
+        assert_true(f.acpi_nodeset && f.iommufd);
+        f = domain_facts_features(12001000, 8002000, NULL);
+        assert_false(f.acpi_nodeset || f.iommufd);
+}
+
+#define HOSTDEV(inner)                                                                                                 \
+        "<domainCapabilities><devices><hostdev supported='yes'>" inner "</hostdev></devices></domainCapabilities>"
+
+static void test_capabilities(void **state) {
+        LibvirtFeatures f = domain_facts_features(12002000, 10000000, HOSTDEV("<enum name='iommufd'/>"));
+
+        assert_false(f.iommufd);
+        f = domain_facts_features(12000000, 8000000,
+                                  HOSTDEV("<enum name='iommufd'><value>no</value><value>yes</value></enum>"));
+        assert_true(f.iommufd);
+        f = domain_facts_features(12001000, 10000000, HOSTDEV("<enum name='mode'><value>subsystem</value></enum>"));
+        assert_true(f.iommufd);
+        f = domain_facts_features(12001000, 10000000, "<domainCapabilities");
+        assert_true(f.iommufd);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_devices),
+                cmocka_unit_test(test_no_domain),
+                cmocka_unit_test(test_versions),
+                cmocka_unit_test(test_capabilities),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "guest/guest-list.h"
+#include "util/strings.h"
+
+#define ONE "4b20d080-1b54-4048-85b3-a6a62d165c01"
+#define TWO "4b20d080-1b54-4048-85b3-a6a62d165c02"
+
+static const PciAddress gpu = { .bus = 0x82 }, vf = { .bus = 0x83, .function = 1 };
+
+static int apply(GuestList *l, const char *record) {
+        return guest_list_apply(l, record, strlen(record));
+}
+
+static void test_domain(void **state) {
+        _cleanup_(guest_list_done) GuestList l = { 0 };
+
+        assert_int_equal(apply(&l, "domain\n" ONE "\nstarting\na b\n0000:82:00.0\n0000:83:00.1"), GUEST_RECORD_DOMAIN);
+        assert_int_equal(l.n, 1);
+        assert_string_equal(l.guests[0].domain, "a b");
+        assert_true(l.guests[0].starting);
+        assert_ptr_equal(guest_list_find_device(&l, vf), &l.guests[0]);
+        assert_ptr_equal(guest_list_find(&l, ONE), &l.guests[0]);
+        assert_null(guest_list_find(&l, TWO));
+
+        /* A device was unplugged. */
+        assert_int_equal(apply(&l, "domain\n" ONE "\nrunning\na b\n0000:82:00.0"), GUEST_RECORD_DOMAIN);
+        assert_int_equal(l.n, 1);
+        assert_false(l.guests[0].starting);
+        assert_null(guest_list_find_device(&l, vf));
+        assert_non_null(guest_list_find_device(&l, gpu));
+
+        assert_int_equal(apply(&l, "ended\n" TWO), GUEST_RECORD_ENDED);
+        assert_int_equal(l.n, 1);
+        assert_int_equal(apply(&l, "ended\n" ONE), GUEST_RECORD_ENDED);
+        assert_int_equal(l.n, 0);
+}
+
+/* A domain that libvirt does not list any more has ended, for example while libvirt did not run. */
+static void test_list(void **state) {
+        _cleanup_(guest_list_done) GuestList l = { 0 };
+
+        (void) apply(&l, "domain\n" ONE "\nrunning\none");
+        (void) apply(&l, "domain\n" TWO "\nrunning\ntwo");
+        assert_int_equal(apply(&l, "list"), GUEST_RECORD_LIST);
+        assert_int_equal(l.n, 2);
+        (void) apply(&l, "domain\n" TWO "\nrunning\ntwo");
+        assert_int_equal(apply(&l, "complete"), GUEST_RECORD_COMPLETE);
+        assert_int_equal(l.n, 1);
+        assert_string_equal(l.guests[0].domain, "two");
+}
+
+static void test_features(void **state) {
+        _cleanup_(guest_list_done) GuestList l = { 0 };
+
+        assert_false(l.features.known);
+        assert_int_equal(apply(&l, "features\nmaxphysaddr\niommufd"), GUEST_RECORD_FEATURES);
+        assert_true(l.features.known && l.features.maxphysaddr && l.features.iommufd);
+        assert_false(l.features.driver_model || l.features.acpi_nodeset);
+        assert_int_equal(apply(&l, "features"), GUEST_RECORD_FEATURES);
+        assert_true(l.features.known && !l.features.maxphysaddr);
+}
+
+static void test_failed(void **state) {
+        _cleanup_(guest_list_done) GuestList l = { 0 };
+
+        assert_int_equal(apply(&l, "failed\nno\x1b\nsocket"), GUEST_RECORD_FAILED);
+        assert_true(text_is_clean(l.reason));
+        assert_int_equal(apply(&l, "failed"), -EBADMSG);
+}
+
+static void test_malformed(void **state) {
+        static const char *const records[] = {
+                "",
+                "domain",
+                "domain\n" ONE,
+                "domain\n" ONE "\nrunning",
+                "domain\n" ONE "\nrunning\n",
+                "domain\n" ONE "\npaused\na",
+                "domain\n" ONE "x\nrunning\na",
+                "domain\nx\nrunning\na",
+                "domain\n" ONE "\nrunning\na\n82:00.0",
+                "domain\n" ONE "\nrunning\na\n",
+                "ended",
+                "ended\nx",
+                "features\nother",
+                "lists",
+        };
+        _cleanup_(guest_list_done) GuestList l = { 0 };
+        char huge[GUEST_RECORD_MAX + 2];
+
+        (void) apply(&l, "domain\n" ONE "\nrunning\none\n0000:82:00.0");
+        for (size_t i = 0; i < ELEMENTSOF(records); i++)
+                assert_int_equal(apply(&l, records[i]), -EBADMSG);
+        assert_int_equal(guest_list_apply(&l, "list\0", 5), -EBADMSG);
+        memset(huge, 'a', sizeof(huge));
+        memcpy(huge, "failed\n", 7);
+        assert_int_equal(guest_list_apply(&l, huge, sizeof(huge)), -EBADMSG);
+        assert_int_equal(l.n, 1);
+        assert_non_null(guest_list_find_device(&l, gpu));
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_domain), cmocka_unit_test(test_list),      cmocka_unit_test(test_features),
+                cmocka_unit_test(test_failed), cmocka_unit_test(test_malformed),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
