@@ -118,14 +118,14 @@ sub new {
         return $self;
 }
 
-# Sends a call; what it returns is for reply(). With the handles of @ATTACHED.
+# Handles that go with each call.
 our @ATTACHED;
 
-sub post {
-        my ($self, $destination, $path, $interface, $member, $signature, @values) = @_;
+# The bytes of a call.
+sub message {
+        my ($serial, $destination, $path, $interface, $member, $signature, @values) = @_;
         my ($header, $body) = ('', '');
-        my $serial = ++$self->{serial};
-        my @types  = types($signature //= '');
+        my @types = types($signature //= '');
         put(\$body, $types[$_], $values[$_]) for 0 .. $#types;
         my @fields = ([1, ['o', $path]], [2, ['s', $interface]], [3, ['s', $member]], [6, ['s', $destination]]);
         push @fields, [8, ['g', $signature]] if length $signature;
@@ -133,18 +133,28 @@ sub post {
         $header = pack 'a C C C V V', 'l', CALL, 0, 1, length $body, $serial;
         put(\$header, 'a(yv)', \@fields);
         pad(\$header, 8);
-        my $message = $header . $body;
+        return $header . $body;
+}
 
+sub send_bytes {
+        my ($self, $bytes) = @_;
         if (@ATTACHED) {
-                my $first = Socket::MsgHdr->new(buf => substr $message, 0, 1, '');
+                my $first = Socket::MsgHdr->new(buf => substr $bytes, 0, 1, '');
                 $first->cmsghdr(SOL_SOCKET, SCM_RIGHTS, pack 'i*', map { fileno $_ } @ATTACHED);
                 sendmsg($self->{socket}, $first) or die "send to the bus: $!";
         }
-        while (length $message) {
-                my $n = syswrite($self->{socket}, $message) // die "write to the bus: $!";
-                substr $message, 0, $n, '';
+        while (length $bytes) {
+                my $n = syswrite($self->{socket}, $bytes) // die "write to the bus: $!";
+                substr $bytes, 0, $n, '';
         }
-        return $serial;
+        return;
+}
+
+# Sends a call; what it returns is for reply().
+sub post {
+        my ($self, @call) = @_;
+        $self->send_bytes(message(++$self->{serial}, @call));
+        return $self->{serial};
 }
 
 # Takes one message of the bus in; false at the end of the time.

@@ -211,12 +211,12 @@ static void test_reduce(void **state) {
         _cleanup_(cleanup_allocation_free) Allocation *a = make_full(), *b = NULL;
 
         a->state = ALLOCATION_RELEASING;
-        b = allocation_reduce(a, &a->devices[2], "It did not come back.");
+        b = allocation_reduce(a, &a->devices[2], "lost");
         assert_non_null(b);
         assert_string_equal(b->name, a->name);
         assert_string_equal(b->id, a->id);
         assert_string_equal(b->vfio_driver, a->vfio_driver);
-        assert_string_equal(b->reason, "It did not come back.");
+        assert_string_equal(b->reason, "lost");
         assert_int_equal(b->owner, a->owner);
         assert_int_equal(b->generation, a->generation);
         assert_int_equal(b->state, ALLOCATION_FAILED);

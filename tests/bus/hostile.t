@@ -1,0 +1,188 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# No caller stalls or fattens the daemon: while an outsider or a member of the group sends as much as it can, root is
+# served, and afterwards the daemon has the memory and the descriptors that it had before.
+#
+# HOSTILE=full sends all, and has the limits of a quiet machine: `make check-long`.
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::Bin;
+
+use IO::Socket::UNIX;
+use List::Util qw(max);
+use POSIX ();
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use Node;
+use Nobody;
+
+need_nobody();
+plan skip_all => 'no user daemon' if !defined getpwnam 'daemon';
+node('hgx-h100', root => 1);
+
+my $FULL = ($ENV{HOSTILE} // '') eq 'full';
+# Seconds of a Ping; how many times its quiet time an Allocate takes; bytes. A machine that runs other tests is slow.
+my %LIMITS = $FULL ? (ping => 0.005, allocate => 2, memory => 32 << 20) : (ping => 1, allocate => 20, memory => 32 << 20);
+use constant { PINGS => 50, ALLOCATIONS => 3 };
+
+my $root = Bus->new("$ENV{RUNTIME_DIRECTORY}/private");
+my $bus  = Bus->new->listen;
+is(allocate($bus, 'vm', gpu => 1, cpus => 4, memory => 1 << 30), 'done', 'an allocation for documents');
+
+# ---- what is measured
+
+sub memory      { return slurp('/proc/' . pid() . '/status') =~ /^VmRSS:\s+(\d+) kB$/m && $1 << 10 }
+sub descriptors { return scalar(my @all = glob '/proc/' . pid() . '/fd/*') }
+
+sub seconds {
+        my ($function) = @_;
+        my $start = time;
+        $function->();
+        return time - $start;
+}
+
+sub ping { return seconds(sub { $root->ping()->{error} and die 'Ping fails' }) }
+
+# The reply to an Allocate, which is undone.
+sub allocate_once {
+        my ($reply, $released);
+        my $took = seconds(sub { $reply = $root->call('Allocate', 'sa{sv}', 'root', [['devices', ['a(su)', [['gpu', 1]]]], ['cpus', ['u', 2]], ['memory', ['t', 1 << 30]]]) });
+        die "Allocate: $reply->{error}" if $reply->{error};
+        die 'the job fails' if $root->result($reply->{body}[1]) ne 'done';
+        is(release($root, 'root'), 'done', 'root releases') or die;
+        return $took;
+}
+
+# The worst Ping and the median Allocate.
+sub measure {
+        my $ping = max(map { ping() } 1 .. PINGS);
+        my @allocations = sort { $a <=> $b } map { allocate_once() } 1 .. ALLOCATIONS;
+        return ($ping, $allocations[@allocations / 2]);
+}
+
+# ---- who attacks
+
+# Runs the function as the user, and keeps its connections until it is killed. Its pid when the function has returned or
+# the bus has stopped reading from it, and why it failed.
+sub begin {
+        my ($user, $function) = @_;
+        my ($uid, $gid) = (getpwnam $user)[2, 3];
+        pipe my $in, my $out or die "pipe: $!";
+        my $pid = fork // die "fork: $!";
+        if (!$pid) {
+                close $in;
+                $) = "$gid $gid";
+                POSIX::setgid($gid);
+                POSIX::setuid($uid) or POSIX::_exit(1);
+                my @kept = eval { $function->() };
+                syswrite $out, $@;
+                close $out;
+                sleep 600;
+                POSIX::_exit(0);
+        }
+        close $out;
+        my $bits = '';
+        vec($bits, fileno $in, 1) = 1;
+        select($bits, undef, undef, $FULL ? 60 : 3) > 0 or return ($pid, '');
+        my $failure = <$in>;
+        return ($pid, $failure // '');
+}
+
+sub finish { my ($pid) = @_; kill 'KILL', $pid; waitpid $pid, 0; return }
+
+# ---- what they send
+
+my @MANAGER = (Bus::NAME, Bus::PATH, Bus::MANAGER);
+my @OBJECTS = (Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects');
+my $NO_REPLY = "\1"; # D-Bus Specification, Message Format: flags
+
+sub plan_of { my (@devices) = @_; return (@MANAGER, 'Plan', 'a{sv}', [['devices', ['a(su)', \@devices]]]) }
+sub document { my ($template) = @_; return (@MANAGER, 'GetDomainXML', 'sa{sv}', 'vm', [['template', ['s', $template]]]) }
+
+# The call, n times, on one connection.
+sub repeat {
+        my ($n, @call) = @_;
+        my $client = Bus->new;
+        $client->post(@call) for 1 .. $n;
+        return $client;
+}
+
+# A call of which the last byte is missing, so that its sender goes in the middle.
+sub vanish {
+        my (@call) = @_;
+        my $client = Bus->new;
+        $client->post(@call);
+        my $bytes = Bus::message(99, @call);
+        $client->send_bytes(substr $bytes, 0, -1);
+        return;
+}
+
+sub match_rules {
+        my $client = Bus->new;
+        $client->post('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'AddMatch', 's', "type='signal',path='/org/passthroughd1/device/$_'") for 1 .. 512;
+        return $client;
+}
+
+my $attributes = "<domain type='kvm'><name " . join(' ', map { "a$_='1'" } 1 .. 37_832) . '>x</name></domain>';
+my $nested     = "<domain type='kvm'>" . '<a>' x 30_000 . '</a>' x 30_000 . '</domain>';
+my $elements   = "<domain type='kvm'><devices>" . '<a/>' x 60_000 . '</devices></domain>';
+my $entities   = '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa">' . join('', map { my $c = chr(97 + $_); my $d = chr(98 + $_); "<!ENTITY $d '" . "&$c;" x 10 . "'>" } 0 .. 8) . "]><domain type='kvm'><name>&i;</name></domain>";
+my @pools      = map { [$_, 1] } map { $_->{name} } @{ describe($bus)->{pools} };
+splice @pools, 8 if @pools > 8;
+
+my @attacks = (
+        ['plans with a pool name of 1 MiB', sub { map { repeat($FULL ? 200 : 8, plan_of(['a' x (1 << 20), 1])) } 1 .. 8 }],
+        ['an attribute text of 1 MiB', sub { map { repeat($FULL ? 200 : 8, @MANAGER, 'Plan', 'a{sv}', [['vf-attributes', ['a{ss}', [['a' x (1 << 20), 'b' x (1 << 20)]]]]]) } 1 .. 4 }],
+        ['allocations of a name of 1 MiB', sub { map { repeat($FULL ? 200 : 8, @MANAGER, 'GetAllocation', 's', 'a' x (1 << 20)) } 1 .. 4 }],
+        (map { my $member = $_; ["replies of $member that are not read", sub { map { repeat(128, @MANAGER, $member) } 1 .. 20 }] } qw(Describe DescribeTopology ListDevices)),
+        ['all objects, not read', sub { map { repeat(128, @OBJECTS) } 1 .. 20 }],
+        ['introspection, not read', sub { map { repeat(128, Bus::NAME, $_ % 2 ? '/' : Bus::PATH, 'org.freedesktop.DBus.Introspectable', 'Introspect') } 1 .. 20 }],
+        ['plans that want no reply', sub { my $client = Bus->new; my $bytes = Bus::message(7, plan_of(@pools)); substr($bytes, 2, 1) = $NO_REPLY; $client->send_bytes($bytes x 1000) for 1 .. 10; return }],
+        ['plans of all pools', sub { map { repeat($FULL ? 100 : 20, plan_of(@pools)) } 1 .. 8 }],
+        ['a template of 37,832 attributes', sub { map { repeat(5, document($attributes)) } 1 .. 4 }],
+        ['a template of nested elements', sub { map { repeat(5, document($nested)) } 1 .. 4 }],
+        ['a template of many elements', sub { map { repeat(5, document($elements)) } 1 .. 4 }],
+        ['a template of entities', sub { map { repeat(5, document($entities)) } 1 .. 4 }],
+        ['connections that say nothing', sub { map { IO::Socket::UNIX->new(Peer => $ENV{DBUS_SYSTEM_BUS_ADDRESS} =~ s/^unix:path=([^,;]+).*/$1/r) // () } 1 .. 300 }],
+        ['match rules', sub { map { match_rules() } 1 .. ($FULL ? 240 : 16) }],
+        ['callers that vanish in mid-call', sub { for (1 .. ($FULL ? 1000 : 50)) { vanish(plan_of(@pools)); vanish(@MANAGER, 'Describe') } return }],
+        ['calls with descriptors', sub { open my $null, '<', '/dev/null' or die $!; local @Bus::ATTACHED = ($null) x 16; map { repeat($FULL ? 1000 : 100, plan_of(@pools)) } 1 .. 8 }],
+        ['changes that are not permitted', sub { map { repeat($FULL ? 5000 : 500, @MANAGER, 'Release', 'st', 'vm', 1) } 1 .. 8 }],
+);
+
+# ---- before, while and after
+
+allocate_once();
+my ($quiet_ping, $quiet_allocate) = measure();
+my ($memory, $descriptors) = (memory(), descriptors());
+my $pid = pid();
+note(sprintf 'quiet: worst Ping %.1f ms, Allocate %.1f ms, %.1f MiB, %d descriptors', 1e3 * $quiet_ping, 1e3 * $quiet_allocate, $memory / (1 << 20), $descriptors);
+
+sub attacked {
+        my ($user, $what, $function) = @_;
+        return subtest $what => sub {
+                my ($attacker, $failure) = begin($user, $function);
+                is($failure, '', 'all is sent');
+                my ($ping, $allocate) = measure();
+                my $grown = memory() - $memory;
+                note(sprintf 'worst Ping %.1f ms, Allocate %.1f ms, %+.1f MiB', 1e3 * $ping, 1e3 * $allocate, $grown / (1 << 20));
+                cmp_ok($ping, '<', $LIMITS{ping}, "root's Ping");
+                cmp_ok($allocate, '<', $LIMITS{allocate} * $quiet_allocate, "root's Allocate");
+                cmp_ok($grown, '<', $LIMITS{memory}, 'memory');
+                finish($attacker);
+                ok(wait_until(sub { descriptors() <= $descriptors }), 'descriptors') or diag(descriptors());
+        };
+}
+
+attacked('nobody', @$_) for @attacks;
+# The bus refuses all calls of an outsider.
+attacked('daemon', 'all of these, as an outsider', sub { map { $_->[1]->() } @attacks });
+is(pid(), $pid, 'it is the same daemon');
+ok(wait_until(sub { !Bus->new->ping()->{error} }), 'which serves clients of the bus');
+cmp_ok(memory() - $memory, '<', $LIMITS{memory}, 'and has not grown');
+is(allocation_state(Bus->new, 'vm'), 'ready', 'the allocation is as it was');
+
+done_testing();
