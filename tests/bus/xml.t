@@ -52,6 +52,8 @@ my ($allocation) = grep { $_->{name} eq 'train' } @{ describe($bus)->{allocation
 my $xml = document('train', 'two cells');
 is(() = $xml =~ /<hostdev [^>]*managed="no"/g, 8, 'eight host devices');
 is(() = $xml =~ /<vcpupin /g, 32, '32 pinned vCPUs');
+is(scalar @{ $allocation->{pins} }, 32, 'as many as in the allocation');
+is(scalar @{ $allocation->{devices} }, 8, 'and as many devices');
 for my $pin (@{ $allocation->{pins} }) {
         like($xml, qr/<vcpupin vcpu="$pin->{vcpu}" cpuset="$pin->{cpu}"\/>/, "vCPU $pin->{vcpu} is pinned as allocated");
 }
