@@ -67,11 +67,21 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
         return 0;
 }
 
+/* sd-bus does not watch for messages that it has read already: those that came together with the end of the
+ * authentication, and those that it read while it was not attached. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
+        int r;
 
-        c->lost(c, "messages are not read in time");
-        return 0;
+        if (c->writable) {
+                c->lost(c, "messages are not read in time");
+                return 0;
+        }
+        r = sd_bus_process(c->bus, NULL);
+        if (!c->bus)
+                return 0;
+        (void) sd_event_source_set_time(source, r > 0 ? 0 : UINT64_MAX);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 /* Watches the socket instead of sd-bus, which would also read. */
@@ -86,7 +96,7 @@ static int stop_reading(Connection *c) {
 
 static int start_reading(Connection *c) {
         c->writable = sd_event_source_disable_unref(c->writable);
-        (void) sd_event_source_set_time(c->timer, UINT64_MAX);
+        (void) sd_event_source_set_time(c->timer, 0);
         return sd_bus_attach_event(c->bus, c->server->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
@@ -94,8 +104,12 @@ static int start_reading(Connection *c) {
  * connection: replies that the other side does not read would fill the daemon's memory. */
 static int on_prepare(sd_event_source *source, void *userdata) {
         Connection *c = userdata;
-        bool waits = sd_bus_is_ready(c->bus) > 0 && count_queued(c) > 0;
+        bool ready = sd_bus_is_ready(c->bus) > 0;
+        bool waits = ready && count_queued(c) > 0;
 
+        if (ready && !c->authenticated)
+                (void) sd_event_source_set_time(source, 0);
+        c->authenticated = ready;
         if (waits == (c->writable != NULL))
                 return 0;
         return waits ? stop_reading(c) : start_reading(c);
@@ -166,7 +180,7 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
 }
 
 void connection_close(Connection *c) {
-        c->announced = false;
+        c->announced = c->authenticated = false;
         if (c->bus)
                 answers_drop(c->server, c->bus, NULL);
         c->timer = sd_event_source_disable_unref(c->timer);

@@ -19,9 +19,10 @@ typedef void (*ConnectionLost)(Connection *c, const char *why);
 struct Connection {
         Server *server;
         sd_bus *bus;               /* NULL: closed */
-        sd_event_source *timer;    /* ends when messages wait too long */
+        sd_event_source *timer;    /* ends when messages wait too long, or at once when sd-bus may have read some */
         sd_event_source *writable; /* the socket, while messages wait and no call is read; NULL: sd-bus watches it */
-        bool announced;            /* the other side is sent signals */
+        bool authenticated;
+        bool announced; /* the other side is sent signals */
         ConnectionLost lost;
 };
 

@@ -14,6 +14,10 @@
 #include "util/log.h"
 #include "util/strings.h"
 
+/* Connections are accepted at most so many times in an interval. */
+#define ACCEPT_BURST         50U
+#define ACCEPT_INTERVAL_USEC (UINT64_C(100) * 1000)
+
 static void on_lost(Connection *c, const char *why) {
         if (why)
                 log_warning("A connection to %s was closed: %s.", c->server->socket.sun_path, why);
@@ -72,6 +76,9 @@ void peers_listen(Server *s) {
                 int fd = r;
 
                 r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
+                /* accept4() fails while no descriptor is free, and the socket stays ready. */
+                if (r >= 0)
+                        r = sd_event_source_set_ratelimit(s->listening, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
                 if (r >= 0)
                         r = sd_event_source_set_io_fd_own(s->listening, true);
                 else

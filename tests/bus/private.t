@@ -7,7 +7,11 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use IO::Socket::UNIX;
+use POSIX ();
+use Socket;
 use Test::More;
+use Time::HiRes qw(time);
 
 use Node;
 use SystemBus;
@@ -40,6 +44,33 @@ is(system("setpriv --reuid=nobody --regid=nogroup --clear-groups perl -MIO::Sock
 my $peer = Bus->new($socket);
 is($peer->ping->{error}, undef, 'root can');
 is($peer->call('Allocate', 'sa{sv}', 'vm', [['devices', ['a(su)', [['gpu', 99]]]]])->{error}, 'org.passthroughd1.Error.InvalidRequest', 'a refusal has its name');
+
+# A call that comes together with the end of the authentication.
+{
+        socketpair my $write, my $read, AF_UNIX, SOCK_STREAM, PF_UNSPEC or die "socketpair: $!";
+        my $eager  = bless { socket => $write, in => '', serial => 0, replies => {}, signals => [] }, 'Bus';
+        my $serial = $eager->post(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.Peer', 'Ping');
+        sysread $read, my $call, 65_536;
+        $eager->{socket} = IO::Socket::UNIX->new(Peer => $socket) or die "$socket: $!";
+        syswrite $eager->{socket}, "\0AUTH EXTERNAL " . unpack('H*', $>) . "\r\nBEGIN\r\n$call";
+        my $line = '';
+        until ($line =~ /\n/) { sysread $eager->{socket}, $line, 1, length $line }
+        is($eager->reply($serial)->{error}, undef, 'a call that comes with the authentication is served');
+}
+
+# No descriptor is free.
+sub cpu_seconds { my @stat = split ' ', slurp('/proc/' . pid() . '/stat') =~ s/^.*\) //r; return ($stat[11] + $stat[12]) / POSIX::sysconf(POSIX::_SC_CLK_TCK) }
+is(system('prlimit', '--pid=' . pid(), '--nofile=3:'), 0, 'the daemon may have no more descriptors');
+{
+        my $connection = IO::Socket::UNIX->new(Peer => $socket) or die "$socket: $!";
+        my $before     = cpu_seconds();
+        my $end        = time + 2;
+        is($peer->ping->{error}, undef, 'other peers are served');
+        Time::HiRes::sleep(0.1) while time < $end;
+        cmp_ok(cpu_seconds() - $before, '<', 0.5, '... and the daemon does not spin');
+        is(system('prlimit', '--pid=' . pid(), '--nofile=1024:'), 0, 'the daemon may have descriptors again');
+        is(Bus->new($socket)->ping->{error}, undef, '... and serves new peers');
+}
 
 # ---- while the bus does not work
 
