@@ -55,12 +55,17 @@ static bool is_starting(virDomain *domain) {
                reason == VIR_DOMAIN_PAUSED_STARTING_UP;
 }
 
+/* Whether the last error means that the domain has ended. After another one, such as a lost connection, it may run. */
+static int end_or_error(void) {
+        return virGetLastErrorCode() == VIR_ERR_NO_DOMAIN ? -ENOENT : -EIO;
+}
+
 /* Formats the record of a running domain. Returns 0, -ENOENT when the domain has ended, or another negative errno. */
 static int format_domain(virDomain *domain, const char *uuid, char **ret) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(domain, 0), *record = NULL;
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
-        int r = xml ? domain_facts_devices(xml, &devices, &n) : -ENOENT;
+        int r = xml ? domain_facts_devices(xml, &devices, &n) : end_or_error();
 
         if (r < 0)
                 return r;
@@ -78,12 +83,14 @@ static int format_domain(virDomain *domain, const char *uuid, char **ret) {
 static void send_domain(Reporter *r, virDomain *domain) {
         _cleanup_free_ char *record = NULL;
         char uuid[VIR_UUID_STRING_BUFLEN];
-        int error = -ENOENT;
+        int active, error;
 
         if (virDomainGetUUIDString(domain, uuid) < 0)
-                return;
-        if (virDomainIsActive(domain) == 1)
-                error = format_domain(domain, uuid, &record);
+                return fail_with_libvirt(r);
+        active = virDomainIsActive(domain);
+        error = active > 0 ? format_domain(domain, uuid, &record) : active == 0 ? -ENOENT : end_or_error();
+        if (error == -EIO)
+                return fail_with_libvirt(r);
         if (error == -ENOENT)
                 record = string_format("ended\n%s", uuid);
         else if (error < 0)
