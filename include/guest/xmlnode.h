@@ -10,7 +10,6 @@
 
 bool node_is(const xmlNode *node, const char *name);
 xmlNode *node_find(const xmlNode *parent, const char *name);
-size_t node_count(const xmlNode *parent, const char *name);
 void node_remove(xmlNode *node);
 void node_remove_all(xmlNode *parent, const char *name);
 bool node_has(const xmlNode *node, const char *attribute, const char *value);

@@ -9,7 +9,7 @@
 #include "verbs.h"
 #include "view.h"
 
-static const Column columns[] = { { "ADDRESS" }, { "DRIVER" }, { "ROLE" } };
+static const Column columns[] = { { "ADDRESS", "address" }, { "DRIVER", "driver" }, { "ROLE", "role" } };
 
 static void print_verdict(json_object *d) {
         const char *address = reply_cell(d, "address"), *name = reply_text(d, "name");
@@ -30,18 +30,10 @@ static void print_verdict(json_object *d) {
 }
 
 static int print_group(const Args *args, json_object *d) {
-        _cleanup_table_ Table table;
-
-        table_init(&table, columns, ELEMENTSOF(columns));
-        for (size_t i = 0; i < reply_length(d, "group"); i++) {
-                json_object *m = reply_element(d, "group", i);
-
-                table_add(&table,
-                          (const char *[]){ reply_cell(m, "address"), reply_cell(m, "driver"), reply_cell(m, "role") });
-        }
-        if (table.n > 0)
-                printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(d, "iommu_group"));
-        return table_print(&table, args, NULL);
+        if (reply_length(d, "group") == 0)
+                return 0;
+        printf("\nMembers of IOMMU group %s, which is allocated as a whole:\n", reply_cell(d, "iommu_group"));
+        return table_print_array(args, columns, ELEMENTSOF(columns), reply_member(d, "group"), NULL);
 }
 
 static int print_device(const Args *args, json_object *device) {

@@ -12,12 +12,12 @@
 #include "verbs.h"
 
 static const Column columns[] = {
-        { "TIME" },
-        { "EVENT" },
-        { "OWNER", .right = true },
-        { "GENERATION", .right = true },
-        { "ALLOCATION" },
-        { "MESSAGE", .cut = true },
+        { "TIME", "time" },
+        { "EVENT", "event" },
+        { "OWNER", "owner", .right = true },
+        { "GENERATION", "generation", .right = true },
+        { "ALLOCATION", "allocation" },
+        { "MESSAGE", "message", .cut = true },
 };
 
 DEFINE_CLEANUP(sd_journal *, sd_journal_close)
@@ -118,18 +118,9 @@ static json_object *reversed(json_object *array) {
 
 static int print_table(const Args *args, const char *address, json_object *entries) {
         char empty[PCI_ADDRESS_STRING_MAX + 32];
-        _cleanup_table_ Table table;
 
-        table_init(&table, columns, ELEMENTSOF(columns));
-        for (size_t i = 0; i < json_object_array_length(entries); i++) {
-                json_object *e = json_object_array_get_idx(entries, i);
-
-                table_add(&table, (const char *[]){ reply_cell(e, "time"), reply_cell(e, "event"),
-                                                    reply_cell(e, "owner"), reply_cell(e, "generation"),
-                                                    reply_cell(e, "allocation"), reply_cell(e, "message") });
-        }
         (void) snprintf(empty, sizeof(empty), "The journal has no events of %s.", address);
-        return table_print(&table, args, empty);
+        return table_print_array(args, columns, ELEMENTSOF(columns), entries, empty);
 }
 
 int verb_history(const Args *args) {

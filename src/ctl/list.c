@@ -12,17 +12,14 @@
 #include "view.h"
 
 static const Column columns[] = {
-        { "ADDRESS" },
-        { "POOL" },
-        { "STATE" },
-        { "NODE", .right = true },
-        { "GROUP", .right = true },
-        { "DRIVER" },
-        { "ALLOCATION" },
-        { "NAME", .cut = true },
-};
-static const char *const keys[ELEMENTSOF(columns)] = {
-        "address", "pool", "state", "numa_node", "iommu_group", "driver", "allocation", "name",
+        { "ADDRESS", "address" },
+        { "POOL", "pool" },
+        { "STATE", "state" },
+        { "NODE", "numa_node", .right = true },
+        { "GROUP", "iommu_group", .right = true },
+        { "DRIVER", "driver" },
+        { "ALLOCATION", "allocation" },
+        { "NAME", "name", .cut = true },
 };
 
 /* Without --pool and --all: devices in a pool, in an allocation, or in any state but "host". */
@@ -35,21 +32,13 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
-static void add_device(Table *table, json_object *device) {
-        const char *cells[ELEMENTSOF(columns)];
-
-        for (size_t i = 0; i < ELEMENTSOF(columns); i++)
-                cells[i] = reply_cell(device, keys[i]);
-        table_add(table, cells);
-}
-
 static int print_table(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 
         table_init(&table, columns, ELEMENTSOF(columns));
         for (size_t i = 0; i < reply_length(node, "devices"); i++)
                 if (is_wanted(args, reply_element(node, "devices", i)))
-                        add_device(&table, reply_element(node, "devices", i));
+                        table_add_object(&table, reply_element(node, "devices", i));
         return table_print(&table, args,
                            args_has(args, OPTION_ALL)    ? "This node has no PCI devices."
                            : args_has(args, OPTION_POOL) ? "No device is in this pool."

@@ -11,7 +11,10 @@
 #include "verbs.h"
 
 static const Column columns[] = {
-        { "ADDRESS" }, { "OWNER", .right = true }, { "ALLOCATION" }, { "REASON", .cut = true }
+        { "ADDRESS", "address" },
+        { "OWNER", "owner", .right = true },
+        { "ALLOCATION", "allocation" },
+        { "REASON", "reason", .cut = true },
 };
 
 /* The quarantine entries of that device, or with NULL all entries. NULL when out of memory. */
@@ -29,18 +32,10 @@ static json_object *select_devices(json_object *node, const char *device) {
 
 static int print(const Args *args, json_object *devices, const char *device) {
         char empty[PCI_ADDRESS_STRING_MAX + 32] = "No device is in quarantine.";
-        _cleanup_table_ Table table;
 
         if (device)
                 (void) snprintf(empty, sizeof(empty), "%s is not in quarantine.", device);
-        table_init(&table, columns, ELEMENTSOF(columns));
-        for (size_t i = 0; i < json_object_array_length(devices); i++) {
-                json_object *q = json_object_array_get_idx(devices, i);
-
-                table_add(&table, (const char *[]){ reply_cell(q, "address"), reply_cell(q, "owner"),
-                                                    reply_cell(q, "allocation"), reply_cell(q, "reason") });
-        }
-        return table_print(&table, args, empty);
+        return table_print_array(args, columns, ELEMENTSOF(columns), devices, empty);
 }
 
 static int list(Client *c, const char *device) {

@@ -14,7 +14,11 @@
 
 #define COUNT_MAX 65535U
 
-static const Column columns[] = { { "ADDRESS" }, { "POOL" }, { "STATE" }, { "DRIVER" }, { "ALLOCATION" } };
+static const Column columns[] = { { "ADDRESS", "address" },
+                                  { "POOL", "pool" },
+                                  { "STATE", "state" },
+                                  { "DRIVER", "driver" },
+                                  { "ALLOCATION", "allocation" } };
 
 static int print_vfs(const Args *args, json_object *node, const char *pf) {
         _cleanup_table_ Table table;
@@ -24,9 +28,7 @@ static int print_vfs(const Args *args, json_object *node, const char *pf) {
                 json_object *d = reply_element(node, "devices", i);
 
                 if (streq_ptr(reply_text(d, "physical_function"), pf))
-                        table_add(&table, (const char *[]){ reply_cell(d, "address"), reply_cell(d, "pool"),
-                                                            reply_cell(d, "state"), reply_cell(d, "driver"),
-                                                            reply_cell(d, "allocation") });
+                        table_add_object(&table, d);
         }
         return table_print(&table, args, NULL);
 }

@@ -14,7 +14,7 @@ static bool wants_colour(void) {
 }
 
 void table_init(Table *t, const Column *columns, size_t n) {
-        *t = (Table){ .scols = scols_new_table() };
+        *t = (Table){ .scols = scols_new_table(), .columns = columns };
         t->failed = !t->scols || scols_table_enable_colors(t->scols, wants_colour()) < 0;
         for (size_t i = 0; !t->failed && i < n; i++)
                 t->failed = !scols_table_new_column(t->scols, columns[i].name, 0,
@@ -42,6 +42,15 @@ void table_add(Table *t, const char *const *cells) {
         (void) table_add_below(t, NULL, NULL, cells);
 }
 
+void table_add_object(Table *t, json_object *o) {
+        struct libscols_line *line = t->failed ? NULL : scols_table_new_line(t->scols, NULL);
+
+        t->failed = !line;
+        for (size_t i = 0; !t->failed && i < scols_table_get_ncols(t->scols); i++)
+                t->failed = scols_line_set_data(line, i, reply_cell(o, t->columns[i].key)) < 0;
+        t->n++;
+}
+
 int table_print(Table *t, const Args *args, const char *empty) {
         if (t->failed)
                 return report_errno(args, -ENOMEM, "Cannot print");
@@ -51,6 +60,16 @@ int table_print(Table *t, const Args *args, const char *empty) {
                 return 0;
         }
         return scols_print_table(t->scols) < 0 ? report_errno(args, -EIO, "Cannot print") : 0;
+}
+
+int table_print_array(const Args *args, const Column *columns, size_t n, json_object *array, const char *empty) {
+        size_t rows = array ? json_object_array_length(array) : 0;
+        _cleanup_table_ Table t;
+
+        table_init(&t, columns, n);
+        for (size_t i = 0; i < rows; i++)
+                table_add_object(&t, json_object_array_get_idx(array, i));
+        return table_print(&t, args, empty);
 }
 
 size_t table_terminal_width(void) {

@@ -6,27 +6,32 @@
 #include <libsmartcols.h>
 
 #include "options.h"
+#include "reply.h"
 
 typedef struct Column {
         const char *name;
-        bool right; /* align right, for numbers */
-        bool cut;   /* the column may be cut when the terminal is too narrow */
-        bool tree;  /* the branches of table_add_below() are in this column */
+        const char *key; /* of table_add_object() */
+        bool right;      /* align right, for numbers */
+        bool cut;        /* the column may be cut when the terminal is too narrow */
+        bool tree;       /* the branches of table_add_below() are in this column */
 } Column;
 
 typedef struct Table {
         struct libscols_table *scols;
+        const Column *columns;
         size_t n; /* rows */
         bool failed;
 } Table;
 
-/* n: number of columns. The caller calls table_done(). */
+/* n: number of columns, which outlive the table. The caller calls table_done(). */
 void table_init(Table *t, const Column *columns, size_t n);
 void table_done(Table *t);
 #define _cleanup_table_ _cleanup_(table_done)
 
 /* Adds a row. cells: one string for each column, copied; NULL when out of memory. */
 void table_add(Table *t, const char *const *cells);
+/* Adds a row with the members of the object that the keys of the columns name. */
+void table_add_object(Table *t, json_object *o);
 /* As table_add(), for a row below another row of a tree. above: NULL for a row at the root. colour: a name or an escape
  * sequence as libsmartcols takes them, or NULL. Returns the row, which the table owns; NULL on failure. */
 struct libscols_line *table_add_below(Table *t, struct libscols_line *above, const char *colour,
@@ -34,6 +39,9 @@ struct libscols_line *table_add_below(Table *t, struct libscols_line *above, con
 /* Prints the table. Without rows prints the sentence empty on stderr instead, if it is not NULL. 0 or a negative errno,
  * reported. */
 int table_print(Table *t, const Args *args, const char *empty);
+
+/* Prints a table with a row for each object of the array, as table_add_object() and table_print(). */
+int table_print_array(const Args *args, const Column *columns, size_t n, json_object *array, const char *empty);
 
 /* In columns; 80 when stdout is not a terminal. */
 size_t table_terminal_width(void);

@@ -17,14 +17,6 @@ xmlNode *node_find(const xmlNode *parent, const char *name) {
         return NULL;
 }
 
-size_t node_count(const xmlNode *parent, const char *name) {
-        size_t count = 0;
-
-        for (const xmlNode *n = parent->children; n; n = n->next)
-                count += node_is(n, name);
-        return count;
-}
-
 void node_remove(xmlNode *node) {
         xmlUnlinkNode(node);
         xmlFreeNode(node);
