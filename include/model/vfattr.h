@@ -66,6 +66,8 @@ void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
 unsigned vf_attributes_touched(unsigned mask);
 /* Removes the attributes that are not in mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
+/* True when v has a MAC address between first and last, or with guid a GUID: all GUIDs share one number space. */
+bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last);
 /* Returns the bits of attributes that a has and b lacks or has with another value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 

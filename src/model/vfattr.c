@@ -85,6 +85,14 @@ unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b) {
         return bits;
 }
 
+bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last) {
+        for (VfAttribute a = 0; a < _VF_ATTRIBUTE_MAX; a++)
+                if (v->set & (guid ? VF_GUID_BITS : VF_ATTRIBUTE_BIT(VF_MAC)) & VF_ATTRIBUTE_BIT(a) &&
+                    v->value[a] >= first && v->value[a] <= last)
+                        return true;
+        return false;
+}
+
 static int parse_octets(const char *text, unsigned octets, uint64_t *ret) {
         uint64_t value = 0;
 

@@ -16,8 +16,8 @@ char *planner_list_memory(const Planner *p) {
 
         for (size_t i = 0; i < inv->n_nodes; i++)
                 if (!cpuset_is_empty(&inv->nodes[i].cpus))
-                        (void) string_replace(&text, "%s%snode %d has %s", text ?: "", text ? ", " : "",
-                                              inv->nodes[i].id, FORMAT_SIZE(p->free_memory[i]));
+                        (void) string_append(&text, ", ", "node %d has %s", inv->nodes[i].id,
+                                             FORMAT_SIZE(p->free_memory[i]));
         return text;
 }
 
@@ -40,7 +40,7 @@ static char *list_idle(const Planner *p, int node) {
 
         for (size_t i = 0; i < l->n_allocations; i++)
                 if (is_idle(p, l->allocations[i], node) && n++ < NAMES_MAX)
-                        (void) string_replace(&text, "%s%s'%s'", text ?: "", text ? ", " : "", l->allocations[i]->name);
+                        (void) string_append(&text, ", ", "'%s'", l->allocations[i]->name);
         if (n > NAMES_MAX)
                 (void) string_replace(&text, "%s and %u other%s", text ?: "", n - NAMES_MAX, PLURAL(n - NAMES_MAX));
         return text;
@@ -64,18 +64,17 @@ static void explain_node(const Planner *p, size_t index, char **text, bool *used
         *used = true;
         *waiting = *waiting || names;
         if (pages)
-                (void) string_replace(text, "%s Node %d: %" PRIu64 " page%s, %" PRIu64 " free", *text ?: "", node->id,
-                                      pages->total, PLURAL(pages->total), pages->free);
+                (void) string_append(text, "", " Node %d: %" PRIu64 " page%s, %" PRIu64 " free", node->id, pages->total,
+                                     PLURAL(pages->total), pages->free);
         else
-                (void) string_replace(text, "%s Node %d: %s, %s free", *text ?: "", node->id,
-                                      FORMAT_SIZE(numa_node_base_memory(node)), FORMAT_SIZE(free_now));
+                (void) string_append(text, "", " Node %d: %s, %s free", node->id,
+                                     FORMAT_SIZE(numa_node_base_memory(node)), FORMAT_SIZE(free_now));
         if (pages && names)
-                (void) string_replace(text, "%s, %" PRIu64 " promised to %s and not in use yet", *text ?: "",
-                                      idle / pages->size, names);
+                (void) string_append(text, "", ", %" PRIu64 " promised to %s and not in use yet", idle / pages->size,
+                                     names);
         else if (names)
-                (void) string_replace(text, "%s, %s promised to %s and not in use yet", *text ?: "", FORMAT_SIZE(idle),
-                                      names);
-        (void) string_replace(text, "%s.", *text ?: "");
+                (void) string_append(text, "", ", %s promised to %s and not in use yet", FORMAT_SIZE(idle), names);
+        (void) string_append(text, "", ".");
 }
 
 static const char *choose_remedy(const Planner *p, bool used, bool idle) {

@@ -27,8 +27,8 @@ static char *list_cpus(const Planner *p) {
 
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 if (!cpuset_is_empty(&p->context->inventory->nodes[i].cpus))
-                        (void) string_replace(&text, "%s%snode %d has %u", text ?: "", text ? ", " : "",
-                                              p->context->inventory->nodes[i].id, p->n_free_cpus[i]);
+                        (void) string_append(&text, ", ", "node %d has %u", p->context->inventory->nodes[i].id,
+                                             p->n_free_cpus[i]);
         return text;
 }
 
@@ -120,8 +120,8 @@ static char *list_devices(const Planner *p) {
                                 continue;
                         if (inv->devices[j].numa_node >= 0)
                                 (void) snprintf(node, sizeof(node), "node %d", inv->devices[j].numa_node);
-                        (void) string_replace(&text, "%s%s%s is on %s", text ?: "", text ? ", " : "",
-                                              PCI_ADDRESS_STR(inv->devices[j].address), node);
+                        (void) string_append(&text, ", ", "%s is on %s", PCI_ADDRESS_STR(inv->devices[j].address),
+                                             node);
                         n++;
                 }
         return text;
@@ -135,8 +135,8 @@ static char *list_policies(const Planner *p) {
                 const Pool *pool = p->pools[i].pool;
 
                 if (pool->numa != NUMA_POLICY_PREFERRED)
-                        (void) string_replace(&text, "%s%sthe NUMA policy '%s' of pool '%s'", text ?: "",
-                                              text ? " and " : "", numa_policy_to_string(pool->numa), pool->name);
+                        (void) string_append(&text, " and ", "the NUMA policy '%s' of pool '%s'",
+                                             numa_policy_to_string(pool->numa), pool->name);
         }
         return text;
 }

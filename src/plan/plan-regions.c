@@ -99,8 +99,7 @@ Verdict planner_refuse_regions(const Planner *p, Refusal *ret) {
 
         for (size_t i = 0; i < r->n_regions; i++)
                 if (!ledger_find_region(p->context->ledger, r->regions[i].name) &&
-                    string_replace(&list, "%s%s'%s' of %s", list ?: "", list ? ", " : "", r->regions[i].name,
-                                   FORMAT_SIZE(r->regions[i].size)) < 0)
+                    string_append(&list, ", ", "'%s' of %s", r->regions[i].name, FORMAT_SIZE(r->regions[i].size)) < 0)
                         break;
         return refuse(ret, VERDICT_INSUFFICIENT_MEMORY, NULL, "Ask for less, or for another page size.",
                       "No NUMA node with enough CPUs and memory for the guest also has room for the shared memory: "
@@ -115,8 +114,7 @@ Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret) {
         for (size_t i = 0; i < r->n_regions; i++) {
                 const SharedRegion *s = ledger_find_region(p->context->ledger, r->regions[i].name);
 
-                if (s && string_replace(&list, "%s%s'%s' is on node %d", list ?: "", list ? ", " : "", s->region.name,
-                                        s->region.node) < 0)
+                if (s && string_append(&list, ", ", "'%s' is on node %d", s->region.name, s->region.node) < 0)
                         break;
         }
         return refuse(

@@ -195,21 +195,12 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
 
         for (size_t i = 0; i < r->n_pools; i++)
                 for (unsigned j = 0; j < r->pools[i].count && n <= SLOTS_NAMED_MAX; j++, n++)
-                        if (string_replace(&slots, "%s%s%s", slots ?: "", slots ? ", " : "",
-                                           n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") <
-                            0)
+                        if (string_append(&slots, ", ", "%s",
+                                          n < SLOTS_NAMED_MAX ? slot_name(r->pools[i].pool, j, slot) : "and so on") < 0)
                                 return refuse_request(ret, NULL, "The request has no such slot.");
         return refuse_request(
                 ret, "Give attributes to a slot of the request, or to a pool, which means all of its slots.",
                 "VF attributes are for '%s', but the slots of the request are: %s.", QUOTABLE(name), slots ?: "none");
-}
-
-/* True when an attribute in mask has this value. */
-static bool has_identity(const VfAttributes *v, unsigned mask, uint64_t value) {
-        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
-                if (v->set & mask & VF_ATTRIBUTE_BIT(i) && v->value[i] == value)
-                        return true;
-        return false;
 }
 
 /*
@@ -218,7 +209,7 @@ static bool has_identity(const VfAttributes *v, unsigned mask, uint64_t value) {
 static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
                 if (a->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) &&
-                    has_identity(b, i == VF_MAC ? VF_ATTRIBUTE_BIT(VF_MAC) : VF_GUID_BITS, a->value[i]))
+                    vf_attributes_have_identity(b, i != VF_MAC, a->value[i], a->value[i]))
                         return i;
         return _VF_ATTRIBUTE_MAX;
 }

@@ -72,25 +72,13 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         return 0;
 }
 
-static bool has_between(const VfAttributes *v, bool guid, uint64_t first, uint64_t last) {
-        unsigned left = v->set & (guid ? VF_GUID_BITS : VF_ATTRIBUTE_BIT(VF_MAC));
-
-        for (; left > 0; left &= left - 1) {
-                uint64_t value = v->value[__builtin_ctz(left)];
-
-                if (value >= first && value <= last)
-                        return true;
-        }
-        return false;
-}
-
 /* An allocation with a MAC or GUID between first and last, or NULL. */
 static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first, uint64_t last) {
         for (size_t i = 0; i < l->n_allocations; i++) {
                 const Allocation *a = l->allocations[i];
 
                 for (size_t j = 0; j < a->n_devices; j++)
-                        if (has_between(&a->devices[j].attributes, guid, first, last))
+                        if (vf_attributes_have_identity(&a->devices[j].attributes, guid, first, last))
                                 return a;
         }
         return NULL;
@@ -227,47 +215,32 @@ static Verdict merge_device(AllocationDevice *d, const HostView *view, const Req
         return check_together(d, ret);
 }
 
-/* Refuses MAC or GUID i of d because another allocation has it. */
-static Verdict refuse_held(const Allocation *by, VfAttribute i, const AllocationDevice *d, Refusal *ret) {
-        char text[VF_VALUE_MAX];
-
-        (void) vf_value_format(i, d->attributes.value[i], text);
-        return refuse(ret, VERDICT_ALLOCATED, NULL, "Give the slot another value, or release that allocation first.",
-                      "The %s %s requested for '%s' belongs to a VF that '%s' holds.", vf_attribute_to_string(i), text,
-                      d->slot, by->name);
-}
-
-static Verdict refuse_stable(const Stable *by, VfAttribute i, const AllocationDevice *d, Refusal *ret) {
-        char text[VF_VALUE_MAX];
-
-        (void) vf_value_format(i, d->attributes.value[i], text);
-        return refuse(ret, VERDICT_ALLOCATED, &by->vf, "Give the slot another value.",
-                      "The %s %s requested for '%s' is the default of the VF %s.", vf_attribute_to_string(i), text,
-                      d->slot, PCI_ADDRESS_STR(by->vf));
-}
-
-static Verdict check_not_held(const Ledger *l, const AllocationDevice *d, Refusal *ret) {
+/*
+ * Refuses a MAC or GUID of d that a VF of another allocation has, or that is the default of a VF outside a. l or stable
+ * NULL: that is not checked.
+ */
+static Verdict check_identity(const Ledger *l, const VfIdentities *stable, const Allocation *a,
+                              const AllocationDevice *d, Refusal *ret) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
                 const uint64_t value = d->attributes.value[i];
-                const Allocation *by = d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)
-                                               ? held_between(l, i != VF_MAC, value, value)
-                                               : NULL;
+                const Allocation *holder;
+                const Stable *owner;
+                char text[VF_VALUE_MAX];
 
-                if (by)
-                        return refuse_held(by, i, d, ret);
-        }
-        return VERDICT_NONE;
-}
-
-static Verdict check_not_stable(const VfIdentities *l, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
-                const uint64_t value = d->attributes.value[i];
-                const Stable *by = d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)
-                                           ? stable_between(l, a, i != VF_MAC, value, value)
-                                           : NULL;
-
-                if (by)
-                        return refuse_stable(by, i, d, ret);
+                if (!(d->attributes.set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i)))
+                        continue;
+                (void) vf_value_format(i, value, text);
+                holder = l ? held_between(l, i != VF_MAC, value, value) : NULL;
+                if (holder)
+                        return refuse(ret, VERDICT_ALLOCATED, NULL,
+                                      "Give the slot another value, or release that allocation first.",
+                                      "The %s %s requested for '%s' belongs to a VF that '%s' holds.",
+                                      vf_attribute_to_string(i), text, d->slot, holder->name);
+                owner = stable ? stable_between(stable, a, i != VF_MAC, value, value) : NULL;
+                if (owner)
+                        return refuse(ret, VERDICT_ALLOCATED, &owner->vf, "Give the slot another value.",
+                                      "The %s %s requested for '%s' is the default of the VF %s.",
+                                      vf_attribute_to_string(i), text, d->slot, PCI_ADDRESS_STR(owner->vf));
         }
         return VERDICT_NONE;
 }
@@ -279,7 +252,7 @@ Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r,
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED)
                         v = merge_device(&a->devices[i], view, r, ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = check_not_held(view->ledger, &a->devices[i], ret);
+                v = check_identity(view->ledger, NULL, a, &a->devices[i], ret);
         return v;
 }
 
@@ -313,7 +286,7 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const HostV
 static bool is_taken(const Allocation *a, const HostView *view, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
         for (size_t i = 0; i < a->n_devices; i++)
-                if (has_between(&a->devices[i].attributes, guid, first, last))
+                if (vf_attributes_have_identity(&a->devices[i].attributes, guid, first, last))
                         return true;
         return held_between(view->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
 }
@@ -346,7 +319,7 @@ Verdict vf_identity_assign(Allocation *a, const HostView *view, const VfIdentiti
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = check_not_stable(l, a, &a->devices[i], ret);
+                v = check_identity(NULL, l, a, &a->devices[i], ret);
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++) {
                 unsigned missing = missing_identity(view, &a->devices[i]);
 
