@@ -75,12 +75,10 @@ StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
 int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
 void step_list_remove(StepList *l, size_t i);
-/* Appends copies of the steps first to end - 1 of from. 0 or -ENOMEM. */
-int step_list_append(StepList *l, const StepList *from, size_t first, size_t end);
+/* Moves the steps from first to the end of the list to the position to, which is at most first. */
+void step_list_move(StepList *l, size_t first, size_t to);
 /* Adds the devices of the steps to the array, sorts it and removes duplicates. 0 or -ENOMEM. */
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
-/* Replaces *l with by, and frees the old list. by takes over the flags of *l. */
-void step_list_replace(StepList **l, StepList *by);
 
 /* Adds a step that sets attributes; none when *to is empty. 0 or -ENOMEM. */
 int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
@@ -106,22 +104,22 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /*
- * Extends *steps, made by steps_prepare(): first stops the services that the configuration names for the pools of the
+ * Extends steps, made by steps_prepare(): first stops the services that the configuration names for the pools of the
  * devices that are unbound, then checks that the devices are idle, and at the end starts the services in reverse order.
  * 0 or -ENOMEM.
  */
-int steps_around_services(const Allocation *a, const Config *config, StepList **steps);
+int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
 /*
- * Extends *steps, made by steps_release(): runs the cleaner of the pool for each device right after all devices were
+ * Extends steps, made by steps_release(): runs the cleaner of the pool for each device right after all devices were
  * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.
  */
-int steps_clean(const Allocation *a, const Config *config, StepList **steps);
+int steps_clean(const Allocation *a, const Config *config, StepList *steps);
 bool step_is_of_service(const Step *s);
 /*
  * steps_make_regions() creates the shared memory of the allocation before all other steps, because that takes longest
  * and fails most often. steps_remove_regions() removes the shared memory at the end. 0 or -ENOMEM.
  */
-int steps_make_regions(const Allocation *a, const Config *config, StepList **steps);
+int steps_make_regions(const Allocation *a, const Config *config, StepList *steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
 bool step_is_of_region(const Step *s);
 /* True when the step acts on a device, not on a service or on shared memory. */

@@ -192,8 +192,8 @@ static json_object *json_steps(const HostView *view, const Plan *p) {
         json_object *array = json_object_new_array();
 
         if (steps_prepare(p->allocation, view->inventory, &steps) < 0 ||
-            steps_around_services(p->allocation, view->config, &steps) < 0 ||
-            steps_make_regions(p->allocation, view->config, &steps) < 0)
+            steps_around_services(p->allocation, view->config, steps) < 0 ||
+            steps_make_regions(p->allocation, view->config, steps) < 0)
                 return array;
         for (size_t i = 0; i < steps->n; i++) {
                 _cleanup_free_ char *text = step_describe(&steps->steps[i]);

@@ -252,8 +252,8 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job
 
         if (v != VERDICT_NONE)
                 return v;
-        if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, &steps) < 0 ||
-            steps_make_regions(a, m->host.config, &steps) < 0)
+        if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, steps) < 0 ||
+            steps_make_regions(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         return manager_start_job(m, &prepare_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }

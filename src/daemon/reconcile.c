@@ -39,7 +39,7 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
         v = manager_check_use(m, a, USE_ALLOCATE, ret);
         if (v != VERDICT_NONE)
                 return v;
-        if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, &steps) < 0)
+        if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
         for (size_t i = 0; i < MIN(a->n_devices, ELEMENTSOF(devices)); i++)
                 devices[i] = a->devices[i].address;

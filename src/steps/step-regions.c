@@ -16,20 +16,12 @@ static int add_regions(StepList *l, StepKind kind, const Allocation *a, const ch
         return r;
 }
 
-int steps_make_regions(const Allocation *a, const Config *config, StepList **steps) {
-        _cleanup_(cleanup_step_list_free) StepList *l = NULL;
-        int r;
+int steps_make_regions(const Allocation *a, const Config *config, StepList *steps) {
+        size_t n = steps->n;
+        int r = add_regions(steps, STEP_MAKE_REGION, a, config->shared_memory_group);
 
-        if (a->n_regions == 0)
-                return 0;
-        l = step_list_new();
-        r = l ? add_regions(l, STEP_MAKE_REGION, a, config->shared_memory_group) : -ENOMEM;
-        if (r == 0)
-                r = step_list_append(l, *steps, 0, (*steps)->n);
-        if (r < 0)
-                return r;
-        step_list_replace(steps, TAKE_PTR(l));
-        return 0;
+        step_list_move(steps, n, 0);
+        return r;
 }
 
 int steps_remove_regions(const Allocation *a, StepList *steps) {

@@ -26,51 +26,48 @@ static const Pool *pool_of(const Step *s, const Allocation *a, const Config *con
         return d && d->pool ? config_find_pool(config, d->pool) : NULL;
 }
 
-static int stop_services(StepList *l, const StepList *body, const Allocation *a, const Config *config) {
+/* The functions below append steps for the first n steps of the list. */
+
+static int stop_services(StepList *l, size_t n, const Allocation *a, const Config *config) {
         int r = 0;
 
-        for (size_t i = 0; i < body->n; i++) {
-                const Pool *pool = pool_of(&body->steps[i], a, config);
+        for (size_t i = 0; i < n; i++) {
+                const Pool *pool = pool_of(&l->steps[i], a, config);
 
                 for (size_t j = 0; r == 0 && pool && j < pool->n_stop_services; j++)
                         if (!step_list_has_service(l, pool->stop_services[j]))
-                                r = step_list_add(l, STEP_STOP_SERVICE, body->steps[i].device, NULL,
+                                r = step_list_add(l, STEP_STOP_SERVICE, l->steps[i].device, NULL,
                                                   pool->stop_services[j]);
         }
         return r;
 }
 
-static int look_for_users(StepList *l, const StepList *body, const Allocation *a, const Config *config) {
+static int look_for_users(StepList *l, size_t n, const Allocation *a, const Config *config) {
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < body->n; i++) {
-                const Step *s = &body->steps[i];
-                const Pool *pool = pool_of(s, a, config);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                const Pool *pool = pool_of(&l->steps[i], a, config);
 
                 if (!pool || pool->n_stop_services == 0)
                         continue;
-                r = step_list_add(l, STEP_CHECK_IDLE, s->device, s->from, NULL);
+                r = step_list_add(l, STEP_CHECK_IDLE, l->steps[i].device, l->steps[i].from, NULL);
                 if (r == 0)
-                        l->steps[l->n - 1].vf = allocation_find_device(a, s->device)->is_vf;
+                        l->steps[l->n - 1].vf = allocation_find_device(a, l->steps[i].device)->is_vf;
         }
         return r;
 }
 
-int steps_around_services(const Allocation *a, const Config *config, StepList **steps) {
-        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        size_t n;
-        int r = l ? stop_services(l, *steps, a, config) : -ENOMEM;
+int steps_around_services(const Allocation *a, const Config *config, StepList *steps) {
+        size_t n = steps->n, n_stops;
+        int r = stop_services(steps, n, a, config);
 
-        if (r < 0 || l->n == 0)
+        n_stops = steps->n - n;
+        if (r < 0 || n_stops == 0)
                 return r;
-        n = l->n;
-        r = look_for_users(l, *steps, a, config);
-        if (r == 0)
-                r = step_list_append(l, *steps, 0, (*steps)->n);
-        while (r == 0 && n-- > 0)
-                r = step_list_add(l, STEP_START_SERVICE, l->steps[n].device, NULL, l->steps[n].to);
-        if (r < 0)
-                return r;
-        step_list_replace(steps, TAKE_PTR(l));
-        return 0;
+        r = look_for_users(steps, n, a, config);
+        step_list_move(steps, n, 0);
+        while (r == 0 && n_stops-- > 0)
+                r = step_list_add(steps, STEP_START_SERVICE, steps->steps[n_stops].device, NULL,
+                                  steps->steps[n_stops].to);
+        return r;
 }

@@ -50,28 +50,13 @@ void step_list_remove(StepList *l, size_t i) {
         memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
 }
 
-void step_list_replace(StepList **l, StepList *by) {
-        by->skips_missing_devices = (*l)->skips_missing_devices;
-        by->reports_found_state = (*l)->reports_found_state;
-        step_list_free(*l);
-        *l = by;
-}
+void step_list_move(StepList *l, size_t first, size_t to) {
+        for (; first < l->n; first++, to++) {
+                Step s = l->steps[first];
 
-int step_list_append(StepList *l, const StepList *from, size_t first, size_t end) {
-        int r = 0;
-
-        for (size_t i = first; r == 0 && i < end; i++) {
-                const Step *s = &from->steps[i];
-                Step copy = *s;
-
-                r = step_list_add(l, s->kind, s->device, s->from, s->to);
-                if (r < 0)
-                        break;
-                copy.from = l->steps[l->n - 1].from;
-                copy.to = l->steps[l->n - 1].to;
-                l->steps[l->n - 1] = copy;
+                memmove(&l->steps[to + 1], &l->steps[to], (first - to) * sizeof(*l->steps));
+                l->steps[to] = s;
         }
-        return r;
 }
 
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n) {

@@ -420,7 +420,7 @@ static void test_steps(void **state) {
         assert_int_equal(share(t, "b", 5, "own", MIB, 0, NULL), VERDICT_NONE);
         a = ledger_find(t->ledger, "a");
         assert_int_equal(steps_prepare(a, t->inventory, &make), 0);
-        assert_int_equal(steps_make_regions(a, t->config, &make), 0);
+        assert_int_equal(steps_make_regions(a, t->config, make), 0);
         assert_true(make->reports_found_state);
         assert_int_equal(make->n, 1);
         assert_int_equal(make->steps[0].kind, STEP_MAKE_REGION);

@@ -230,7 +230,7 @@ static void test_clean(void **state) {
         put_on_vfio(t, HELD);
         put_on_vfio(t, VF);
         assert_int_equal(steps_release(a, t->inventory, AFTER_RELEASE_RESTORE, true, &l), 0);
-        assert_int_equal(steps_clean(a, t->config, &l), 0);
+        assert_int_equal(steps_clean(a, t->config, l), 0);
         assert_true(l->skips_missing_devices);
         for (size_t i = 0; i < l->n; i++)
                 if (l->steps[i].kind == STEP_CLEAN)
@@ -239,7 +239,7 @@ static void test_clean(void **state) {
                         "; clean " GPU " to /bin/true; override " GPU "; unbind " GPU "; unbind " HELD "; unbind " VF
                         "; bind " GPU "; override " GPU "; override " HELD "; override " VF);
         l = release(a, t, false);
-        assert_int_equal(steps_clean(a, t->config, &l), 0);
+        assert_int_equal(steps_clean(a, t->config, l), 0);
         assert_steps(l, "");
 }
 
@@ -250,14 +250,14 @@ static void test_regions(void **state) {
 
         (void) add(a, t, VF, DEVICE_ROLE_ASSIGNED, "vf");
         l = prepare(a, t);
-        assert_int_equal(steps_make_regions(a, t->config, &l), 0);
+        assert_int_equal(steps_make_regions(a, t->config, l), 0);
         assert_steps(l, "override " VF "; bind " VF);
         a->regions[0] = (Region){ .name = "one", .size = GIB };
         a->regions[1] = (Region){ .name = "two", .size = GIB };
         a->n_regions = 2;
         l = prepare(a, t);
         none = prepare(a, t);
-        assert_int_equal(steps_make_regions(a, t->config, &l), 0);
+        assert_int_equal(steps_make_regions(a, t->config, l), 0);
         assert_true(l->reports_found_state);
         assert_false(step_lists_share_region(l, none));
         assert_false(step_lists_share_region(none, l));

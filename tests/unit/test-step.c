@@ -233,7 +233,7 @@ static void test_services_are_stopped_around(void **state) {
                 assert_int_equal(string_copy(&a->devices[i].pool, pools[i]), 0);
         set_inventory(inv, now);
         assert_int_equal(steps_prepare(a, inv, &l), 0);
-        assert_int_equal(steps_around_services(a, config, &l), 0);
+        assert_int_equal(steps_around_services(a, config, l), 0);
         assert_int_equal(l->n, ELEMENTSOF(expected));
         for (size_t i = 0; i < l->n; i++) {
                 assert_int_equal(l->steps[i].kind, expected[i].kind);
@@ -241,7 +241,7 @@ static void test_services_are_stopped_around(void **state) {
         }
         set_inventory(inv, (const Fact[]){ { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } });
         assert_int_equal(steps_prepare(a, inv, &none), 0);
-        assert_int_equal(steps_around_services(a, config, &none), 0);
+        assert_int_equal(steps_around_services(a, config, none), 0);
         assert_int_equal(none->n, 0);
 }
 
@@ -265,7 +265,7 @@ static void test_one_service(void **state) {
         set_inventory(inv, now);
         assert_int_equal(steps_prepare(a, inv, &l), 0);
         assert_int_equal(steps_prepare(a, inv, &without), 0);
-        assert_int_equal(steps_around_services(a, config, &l), 0);
+        assert_int_equal(steps_around_services(a, config, l), 0);
         assert_true(l->reports_found_state);
         assert_int_equal(l->n, ELEMENTSOF(expected));
         for (size_t i = 0; i < l->n; i++)
