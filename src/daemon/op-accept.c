@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "inventory.h"
-#include "ledger/ledger-file.h"
 #include "operations.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -104,14 +103,6 @@ static Verdict check_replacements(const Manager *m, const Allocation *a, Refusal
         return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No device of '%s' was replaced by another card.", a->name);
 }
 
-/* Copies by way of the format of the ledger file. */
-static Allocation *copy(const Allocation *a) {
-        _cleanup_free_ char *text = ledger_file_format(a), *message = NULL;
-        Allocation *b = NULL;
-
-        return text && ledger_file_parse(text, strlen(text), &b, &message) == LEDGER_FILE_OK ? b : NULL;
-}
-
 /* Makes dev the device d, as in a new allocation: a release restores the present driver of dev. */
 static int replace_device(const Manager *m, AllocationDevice *d, const PciDevice *dev) {
         const char *own = m->host.config->variants ? inventory_variant_driver(m->host.inventory, dev) : NULL;
@@ -151,6 +142,7 @@ static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) 
         int r;
 
         (*b)->state = ALLOCATION_PREPARING;
+        (*b)->resume_refused = false;
         if (string_copy(&(*b)->reason, NULL) < 0)
                 return refuse_no_memory(ret);
         r = store_save(m->store, *b);
@@ -172,7 +164,7 @@ static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) 
 }
 
 static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
-        _cleanup_(cleanup_allocation_free) Allocation *b = copy(a);
+        _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
         Allocation *accepted = b;
         Verdict v;
 
