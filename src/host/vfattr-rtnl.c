@@ -222,7 +222,15 @@ static int put_info(struct nl_msg *msg, int type, const void *data, size_t size)
         return 0;
 }
 
-static int put_mac(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+typedef struct Put Put;
+struct Put {
+        unsigned bits; /* attributes that the kernel sets together */
+        int (*put)(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v);
+        VfAttribute attribute; /* for put_setting() and put_guid(): the one in bits, and its type in IFLA_VF_INFO */
+        int type;
+};
+
+static int put_mac(struct nl_msg *msg, const Put *p _unused_, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_mac mac = { .vf = vf };
 
         for (unsigned i = 0; i < ETH_ALEN; i++)
@@ -247,7 +255,7 @@ static int put_vlan_list(struct nl_msg *msg, unsigned vf, const VfAttributes *v)
 }
 
 /* Linux before 4.9 does not have IFLA_VF_VLAN_LIST, so the list is used only for protocols other than 802.1Q. */
-static int put_vlan(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+static int put_vlan(struct nl_msg *msg, const Put *p _unused_, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_vlan vlan = {
                 .vf = vf,
                 .vlan = (uint32_t) v->value[VF_VLAN],
@@ -259,7 +267,7 @@ static int put_vlan(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
         return put_info(msg, IFLA_VF_VLAN, &vlan, sizeof(vlan));
 }
 
-static int put_rates(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
+static int put_rates(struct nl_msg *msg, const Put *p _unused_, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_rate rate = {
                 .vf = vf,
                 .min_tx_rate = (uint32_t) v->value[VF_MIN_RATE],
@@ -269,57 +277,37 @@ static int put_rates(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
         return put_info(msg, IFLA_VF_RATE, &rate, sizeof(rate));
 }
 
-static int put_spoof_check(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
-        struct ifla_vf_spoofchk check = { .vf = vf, .setting = (uint32_t) v->value[VF_SPOOF_CHECK] };
+/* Spoof check, trust and link state have the same layout. */
+static int put_setting(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v) {
+        struct ifla_vf_trust setting = { .vf = vf, .setting = (uint32_t) v->value[p->attribute] };
 
-        return put_info(msg, IFLA_VF_SPOOFCHK, &check, sizeof(check));
+        return put_info(msg, p->type, &setting, sizeof(setting));
 }
 
-static int put_trust(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
-        struct ifla_vf_trust trust = { .vf = vf, .setting = (uint32_t) v->value[VF_TRUST] };
-
-        return put_info(msg, IFLA_VF_TRUST, &trust, sizeof(trust));
-}
-
-static int put_guid(struct nl_msg *msg, int type, unsigned vf, uint64_t value) {
+static int put_guid(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_guid guid;
 
         memset(&guid, 0, sizeof(guid)); /* includes the padding */
         guid.vf = vf;
-        guid.guid = value;
-        return put_info(msg, type, &guid, sizeof(guid));
-}
-
-static int put_node_guid(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
-        return put_guid(msg, IFLA_VF_IB_NODE_GUID, vf, v->value[VF_NODE_GUID]);
-}
-
-static int put_port_guid(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
-        return put_guid(msg, IFLA_VF_IB_PORT_GUID, vf, v->value[VF_PORT_GUID]);
-}
-
-static int put_link_state(struct nl_msg *msg, unsigned vf, const VfAttributes *v) {
-        struct ifla_vf_link_state link = { .vf = vf, .link_state = (uint32_t) v->value[VF_LINK] };
-
-        return put_info(msg, IFLA_VF_LINK_STATE, &link, sizeof(link));
+        guid.guid = v->value[p->attribute];
+        return put_info(msg, p->type, &guid, sizeof(guid));
 }
 
 #define VLAN_BITS (VF_ATTRIBUTE_BIT(VF_VLAN) | VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL))
 #define RATE_BITS (VF_ATTRIBUTE_BIT(VF_MIN_RATE) | VF_ATTRIBUTE_BIT(VF_MAX_RATE))
 
 /* The order of the writes: MAC and GUIDs before the link state, so that the link comes up with the right identity. */
-static const struct Put {
-        unsigned bits; /* attributes that the kernel sets together */
-        int (*put)(struct nl_msg *msg, unsigned vf, const VfAttributes *v);
-} puts_in_order[] = {
-        { VF_ATTRIBUTE_BIT(VF_MAC), put_mac },
-        { VLAN_BITS, put_vlan },
-        { RATE_BITS, put_rates },
-        { VF_ATTRIBUTE_BIT(VF_SPOOF_CHECK), put_spoof_check },
-        { VF_ATTRIBUTE_BIT(VF_TRUST), put_trust },
-        { VF_ATTRIBUTE_BIT(VF_NODE_GUID), put_node_guid },
-        { VF_ATTRIBUTE_BIT(VF_PORT_GUID), put_port_guid },
-        { VF_ATTRIBUTE_BIT(VF_LINK), put_link_state },
+#define ONE(attribute, put, type)                                                                                      \
+        { VF_ATTRIBUTE_BIT(attribute), (put), (attribute), (type) }
+static const Put puts_in_order[] = {
+        { .bits = VF_ATTRIBUTE_BIT(VF_MAC), .put = put_mac },
+        { .bits = VLAN_BITS, .put = put_vlan },
+        { .bits = RATE_BITS, .put = put_rates },
+        ONE(VF_SPOOF_CHECK, put_setting, IFLA_VF_SPOOFCHK),
+        ONE(VF_TRUST, put_setting, IFLA_VF_TRUST),
+        ONE(VF_NODE_GUID, put_guid, IFLA_VF_IB_NODE_GUID),
+        ONE(VF_PORT_GUID, put_guid, IFLA_VF_IB_PORT_GUID),
+        ONE(VF_LINK, put_setting, IFLA_VF_LINK_STATE),
 };
 
 static int put_changes(struct nl_msg *msg, unsigned vf, const VfAttributes *now, const VfAttributes *change) {
@@ -330,7 +318,7 @@ static int put_changes(struct nl_msg *msg, unsigned vf, const VfAttributes *now,
         vf_attributes_merge(&v, change);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(puts_in_order); i++)
                 if (change->set & puts_in_order[i].bits)
-                        r = puts_in_order[i].put(msg, vf, &v);
+                        r = puts_in_order[i].put(msg, &puts_in_order[i], vf, &v);
         if (r >= 0)
                 (void) nla_nest_end(msg, list);
         return r;
