@@ -10,6 +10,20 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
+/* The longest strings of a request, in bytes: longer than any that is valid, but short enough for calls that wait. */
+#define NAME_SIZE_MAX       255U
+#define ATTRIBUTES_SIZE_MAX 1023U
+#define PROXIMITY_SIZE_MAX  8191U
+
+/* Checks a string before it is copied. */
+static int check_size(const char *text, size_t max, Refusal *ret) {
+        if (strnlen(text, max + 1) <= max)
+                return 0;
+        (void) refuse_request(ret, NULL, "The request has the string '%s' of more than %zu bytes.", QUOTABLE(text),
+                              max);
+        return -EINVAL;
+}
+
 static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
         const char *pool;
         uint32_t count;
@@ -18,7 +32,9 @@ static int read_devices(sd_bus_message *m, Request *r, Refusal *ret) {
         if (k < 0)
                 return k;
         while ((k = sd_bus_message_read(m, "(su)", &pool, &count)) > 0) {
-                k = request_add_pool(r, pool, count);
+                k = check_size(pool, NAME_SIZE_MAX, ret);
+                if (k >= 0)
+                        k = request_add_pool(r, pool, count);
                 if (k == -EEXIST)
                         (void) refuse_request(ret, "Ask for each pool once, with the count.",
                                               "The request names pool '%s' twice.", QUOTABLE(pool));
@@ -48,6 +64,8 @@ static int read_proximity(sd_bus_message *m, Request *r, Refusal *ret) {
         const char *s;
         int k = sd_bus_message_read(m, "s", &s);
 
+        if (k >= 0)
+                k = check_size(s, PROXIMITY_SIZE_MAX, ret);
         if (k < 0)
                 return k;
         return proximity_parse(s, r, ret) == VERDICT_NONE ? 0 : -EINVAL;
@@ -112,6 +130,8 @@ static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
                 _cleanup_free_ char *problem = NULL;
                 VfAttributes v;
 
+                if (check_size(slot, NAME_SIZE_MAX, ret) < 0 || check_size(text, ATTRIBUTES_SIZE_MAX, ret) < 0)
+                        return -EINVAL;
                 k = vf_attributes_parse_wanted(text, &v, &problem);
                 if (k == -EINVAL)
                         (void) refuse_request(ret, NULL, "VF attributes of '%s': %s", QUOTABLE(slot), problem);

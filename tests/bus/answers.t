@@ -77,6 +77,14 @@ is(error_of($bus->call('Describe')), 'none', 'when one is closed, the client get
 $bus->call(plan_of());
 ok(wait_until(sub { opened() <= $quiet }), 'the daemon keeps none of them');
 
+# ---- strings that no request needs
+
+for my $case (['devices', ['a(su)', [['x' x 256, 1]]]], ['proximity', ['s', 'gpu' x 4096]], ['vf-attributes', ['a{ss}', [['x' x 256, 'vlan=1']]]], ['vf-attributes', ['a{ss}', [['vf0', 'vlan=1,' x 256]]]]) {
+        my $refused = $bus->call('Plan', 'a{sv}', [$case]);
+        is(error_of($refused), 'InvalidRequest', "a long string in $case->[0] is refused");
+        like($refused->{body}[0], qr/ \d+ bytes/, '... for its size');
+}
+
 # ---- descriptors that come in
 
 {
