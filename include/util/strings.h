@@ -70,6 +70,7 @@ int array_reserve(void **array, size_t n, size_t element_size);
 
 /* True when each of the n bytes is ASCII. */
 bool text_is_ascii(const char *s, size_t n);
+bool text_is_utf8(const char *s);
 
 /* True when s is valid UTF-8 without control characters. */
 bool text_is_clean(const char *s);

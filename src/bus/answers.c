@@ -86,7 +86,8 @@ Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_re
 /* In the child. */
 
 void answer_write(const char *text, size_t size) {
-        if (write_all_fd(CHILD_REPORT_FD, text, size) < 0)
+        /* The bus would disconnect the daemon for a string that is not UTF-8. */
+        if (!text_is_utf8(text) || write_all_fd(CHILD_REPORT_FD, text, size) < 0)
                 _exit(ANSWER_FAILED);
 }
 

@@ -59,7 +59,8 @@ DEFINE_CLEANUP(Answer *, answer_free)
 /* Takes ownership. Returns what the method returns. */
 int answer_queue(Answer *a);
 
-/* In the child: writes the text. Ends the process on failure. */
+/* In the child: writes the text, which has a NUL at its end or within. Ends the process on failure, and when the text
+ * is not UTF-8. */
 void answer_write(const char *text, size_t size);
 
 /* Drops all calls of a connection to the daemon, or with sender those of one client of the bus: kills their children

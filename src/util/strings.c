@@ -263,6 +263,21 @@ static bool is_plain(uint32_t code) {
         return code >= 0x20 && (code < 0x7f || code >= 0xa0);
 }
 
+bool text_is_utf8(const char *s) {
+        uint32_t code;
+
+        if (text_is_ascii(s, strlen(s)))
+                return true;
+        while (*s) {
+                size_t len = utf8_decode(s, &code);
+
+                if (len == 0)
+                        return false;
+                s += len;
+        }
+        return true;
+}
+
 bool text_is_clean(const char *s) {
         while (*s) {
                 uint32_t code;
