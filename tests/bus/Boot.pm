@@ -12,15 +12,17 @@ use Node;
 
 our @EXPORT = qw(boot with_serial renumbered);
 
-# Stops daemon and node, starts the node of TEXT, and the daemon on it. Returns the tree as it was before the daemon.
+# Stops daemon, passthroughd-holders and node, starts the node of TEXT, and both on it. Returns the tree as it was before the daemon.
 sub boot {
         my ($bus, $what, $text) = @_;
         is(daemon('stop'), 0, "$what: the daemon stops");
+        kill 'KILL', -holders_pid();
         ok(wait_until(sub { system("umount $ENV{NODE_ROOT} 2>/dev/null") == 0 }), "$what: the machine goes off") or BAIL_OUT('no boot');
         spew("$ENV{NODE_TMP}/next.tree", $text);
         my @events = $ENV{NODE_EVENTS} eq 'yes' ? '--events' : ();
         is(system('nodesim', '--allow-other', @events, "$ENV{NODE_TMP}/next.tree", $ENV{NODE_ROOT}), 0, "$what: and on again");
         my $before = tree();
+        is(system("$ENV{NODE_TMP}/start-holders"), 0, "$what: passthroughd-holders starts");
         start_again($bus, $what);
         return $before;
 }

@@ -18,7 +18,7 @@ use Bus;
 use Names;
 
 our @EXPORT = qw(
-        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid daemon_children daemon restart log_since wait_until
+        node configure ctl ctl_json fault tree tree_without_identities writes write_log slurp slurp_existing spew snapshot ledger_file pid holders_pid daemon_children daemon restart log_since wait_until
         request describe device plan_ok devices_state allocate release release_all same_tree same_state is_error nothing_written
         allocation allocation_state within_a_second clear_quarantine driver_of other_hand_binds start_again killed_in
         history history_shows
@@ -134,6 +134,9 @@ sub snapshot {
 sub ledger_file { my ($name) = @_; return "$ENV{STATE_DIRECTORY}/allocations/$name.json" }
 
 sub pid { return int slurp($ENV{DAEMON_PID}) }
+
+# The process group of passthroughd-holders.
+sub holders_pid { return int slurp($ENV{HOLDERS_PID}) }
 
 # Its children: of that name, or all but the one that reports libvirt's domains. One that was just forked has the daemon's own.
 sub daemon_children {

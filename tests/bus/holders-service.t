@@ -21,7 +21,7 @@ my $gpu = '0000:13:00.0';
 configure("[Pool gpu]\nMatch=address=$gpu\n");
 my $bus   = Bus->new->listen;
 my $state = snapshot();
-my $pid   = $ENV{HOLDERS_PID};
+my $pid   = holders_pid();
 
 sub refused {
         my ($what, $within) = @_;
