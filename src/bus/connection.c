@@ -39,8 +39,9 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Ignores a read-only call that expects no reply. The bus limits the pending replies of a connection, so a caller
- * cannot flood the daemon with calls that expect a reply. */
+/* Refuses calls of those who do not read or ask for too much, and ignores a read-only call that expects no reply. The
+ * bus limits the pending replies of a connection, so a caller cannot flood the daemon with calls that expect a reply.
+ */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -51,11 +52,14 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return !bus_is_change(member) && !streq(member, "Set");
         /* sd_bus_process() may read a call although it has not written all messages. */
-        if (count_queued(c) <= QUEUE_MAX)
-                return 0;
-        (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
-                      "Too many replies have not been read.");
-        return bus_reply_refusal(m, &refusal);
+        if (count_queued(c) > QUEUE_MAX)
+                (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
+                              "Too many replies have not been read.");
+        else if (!budget_allows(c->server, m))
+                (void) refuse(&refusal, VERDICT_LIMIT, NULL,
+                              "Wait a minute, and follow the signals instead of asking again.",
+                              "Too many long replies were asked for within a minute.");
+        return refusal.verdict == VERDICT_NONE ? 0 : bus_reply_refusal(m, &refusal);
 }
 
 static int on_writable(sd_event_source *source, int fd, uint32_t events, void *userdata) {

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "answers.h"
+#include "budget.h"
 #include "bus/names.h"
 #include "bus/server.h"
 #include "caller.h"
@@ -27,7 +28,8 @@ struct Server {
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
         size_t n_waiting;
-        Answer *answers;           /* oldest first */
+        Answer *answers; /* oldest first */
+        Budget budget;
         Handout *handouts;         /* newest first */
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;

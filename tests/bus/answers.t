@@ -85,6 +85,16 @@ for my $case (['devices', ['a(su)', [['x' x 256, 1]]]], ['proximity', ['s', 'gpu
         like($refused->{body}[0], qr/ \d+ bytes/, '... for its size');
 }
 
+# ---- typed replies about thousands of devices
+
+my $greedy = Bus->new;
+my $errors = 0;
+for my $member ('ListDevices', 'ListAllocations') { is(error_of($greedy->call($member)), 'none', "$member is answered") }
+for (1 .. 5) { $errors += !!$greedy->ask(Bus::NAME, Bus::PATH, 'org.freedesktop.DBus.ObjectManager', 'GetManagedObjects')->{error} }
+cmp_ok($errors, '>', 0, 'GetManagedObjects is refused when it is called too often');
+is(error_of($greedy->call('ListAllocations')), 'none', '... and a short list is not');
+is(error_of($bus->call('ListDevices')),        'none', '... nor another client');
+
 # ---- descriptors that come in
 
 {
