@@ -63,6 +63,7 @@ static int parse_arguments(int argc, char *argv[], const char **sysroot) {
 _Noreturn static void work(const Sysfs *fs, int socket_fd) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
+                /* cppcheck-suppress nullPointer ; NULL means that the address is not wanted */
                 _cleanup_close_ int fd = accept4(socket_fd, NULL, NULL, SOCK_CLOEXEC);
 
                 if (fd < 0 && errno != EINTR && errno != ECONNABORTED)

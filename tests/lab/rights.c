@@ -31,9 +31,7 @@
 static long try_open(const char *path, int flags) {
         int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
 
-        if (fd >= 0)
-                (void) close(fd);
-        return fd;
+        return fd < 0 ? fd : close(fd);
 }
 
 static long try_connect(const char *path) {
