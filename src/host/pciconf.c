@@ -3,12 +3,12 @@
 /* Reads the header type, ACS and ATS from config space and device names from pci.ids, with libpci. */
 
 #include <errno.h>
-#include <malloc.h>
 #include <pci/pci.h>
 #include <setjmp.h>
 #include <stdio.h>
 
 #include "pciconf.h"
+#include "pciids.h"
 #include "util/strings.h"
 
 #define CONFIG_HEADER_SIZE   64
@@ -209,10 +209,8 @@ static int look_up(struct pci_access *access, uint16_t vendor, uint16_t device, 
         return string_copy(ret, name && text_is_clean(name) ? name : NULL);
 }
 
-/* Returns 1 when a name was looked up. */
 static int call_name(void *data) {
         NameCall *call = data;
-        int any = 0;
 
         for (size_t i = 0; i < call->inv->n_devices; i++) {
                 PciDevice *dev = &call->inv->devices[i];
@@ -226,19 +224,13 @@ static int call_name(void *data) {
                 if (r < 0)
                         return r;
                 dev->named = true;
-                any = 1;
         }
-        return any;
+        return 0;
 }
 
 int pciconf_name_devices(PciConf *conf, Inventory *inv) {
-        int r = guarded(call_name, &(NameCall){ conf->access, inv });
+        int r = pciids_name_devices(conf->access->id_file_name, inv);
 
-        if (r == 0)
-                return 0;
-        /* The entries of pci.ids take two megabytes. The names of the devices lie between them, so that free() alone
-         * returns nothing to the kernel. */
-        pci_free_name_list(conf->access);
-        (void) malloc_trim(0);
-        return MIN(r, 0);
+        /* libpci can read a compressed file. */
+        return r == -EBADMSG ? guarded(call_name, &(NameCall){ conf->access, inv }) : r;
 }

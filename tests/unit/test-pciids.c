@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Names from pci.ids: from files made here, and the same as libpci's from the file of this machine. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <pci/pci.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "host/pciids.h"
+#include "tmptree.h"
+#include "util/strings.h"
+
+static const char ids[] = "# 10de  A comment\n"
+                          "\t1234  A device of no vendor\n"
+                          "10de  NVIDIA Corporation\n"
+                          "\n"
+                          "\t0001  First\r\n"
+                          "# 0002  A comment\n"
+                          "\t\t10de 0002  A subsystem\n"
+                          "\t0002  Trailing blank \n"
+                          "\t0002  A second entry\n"
+                          "\t0003\n"
+                          "\t00040  Five digits\n"
+                          "8086  Intel\n"
+                          "\t0001  Not NVIDIA's\n"
+                          "15b3  Mellanox Technologies\n"
+                          "\t1021  MT2910\n"
+                          "\t101e  Virtual\x01"
+                          "Function\n"
+                          "C 02  Network controller\n"
+                          "\t1022  A subclass\n"
+                          "1000  Last\n"
+                          "\t0001  No newline";
+
+static int setup(void **state) {
+        *state = tree_new();
+        return 0;
+}
+
+static int teardown(void **state) {
+        tree_done(*state);
+        return 0;
+}
+
+static int name_one(const char *file, uint16_t vendor, uint16_t device, uint16_t vf_device, Inventory **ret) {
+        PciDevice *dev;
+
+        *ret = inventory_new();
+        assert_non_null(*ret);
+        dev = inventory_add_device(*ret, (PciAddress){ 0 });
+        assert_non_null(dev);
+        dev->vendor = vendor;
+        dev->device = device;
+        dev->vf_device = vf_device;
+        return pciids_name_devices(file, *ret);
+}
+
+static void test_entries(void **state) {
+        static const struct {
+                uint16_t vendor, device;
+                const char *name;
+        } cases[] = {
+                { 0x10de, 0x0001, "NVIDIA Corporation First" },
+                { 0x10de, 0x0002, "NVIDIA Corporation Trailing blank" },
+                { 0x10de, 0x0003, NULL },
+                { 0x10de, 0x0004, NULL },
+                { 0x10de, 0x1234, NULL },
+                { 0x8086, 0x0001, "Intel Not NVIDIA's" },
+                { 0x15b3, 0x1021, "Mellanox Technologies MT2910" },
+                { 0x15b3, 0x101e, NULL }, /* a control character */
+                { 0x15b3, 0x1022, NULL },
+                { 0x1000, 0x0001, "Last No newline" },
+        };
+        const char *root = *state;
+        _cleanup_free_ char *file = string_format("%s/pci.ids", root);
+
+        tree_bytes(root, "pci.ids", ids, strlen(ids));
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
+
+                assert_int_equal(name_one(file, cases[i].vendor, cases[i].device, 0x1021, &inv), 0);
+                assert_true(inv->devices->named);
+                assert_true(streq_ptr(inv->devices->name, cases[i].name));
+                assert_true(streq_ptr(inv->devices->vf_name,
+                                      cases[i].vendor == 0x15b3 ? "Mellanox Technologies MT2910" : NULL));
+        }
+}
+
+static void test_files(void **state) {
+        const char *root = *state;
+        _cleanup_free_ char *file = string_format("%s/pci.ids.gz", root);
+        Inventory *inv;
+
+        tree_bytes(root, "pci.ids", ids, strlen(ids));
+        assert_int_equal(name_one(file, 0x8086, 0x0001, 0, &inv), 0); /* without its suffix */
+        assert_string_equal(inv->devices->name, "Intel Not NVIDIA's");
+        inventory_free(inv);
+        tree_bytes(root, "pci.ids.gz", "\x1f\x8b\x08", 3);
+        assert_int_equal(name_one(file, 0x8086, 0x0001, 0, &inv), -EBADMSG);
+        assert_false(inv->devices->named);
+        inventory_free(inv);
+        file[strlen(file) - 1] = 'x';
+        assert_int_equal(name_one(file, 0x8086, 0x0001, 0, &inv), -ENOENT);
+        inventory_free(inv);
+}
+
+static void test_names_are_libpcis(void **state) {
+        static const uint16_t vendors[] = { 0x0010, 0x1000, 0x10de, 0x15b3, 0x8086, 0xffff };
+        const int flags = PCI_LOOKUP_VENDOR | PCI_LOOKUP_DEVICE | PCI_LOOKUP_NO_NUMBERS | PCI_LOOKUP_NO_HWDB;
+        struct pci_access *access = pci_alloc();
+        size_t named = 0;
+
+        access->id_lookup_mode = 0;
+        for (size_t v = 0; v < ELEMENTSOF(vendors); v++) {
+                _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
+
+                for (unsigned i = 0; i < INVENTORY_DEVICES_MAX; i++) {
+                        PciDevice *dev = inventory_add_device(inv, (PciAddress){ .domain = i });
+
+                        dev->vendor = vendors[v];
+                        dev->device = (uint16_t) i;
+                }
+                if (pciids_name_devices(access->id_file_name, inv) < 0)
+                        skip();
+                for (size_t i = 0; i < inv->n_devices; i++) {
+                        const PciDevice *dev = &inv->devices[i];
+                        char buf[1024];
+
+                        named += dev->name != NULL;
+                        assert_true(streq_ptr(
+                                dev->name, pci_lookup_name(access, buf, sizeof(buf), flags, dev->vendor, dev->device)));
+                }
+        }
+        pci_cleanup(access);
+        assert_true(named > 100);
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_entries, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_files, setup, teardown),
+                cmocka_unit_test(test_names_are_libpcis),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
