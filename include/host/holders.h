@@ -55,6 +55,10 @@ int holders_answer(const Sysfs *fs, int fd);
 #define HOLDER_TEXT_MAX    512
 #define HOLDER_SUBJECT_MAX 128
 
+/* Writes the name of the unit or container of a process of this machine, at most HOLDER_UNIT_MAX bytes; "" when it has
+ * none or has ended. */
+void holder_unit_of_process(int pid, char *buf, size_t size);
+
 typedef struct Holder {
         size_t device; /* index in the queries */
         int pid;       /* 0: the host uses the device without a process, as a network interface or disk */

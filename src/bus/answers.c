@@ -79,7 +79,7 @@ Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_re
                 return TAKE_PTR(a);
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many calls wait for their replies.");
-        *ret_reply = bus_reply_refusal(call, &refusal);
+        *ret_reply = refuse_sender(s, call, &refusal);
         return NULL;
 }
 
@@ -178,6 +178,7 @@ static void reply_computed(Answer *a) {
         if (r == -EDQUOT) {
                 (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Close the descriptors of earlier replies.",
                               "Too many descriptors of earlier replies are open.");
+                report_refused(a->server, a->call, refusal.message);
                 reply_refusal(a, &refusal);
         } else if (r < 0)
                 refuse_failed(a, "wrote no reply that can be sent");

@@ -123,15 +123,18 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         if (s->n_waiting >= CALLERS_WAITING_MAX || count_waiting(s, sender) >= CALLERS_WAITING_OF_ONE) {
                 (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                               "Too many calls wait for the bus to return the uid of their caller.");
-                return bus_reply_refusal(call, &refusal);
+                return refuse_sender(s, call, &refusal);
         }
         return enqueue(s, call, method);
 }
 
-int caller_check_root(sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+int caller_check_root(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        const char *interface = sd_bus_message_get_interface(call) ?: BUS_MANAGER_INTERFACE;
+
         if (uid == 0 || uid == getuid())
                 return 0;
-        return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "Access to %s.%s() not permitted.",
-                                 sd_bus_message_get_interface(call) ?: BUS_MANAGER_INTERFACE,
+        (void) sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "Access to %s.%s() not permitted.", interface,
                                  sd_bus_message_get_member(call));
+        report_refused(s, call, error->message);
+        return -EACCES;
 }

@@ -24,7 +24,7 @@ typedef int (*CallerMethod)(Server *s, sd_bus_message *call, uint32_t uid, sd_bu
 int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus_error *error);
 
 /* Returns 0 if uid is root or the daemon's own; otherwise sets error to AccessDenied and returns its negative errno. */
-int caller_check_root(sd_bus_message *call, uint32_t uid, sd_bus_error *error);
+int caller_check_root(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 
 /* Drops all queued calls without a reply, and forgets uids: another bus gives the same unique names to other callers.
  */

@@ -59,7 +59,7 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 (void) refuse(&refusal, VERDICT_LIMIT, NULL,
                               "Wait a minute, and follow the signals instead of asking again.",
                               "Too many long replies were asked for within a minute.");
-        return refusal.verdict == VERDICT_NONE ? 0 : bus_reply_refusal(m, &refusal);
+        return refusal.verdict == VERDICT_NONE ? 0 : refuse_sender(c->server, m, &refusal);
 }
 
 static int on_writable(sd_event_source *source, int fd, uint32_t events, void *userdata) {

@@ -51,7 +51,7 @@ static int property_get_identifier(sd_bus *bus, const char *path, const char *in
 
 static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         const char *interface, *property, *text;
-        int r = caller_check_root(call, uid, error);
+        int r = caller_check_root(s, call, uid, error);
 
         if (r >= 0)
                 r = sd_bus_message_read(call, "ss", &interface, &property);

@@ -138,7 +138,7 @@ bool bus_is_change(const char *member) {
 }
 
 static int change(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        int r = caller_check_root(call, uid, error);
+        int r = caller_check_root(s, call, uid, error);
 
         return r < 0 ? r : find_change(sd_bus_message_get_member(call))(s, call, uid, error);
 }

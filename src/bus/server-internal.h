@@ -12,6 +12,7 @@
 #include "caller.h"
 #include "connection.h"
 #include "handouts.h"
+#include "reports.h"
 #include "system-bus.h"
 
 typedef struct WaitingCall WaitingCall;
@@ -30,6 +31,7 @@ struct Server {
         size_t n_waiting;
         Answer *answers; /* oldest first */
         Budget budget;
+        Reports reports;
         Handout *handouts;         /* newest first */
         struct sockaddr_un socket; /* the private socket */
         sd_event_source *listening;

@@ -73,6 +73,7 @@ static void on_lost(Connection *c, const char *why) {
 
         b->query = sd_bus_slot_unref(b->query);
         callers_done(s);
+        reports_cancel(&s->reports);
         connection_close(c);
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;

@@ -15,7 +15,6 @@
 
 #define DELETED      " (deleted)"
 #define LISTING_SIZE 8192U
-#define CGROUPS_MAX  8192U
 
 typedef struct Search {
         const HolderNodes *nodes;

@@ -2,9 +2,11 @@
 /* Names the service, session or container of a process by its control group. */
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "holders-internal.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 /* Digits of a container ID: in full, and as users see it. */
@@ -86,4 +88,14 @@ void holder_unit(const char *cgroups, char *buf, size_t size) {
                 if (path && (strncmp(line, "0::", 3) == 0 || strstr(line, ":name=systemd:")))
                         name_group(path + 1, buf, size);
         }
+}
+
+void holder_unit_of_process(int pid, char *buf, size_t size) {
+        _cleanup_free_ char *text = NULL;
+        char path[64];
+
+        buf[0] = '\0';
+        (void) snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+        if (read_file_at(AT_FDCWD, path, CGROUPS_MAX, &text, NULL) >= 0)
+                holder_unit(text, buf, size);
 }
