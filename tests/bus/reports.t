@@ -22,7 +22,7 @@ my $offset = log_since();
 # What the daemon logged of refused calls: uids and processes.
 sub reported {
         $bus->ping;
-        return map { [/\buid (\d+), process (\d+)\b/] } grep { /\buid \d+\b/ } split /\n/, log_since($offset);
+        return map { [/ uid (\d+), process (\d+)\b/] } grep { / uid \d+, / } split /\n/, log_since($offset);
 }
 
 # Makes the calls as nobody, one after the other. The pid of the caller, and names of the errors.
