@@ -18,4 +18,5 @@ typedef struct LibvirtStatus {
         bool configured; /* Libvirt= is not empty */
         char *reason;    /* why the running domains are unknown, a sentence; NULL: they are known */
         uint64_t since;  /* of reason: seconds since 1970 */
+        bool logged;     /* the log has a warning, and no message yet that they are known again */
 } LibvirtStatus;

@@ -17,7 +17,6 @@
 /* The exit status of a child is its verdict. With a refusal its text is two strings, each with its NUL: the message
  * and the refusal as JSON. */
 #define ANSWER_FAILED 255
-#define REFUSAL_MAX   65536U
 
 _Static_assert(_VERDICT_MAX < ANSWER_FAILED, "a verdict is an exit status");
 

@@ -39,9 +39,9 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Refuses calls of those who do not read or ask for too much, and ignores a read-only call that expects no reply. The
- * bus limits the pending replies of a connection, so a caller cannot flood the daemon with calls that expect a reply.
- */
+/* Refuses a call when the connection has unread replies, or its sender has used up its budget. Ignores a read-only call
+ * that expects no reply: the bus limits the pending replies of a connection, so a caller cannot flood the daemon with
+ * calls that expect a reply. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };

@@ -11,7 +11,8 @@
 #include "util/strings.h"
 
 /* Parses one option. *ret is borrowed from the message. */
-static Verdict read_option(sd_bus_message *m, const char *key, DomainTemplate *ret, Refusal *ret_refusal) {
+static Verdict read_option(sd_bus_message *m, const char *key, unsigned *seen, DomainTemplate *ret,
+                           Refusal *ret_refusal) {
         bool is_text = streq(key, OPTION_KEY_TEMPLATE);
         int r, permitted;
 
@@ -19,6 +20,9 @@ static Verdict read_option(sd_bus_message *m, const char *key, DomainTemplate *r
                 return refuse_request(
                         ret_refusal, "The options are '" OPTION_KEY_TEMPLATE "' and '" OPTION_KEY_QEMU_COMMANDLINE "'.",
                         "There is no option '%s'.", QUOTABLE(key));
+        if (*seen & (1U << is_text))
+                return refuse_request(ret_refusal, NULL, "The options have the key '%s' twice.", key);
+        *seen |= 1U << is_text;
         r = is_text ? sd_bus_message_read(m, "v", "s", &ret->text) : sd_bus_message_read(m, "v", "b", &permitted);
         if (r < 0)
                 return refuse_request(ret_refusal, NULL, "The option '%s' is not a %s.", key,
@@ -32,6 +36,7 @@ static Verdict read_option(sd_bus_message *m, const char *key, DomainTemplate *r
 /* Parses the options (a{sv}). */
 static Verdict read_options(sd_bus_message *m, DomainTemplate *ret, Refusal *ret_refusal) {
         const char *key;
+        unsigned seen = 0;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
@@ -40,7 +45,7 @@ static Verdict read_options(sd_bus_message *m, DomainTemplate *ret, Refusal *ret
                 r = sd_bus_message_read(m, "s", &key);
                 if (r < 0)
                         break;
-                v = read_option(m, key, ret, ret_refusal);
+                v = read_option(m, key, &seen, ret, ret_refusal);
                 if (v != VERDICT_NONE)
                         return v;
                 r = sd_bus_message_exit_container(m);

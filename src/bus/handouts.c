@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
 
 #include "server-internal.h"
 #include "util/strings.h"
@@ -15,7 +14,7 @@ struct Handout {
         const sd_bus *bus; /* the client's connection, or the bus of sender; not dereferenced */
         char *sender;      /* NULL: a peer */
         uint64_t size;
-        int text; /* not the description that was sent */
+        int text; /* another open file than the one that was sent */
 };
 
 static Handout *handout_free(Handout *h) {
@@ -28,10 +27,13 @@ static Handout *handout_free(Handout *h) {
 }
 DEFINE_CLEANUP(Handout *, handout_free)
 
-/* The description that was sent holds a shared lock as long as any process has it open, or a socket has it in flight.
- */
+/* The kernel grants a write lease only if the memfd is not open elsewhere, mapped, or in flight in a socket. A client
+ * cannot change that, as it could with a lock. */
 static bool is_closed(const Handout *h) {
-        return flock(h->text, LOCK_EX | LOCK_NB) >= 0;
+        if (fcntl(h->text, F_SETLEASE, F_WRLCK) < 0)
+                return false;
+        (void) fcntl(h->text, F_SETLEASE, F_UNLCK);
+        return true;
 }
 
 void handouts_sweep(Server *s) {
@@ -69,18 +71,18 @@ static bool has_room(const Server *s, const Handout *h) {
         return of_one < HANDOUTS_OF_ONE && all < HANDOUTS_MAX && (bytes == 0 || bytes + h->size <= HANDOUTS_BYTES);
 }
 
-/* Seals the text and opens it once more, for reading only and with a lock. Returns the descriptor. */
-static int open_sealed(int text) {
+/* Opens the text once more, for reading only. */
+static int open_again(int text) {
         char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
-        _cleanup_close_ int fd = -1;
+        int fd;
 
-        if (fcntl(text, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-                return -errno;
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", text);
         fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0)
-                return -errno;
-        return TAKE_FD(fd);
+        return fd < 0 ? -errno : fd;
+}
+
+static int seal(int text) {
+        return fcntl(text, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
 int handout_reply(Server *s, sd_bus_message *call, int text, uint64_t size) {
@@ -91,16 +93,20 @@ int handout_reply(Server *s, sd_bus_message *call, int text, uint64_t size) {
 
         if (!h)
                 return -ENOMEM;
-        *h = (Handout){ .bus = sd_bus_message_get_bus(call), .size = size, .text = TAKE_FD(owned) };
+        *h = (Handout){ .bus = sd_bus_message_get_bus(call), .size = size, .text = -1 };
         r = string_copy(&h->sender, sender);
         if (r < 0)
                 return r;
         handouts_sweep(s);
         if (!has_room(s, h))
                 return -EDQUOT;
-        fd = open_sealed(text);
-        if (fd < 0)
-                return fd;
+        r = seal(text);
+        if (r < 0)
+                return r;
+        fd = open_again(text);
+        h->text = open_again(text);
+        if (fd < 0 || h->text < 0)
+                return MIN(fd, h->text);
         r = sd_bus_reply_method_return(call, "v", "h", fd);
         if (r < 0)
                 return r;

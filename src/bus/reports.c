@@ -90,7 +90,7 @@ void report_refused(Server *s, sd_bus_message *call, const char *reason) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
         Reports *reports = &s->reports;
 
-        if (!sender)
+        if (!sender || !reason)
                 return;
         if (reports->query || (reports->asked > 0 && now - reports->asked < SECOND_USEC)) {
                 reports->unlogged++;

@@ -24,7 +24,8 @@ typedef struct Reports {
         } uids[REPORT_UIDS_MAX];
 } Reports;
 
-/* The call was refused, reason is a sentence. Does nothing for a peer without a bus, which is root. */
+/* The call was refused; reason is a sentence, or NULL when out of memory. Does nothing for a peer without a bus, which
+ * is root. */
 void report_refused(Server *s, sd_bus_message *call, const char *reason);
 /* The same, and replies with the refusal. */
 int refuse_sender(Server *s, sd_bus_message *call, const Refusal *refusal);

@@ -98,16 +98,15 @@ void manager_find_guests(Manager *m) {
 
 /* Logs a loss of libvirt once. It is no loss that libvirt does not run when the daemon starts. */
 static void note_status(LibvirtStatus *status, const char *unknown) {
-        bool was_lost = status->reason && !streq(status->reason, GUEST_CLIENT_WAITS);
-
         if (streq_ptr(status->reason, unknown))
                 return;
         if (!status->reason)
                 status->since = clock_usec(CLOCK_REALTIME) / 1000000;
-        if (!unknown && was_lost)
+        if (!unknown && status->logged)
                 log_info("libvirt reports the running domains again.");
-        else if (unknown && !was_lost && !streq(unknown, GUEST_CLIENT_WAITS))
+        else if (unknown && !status->logged && !streq(unknown, GUEST_CLIENT_WAITS))
                 log_warning("The running domains are unknown, ignoring: %s", unknown);
+        status->logged = unknown && (status->logged || !streq(unknown, GUEST_CLIENT_WAITS));
         (void) string_copy(&status->reason, unknown);
 }
 

@@ -238,6 +238,7 @@ static int on_socket(sd_event_source *source, const struct inotify_event *event,
 
 void guest_client_ask(GuestClient *c) {
         bool asked;
+        int waits;
 
         if (!c->child)
                 return start(c);
@@ -245,7 +246,8 @@ void guest_client_ask(GuestClient *c) {
         if (c->unknown)
                 return;
         asked = send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
-        if (asked)
+        /* The time of an earlier request goes on. */
+        if (asked && sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)
                 set_timer(c, ANSWER_TIMEOUT_SEC);
 }
 

@@ -29,8 +29,10 @@ typedef struct Answer {
 } Answer;
 
 static const char *socket_path;
-/* The connection of a question that was not answered in time. */
+/* The connection of a question that was not answered in time, and the process that has it. A child process closes the
+ * descriptors that it inherits. */
 static int unanswered = -1;
+static pid_t unanswered_pid;
 /* The service did not answer the last question. The log has said so. */
 static bool is_silent;
 
@@ -42,7 +44,7 @@ void holders_use_socket(const char *path) {
 static bool is_hanging(void) {
         struct pollfd p = { .fd = unanswered, .events = POLLIN };
 
-        if (unanswered < 0)
+        if (unanswered < 0 || unanswered_pid != getpid())
                 return false;
         if (poll(&p, 1, 0) == 0)
                 return true;
@@ -89,6 +91,15 @@ static int exchange(int fd, const HolderNodes *nodes, Answer *ret) {
         return n == sizeof(*ret) && (ret->result <= 0 || ret->node < nodes->n) ? 0 : -ECONNRESET;
 }
 
+/* Takes from the answer what a search finds; the rest of a Holder is for the caller of holder_ask(). */
+static void take_holder(const Answer *answer, const HolderNodes *nodes, Holder *ret) {
+        *ret = (Holder){ .device = nodes->nodes[answer->node].device,
+                         .pid = answer->holder.pid,
+                         .others = answer->holder.others };
+        memcpy(ret->command, answer->holder.command, sizeof(ret->command) - 1);
+        memcpy(ret->unit, answer->holder.unit, sizeof(ret->unit) - 1);
+}
+
 int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node) {
         _cleanup_close_ int fd = -1;
         Answer answer;
@@ -104,12 +115,15 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         r = fd < 0 ? fd : exchange(fd, nodes, &answer);
         if (r < 0 && !is_silent)
                 log_warning_errno(r, "passthroughd-holders does not answer, so no device is taken or released: %m");
-        if (r == -EAGAIN)
+        if (r == -EAGAIN) {
                 unanswered = TAKE_FD(fd);
+                unanswered_pid = getpid();
+        }
         is_silent = r < 0;
         if (r < 0)
                 return -EHOSTDOWN;
-        *ret = answer.holder;
+        if (answer.result > 0)
+                take_holder(&answer, nodes, ret);
         *ret_node = answer.node;
         return (int) answer.result;
 }

@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use Fcntl qw(:flock);
 use FindBin;
 use lib $FindBin::Bin, "$FindBin::Bin/../bench";
 
@@ -69,6 +70,8 @@ my $quiet = opened();
 my @kept = map { $bus->call('Describe') } 1 .. HANDOUTS_OF_ONE;
 is_deeply([map { error_of($_) } @kept], [('none') x HANDOUTS_OF_ONE], 'a client may keep some descriptors');
 is(error_of($bus->call('Describe')), 'LimitExceeded', 'one more is refused');
+flock($_->{descriptors}[0], LOCK_SH) && flock($_->{descriptors}[0], LOCK_UN) or die "flock: $!" for @kept;
+is(error_of($bus->call('Describe')), 'LimitExceeded', '... whatever locks the client takes');
 is(error_of($bus->call(plan_of())),  'none',          '... but not a short text');
 is(error_of(Bus->new->call('Describe')), 'none',      '... nor another client');
 pop @kept;

@@ -81,4 +81,22 @@ isnt((release($bus, 'vm'))[0], 'done', 'it is gone: the device is not released')
 is(driver_of($gpu), 'vfio-pci', 'it is gone: the device stays with its driver');
 ok(kill(0, pid()), 'the daemon lives');
 
+# ---- another answers in its place: a holder of the first node, and a struct of nonsense
+
+unlink $ENV{HOLDERS_SOCKET};
+my $listening = IO::Socket::UNIX->new(Local => $ENV{HOLDERS_SOCKET}, Listen => 8) or die "$ENV{HOLDERS_SOCKET}: $!";
+my $liar      = fork // die "fork: $!";
+if (!$liar) {
+        while (my $asked = $listening->accept) {
+                $asked->recv(my $question, 65536);
+                $asked->send(pack('qQ', 1, 0) . "\xff" x 8192);
+        }
+        exit;
+}
+isnt((release($bus, 'vm'))[0], 'done', 'it answers nonsense: the device is not released') for 1, 2;
+ok(kill(0, pid()), 'the daemon lives');
+is($bus->ping()->{error}, undef, '... and answers');
+kill 'KILL', $liar;
+waitpid $liar, 0;
+
 done_testing();

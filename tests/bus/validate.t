@@ -61,6 +61,7 @@ sub post     { my ($from, $text) = @_; return $from->post(Bus::NAME, Bus::PATH, 
 my $document = document($good)->{body}[0];
 like($document, qr/<input type="tablet"/, 'a document of a template');
 is_error(document($bad), 'InvalidTemplate', ['invalid-template', 'disk', 'line 4'], 'a disk without its target');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'guest', [(['template', ['s', $good]]) x 2]), 'InvalidRequest', ['invalid-request', 'template'], 'two templates');
 
 # ---- it takes its time
 
