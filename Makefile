@@ -84,6 +84,7 @@ FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz-*.c))
 TOOL_SOURCES := $(sort $(wildcard tests/*.c tests/bench/*.c tests/placement/*.c tests/lab/*.c))
 SHIM_SOURCES := $(sort $(wildcard tests/netlink/*.c))
 DYING_SOURCES := $(sort $(wildcard tests/dying/*.c))
+HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
@@ -91,18 +92,19 @@ PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
+HYPERVISOR := $(BUILD)/tests/hypervisor.so
 UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
 
 .PHONY: all deps demo check golden mutate check-long check-placement check-fresh fuzz fuzz-programs bench lint install uninstall deb deb-check lab lab-shell clean tests
 all: $(PROGRAMS)
-tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
+tests: all $(NODESIM) $(NODES) $(SHIM) $(DYING) $(HYPERVISOR) $(UNIT_TESTS) $(FUZZ_TESTS) $(TOOLS)
 
 # Objects are rebuilt when a flag that matters changes.
 FLAGS_STAMP := $(BUILD)/flags
@@ -116,7 +118,7 @@ $(OBJECTS): $(BUILD)/obj/%.o: %.c Makefile $(FLAGS_STAMP) | $(filter deps,$(MAKE
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(call object,$(VIRT_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS)
+$(call object,$(VIRT_SOURCES) $(HYPERVISOR_SOURCES)): EXTRA_CFLAGS = $(LIBVIRT_CFLAGS)
 $(call object,$(NODESIM_SOURCES)): EXTRA_CFLAGS = $(FUSE_CFLAGS)
 $(call object,$(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES)): EXTRA_CFLAGS = -Isrc -DSRCDIR='"$(CURDIR)"'
 
@@ -148,10 +150,11 @@ $(NODESIM): $(call object,$(NODESIM_SOURCES)) $(LIB)
 $(NODES): $(BUILD)/%: tests/% $(NODESIM)
 	$(Q)mkdir -p $(@D) && $(NODESIM) --print $< >$@
 # Preloaded into programs with and without sanitizers, so it has none itself.
-$(call object,$(SHIM_SOURCES) $(DYING_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
+$(call object,$(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES)): ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden $(CFLAGS)
 $(SHIM): $(call object,$(SHIM_SOURCES))
 $(DYING): $(call object,$(DYING_SOURCES))
-$(SHIM) $(DYING):
+$(HYPERVISOR): $(call object,$(HYPERVISOR_SOURCES))
+$(SHIM) $(DYING) $(HYPERVISOR):
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CC) -shared -Wl,-z,now $(LDFLAGS) -o $@ $^
 $(UNIT_TESTS) $(TOOLS): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LIB)

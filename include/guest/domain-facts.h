@@ -12,6 +12,8 @@
  * no such document, or -ENOMEM.
  */
 int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n);
+/* The alias of the element with this host PCI function. The caller frees; NULL when there is none, or out of memory. */
+char *domain_facts_alias(const char *xml, PciAddress device);
 
 /*
  * The features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro). capabilities: the

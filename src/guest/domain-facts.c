@@ -41,21 +41,47 @@ static bool read_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
+static const xmlNode *find_devices(const xmlDoc *doc) {
+        const xmlNode *root = doc ? xmlDocGetRootElement((xmlDoc *) doc) : NULL;
+
+        return root && node_is(root, "domain") ? node_find(root, "devices") : NULL;
+}
+
+/* The host PCI function of an element of <devices>. */
+static bool read_source(const xmlNode *device, PciAddress *ret) {
+        const xmlNode *address = node_find(node_find(device, "source"), "address");
+
+        return address && read_address(address, ret);
+}
+
 int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n) {
         xmlDoc *doc = read_document(xml);
-        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
-        const xmlNode *devices = root && node_is(root, "domain") ? node_find(root, "devices") : NULL;
+        const xmlNode *devices = find_devices(doc);
         int r = devices ? 0 : -EINVAL;
 
         for (const xmlNode *device = devices ? devices->children : NULL; r >= 0 && device; device = device->next) {
-                const xmlNode *address = node_find(node_find(device, "source"), "address");
                 PciAddress a;
 
-                if (address && read_address(address, &a))
+                if (read_source(device, &a))
                         r = pci_address_append(ret, ret_n, a);
         }
         xmlFreeDoc(doc);
         return r;
+}
+
+char *domain_facts_alias(const char *xml, PciAddress device) {
+        xmlDoc *doc = read_document(xml);
+        const xmlNode *devices = find_devices(doc), *alias;
+        char *name = NULL;
+
+        for (const xmlNode *n = devices ? devices->children : NULL; n && !name; n = n->next) {
+                PciAddress a;
+
+                if (read_source(n, &a) && pci_address_equal(a, device) && (alias = node_find(n, "alias")))
+                        name = node_get(alias, "name");
+        }
+        xmlFreeDoc(doc);
+        return name;
 }
 
 static bool has_value(const xmlNode *list, const char *value) {

@@ -157,7 +157,7 @@ static int spawn(GuestClient *c) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
                 return -errno;
         c->fd = fds[0];
-        r = virt_program_start(c->uri, fds[1], STDERR_FILENO, &pid);
+        r = virt_program_start((const char *[]){ c->uri }, 1, fds[1], STDERR_FILENO, &pid);
         (void) close(fds[1]);
         if (r < 0)
                 return r;

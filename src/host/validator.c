@@ -33,17 +33,6 @@ static void tell(Validator *v, const Refusal *refusal) {
                 answered(refusal, v->userdata);
 }
 
-/* Makes libvirt's reason a printable part of a sentence. The reason quotes the template, which can hold any bytes. */
-static void make_quotable(char *reason) {
-        size_t n = strlen(reason);
-
-        while (n > 0 && strchr(". \n", reason[n - 1]))
-                reason[--n] = '\0';
-        for (char *p = reason; *p; p++)
-                if ((unsigned char) *p < ' ' || (unsigned char) *p >= 0x7f)
-                        *p = '?';
-}
-
 /* text is "LINE ELEMENT\nREASON". LINE is 0 when the reason is not about a line of the template. */
 static Verdict refuse_invalid(Refusal *ret, char *text) {
         char *reason = text, *name, *first = strsep(&reason, "\n");
@@ -51,7 +40,7 @@ static Verdict refuse_invalid(Refusal *ret, char *text) {
 
         if (!reason || *name != ' ')
                 return refuse_unknown(ret, REMEDY_END, "the answer of " VALIDATION_PROGRAM " is incomplete");
-        make_quotable(reason);
+        virt_make_quotable(reason);
         if (line <= 0)
                 return refuse(ret, VERDICT_INVALID_TEMPLATE, NULL, "Try the template with virt-xml-validate.",
                               "libvirt refuses the document made from the template: %s.", reason);
@@ -72,7 +61,7 @@ static Verdict read_answer(const Validator *v, const siginfo_t *end, Refusal *re
         case VALIDATION_INVALID:
                 return refuse_invalid(ret, text);
         case VALIDATION_UNKNOWN:
-                make_quotable(text);
+                virt_make_quotable(text);
                 return refuse_unknown(ret, REMEDY_START, text);
         default:
                 return refuse_unknown(ret, REMEDY_START, VALIDATION_PROGRAM " failed");
@@ -140,7 +129,7 @@ static int start(Validator *v, sd_event *event, int document) {
                 return -errno;
         v->answer = fds[0];
         output = fds[1];
-        r = virt_program_start(NULL, document, output, &pid);
+        r = virt_program_start(NULL, 0, document, output, &pid);
         return r < 0 ? r : watch(v, event, pid);
 }
 

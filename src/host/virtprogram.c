@@ -35,10 +35,8 @@ static int find_program(char ret[static PATH_MAX]) {
         return -errno;
 }
 
-int virt_program_start(const char *argument, int input, int output, pid_t *ret) {
-        char *const arguments[] = { (char *) VALIDATION_PROGRAM, (char *) argument, NULL }, *const environment[] = {
-                NULL
-        };
+int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret) {
+        char *const environment[] = { NULL }, *argv[VIRT_ARGUMENTS_MAX + 2] = { (char *) VALIDATION_PROGRAM };
         posix_spawn_file_actions_t files;
         posix_spawnattr_t attributes;
         char program[PATH_MAX];
@@ -47,6 +45,8 @@ int virt_program_start(const char *argument, int input, int output, pid_t *ret) 
 
         if (r < 0)
                 return r;
+        for (size_t i = 0; i < n; i++)
+                argv[1 + i] = (char *) arguments[i];
 
         (void) sigemptyset(&none);
         (void) sigfillset(&all);
@@ -61,9 +61,19 @@ int virt_program_start(const char *argument, int input, int output, pid_t *ret) 
                 (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
                 (void) posix_spawnattr_setsigmask(&attributes, &none);
                 (void) posix_spawnattr_setsigdefault(&attributes, &all);
-                r = posix_spawn(ret, program, &files, &attributes, arguments, environment);
+                r = posix_spawn(ret, program, &files, &attributes, argv, environment);
         }
         (void) posix_spawnattr_destroy(&attributes);
         (void) posix_spawn_file_actions_destroy(&files);
         return -r;
+}
+
+void virt_make_quotable(char *reason) {
+        size_t n = strlen(reason);
+
+        while (n > 0 && strchr(". \n", reason[n - 1]))
+                reason[--n] = '\0';
+        for (char *p = reason; *p; p++)
+                if ((unsigned char) *p < ' ' || (unsigned char) *p >= 0x7f)
+                        *p = '?';
 }

@@ -3,9 +3,16 @@
 
 #include <sys/types.h>
 
+#define VIRT_ARGUMENTS_MAX 4U
+
 /*
  * Starts passthroughd-libvirt with input as standard input, output as standard output, an empty environment, no signal
- * blocked or ignored, and no other descriptors but standard error. argument: NULL for none. Returns 0 or a negative
- * errno.
+ * blocked or ignored, and no other descriptors but standard error. arguments: n of them. Returns 0 or a negative errno.
  */
-int virt_program_start(const char *argument, int input, int output, pid_t *ret);
+int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret);
+
+/*
+ * Makes a reason of libvirt a printable part of a sentence, without its full stop. It may quote a document, which can
+ * hold any bytes.
+ */
+void virt_make_quotable(char *reason);

@@ -18,9 +18,9 @@ struct Libvirt {
 static void ignore_error(void *userdata, virError *error) {
 }
 
-/* The last error as one line. libvirt's message for a schema violation has several: the first names the schema file,
- * each other one an error. */
-static char *last_reason(void) {
+/* libvirt's message for a schema violation has several lines: the first names the schema file, each other one an error.
+ */
+char *libvirt_last_reason(void) {
         const virError *error = virGetLastError();
         const char *message = error && error->message ? error->message : "libvirt gives no reason", *line;
         _cleanup_free_ char *copy = NULL, *reason = NULL;
@@ -47,7 +47,7 @@ Libvirt *libvirt_open(char **ret_reason) {
         l->connection = virConnectOpen(TEST_DRIVER);
         if (l->connection)
                 return l;
-        *ret_reason = last_reason();
+        *ret_reason = libvirt_last_reason();
         return libvirt_close(l);
 }
 
@@ -72,6 +72,6 @@ Validation libvirt_validate(Libvirt *l, const char *document, char **ret_reason)
          * all other checks have passed. */
         if (code == VIR_ERR_OPERATION_FAILED)
                 return VALIDATION_VALID;
-        *ret_reason = last_reason();
+        *ret_reason = libvirt_last_reason();
         return code == VIR_ERR_XML_INVALID_SCHEMA ? VALIDATION_INVALID : VALIDATION_UNKNOWN;
 }

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Validation of domain documents by libvirt. libvirt's built-in test driver defines each document in memory, which
- * checks it against libvirt's schema and applies the checks that need no hypervisor. No libvirt daemon is contacted and
- * no file is written.
+ * libvirt's errors, and validation of domain documents by libvirt. libvirt's built-in test driver defines each document
+ * in memory, which checks it against libvirt's schema and applies the checks that need no hypervisor. No libvirt daemon
+ * is contacted and no file is written.
  */
 
 #include "guest/validation.h"
@@ -14,6 +14,8 @@ typedef struct Libvirt Libvirt;
 
 /* Keeps libvirt from writing its errors to stderr. */
 void libvirt_silence(void);
+/* libvirt's last error as one line. The caller frees; NULL when out of memory. */
+char *libvirt_last_reason(void);
 /* Opens the test driver. On failure returns NULL, and *ret_reason is why; the caller frees it; NULL when out of memory.
  */
 Libvirt *libvirt_open(char **ret_reason);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * passthroughd-libvirt: validates the domain document on stdin with libvirt. guest/validation.h describes input, output
- * and exit status. With an argument, the URI of a libvirt, it reports the running domains of that libvirt on the socket
- * at stdin; guest/guest-list.h describes the records.
+ * and exit status. With one argument, the URI of a libvirt, it reports the running domains of that libvirt on the
+ * socket at stdin; guest/guest-list.h describes the records. With more arguments, it changes the devices of one domain;
+ * guest/plug.h describes them.
  */
 
 #include <libxml/parser.h>
@@ -12,6 +13,7 @@
 
 #include "culprit.h"
 #include "guests.h"
+#include "plug.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 
@@ -68,17 +70,19 @@ static Validation run(void) {
 }
 
 int main(int argc, char *argv[]) {
-        Validation v;
+        int status = EXIT_SUCCESS;
 
         /* The parent kills a validation that takes too long. In case the parent dies, this process ends by itself. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (argc > 1) {
+        if (argc == 2)
                 guests_report(argv[1], STDIN_FILENO);
-                _exit(EXIT_SUCCESS);
+        else if (argc > 2)
+                status = plug_run(argc - 1, argv + 1);
+        else {
+                (void) alarm(2 * VALIDATION_TIMEOUT_SEC);
+                status = (int) run();
         }
-        (void) alarm(2 * VALIDATION_TIMEOUT_SEC);
-        v = run();
         (void) fflush(stdout);
         /* Skip libvirt's exit handlers. */
-        _exit((int) v);
+        _exit(status);
 }

@@ -17,7 +17,7 @@ static const char document[] =
         "<domain type='kvm' id='3'><name>a</name><devices>\n"
         "<hostdev mode='subsystem' type='pci' managed='no'><driver name='vfio'/>"
         "<source><address domain='0x0000' bus='0x82' slot='0x00' function='0x0'/></source>"
-        "<address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/></hostdev>"
+        "<address type='pci' domain='0x0000' bus='0x07' slot='0x00' function='0x0'/><alias name='ua-gpu0'/></hostdev>"
         "<interface type='hostdev'><source>"
         "<address type='pci' domain='0x10000' bus='131' slot='4' function='7'/></source></interface>"
         "<disk type='nvme' device='disk'><source type='pci' managed='no' namespace='1'>"
@@ -41,6 +41,16 @@ static void test_devices(void **state) {
         assert_int_equal(n, ELEMENTSOF(expected));
         for (size_t i = 0; i < n; i++)
                 assert_string_equal(PCI_ADDRESS_STR(devices[i]), expected[i]);
+}
+
+static void test_alias(void **state) {
+        PciAddress gpu = { .bus = 0x82 }, disk = { .bus = 0xff, .slot = 0x1f }, none = { .bus = 0x07 };
+        _cleanup_free_ char *alias = domain_facts_alias(document, gpu);
+
+        assert_string_equal(alias, "ua-gpu0");
+        assert_null(domain_facts_alias(document, disk));
+        assert_null(domain_facts_alias(document, none));
+        assert_null(domain_facts_alias("<domain/>", gpu));
 }
 
 static void test_no_domain(void **state) {
@@ -92,10 +102,8 @@ static void test_capabilities(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_devices),
-                cmocka_unit_test(test_no_domain),
-                cmocka_unit_test(test_versions),
-                cmocka_unit_test(test_capabilities),
+                cmocka_unit_test(test_devices),  cmocka_unit_test(test_alias),        cmocka_unit_test(test_no_domain),
+                cmocka_unit_test(test_versions), cmocka_unit_test(test_capabilities),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Serves one request of guest/plug.h, whose arguments these are. Returns a PlugResult. */
+int plug_run(int argc, char *argv[]);

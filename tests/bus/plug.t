@@ -1,0 +1,163 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A device is attached to a domain and detached: passthroughd-libvirt with tests/hypervisor in the place of libvirt, and the part of
+# the daemon that makes such a request.
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Copy qw(cp);
+use File::Temp qw(tempdir);
+use FindBin;
+use Test::More;
+use Time::HiRes qw(time);
+
+use constant { LIVE => 1, CONFIG => 2 };
+
+my $uuid   = '4b20d080-1b54-4048-85b3-a6a62d165c01';
+my $build  = abs_path($ENV{BUILD} // "$FindBin::Bin/../../build");
+my $dir    = tempdir(CLEANUP => 1);
+my $domain = "$dir/domain";
+
+# passthroughd-libvirt is looked for beside the program.
+cp("$build/tests/plug-device", "$dir/plug-device") or die "$dir/plug-device: $!";
+chmod 0755, "$dir/plug-device";
+# libasan must come first where the program has it.
+my ($asan) = `ldd $build/passthroughd-libvirt` =~ m{libasan.* => (/\S+)};
+my $preload = join ':', grep { defined } $asan, "$build/tests/hypervisor.so";
+spew("$dir/passthroughd-libvirt", "#!/bin/sh\necho \$\$ >$dir/pid\nLD_PRELOAD=$preload exec $build/passthroughd-libvirt \"\$@\"\n");
+chmod 0755, "$dir/passthroughd-libvirt";
+
+sub spew { my ($path, $text) = @_; open my $f, '>', $path or die "$path: $!"; print $f $text; close $f; return }
+sub slurp { my ($path) = @_; local $/ = undef; open my $f, '<', $path or return q{}; return scalar <$f> }
+
+sub hostdev {
+        my ($bus) = @_;
+        return "<hostdev mode='subsystem' type='pci' managed='no'><source><address domain='0x0000' bus='$bus' slot='0x00' function='0x0'/>"
+          . "</source><alias name='ua-x0'/></hostdev>";
+}
+my $device = hostdev('0x83');
+
+sub document { my (@hostdevs) = @_; return "<domain><uuid>$uuid</uuid><devices>@hostdevs</devices></domain>" }
+
+# The domain of the next requests: what its files have, and what the hypervisor does.
+sub domain {
+        my (%files) = @_;
+        system('rm', '-rf', $domain);
+        mkdir $domain or die "$domain: $!";
+        spew("$domain/$_", $files{$_}) for keys %files;
+        return;
+}
+
+# Result and text of a request.
+sub request {
+        my ($action, %with) = @_;
+        open my $out, '-|', "$dir/plug-device", $with{uri} // $domain, $action, $with{uuid} // $uuid, $with{seconds} // 30, $with{hostdev} // $device or die "plug-device: $!";
+        $with{meanwhile}->() if $with{meanwhile};
+        my $answer = do { local $/ = undef; <$out> };
+        close $out;
+        chomp $answer;
+        return split / /, $answer, 2;
+}
+
+sub result { return (request(@_))[0] }
+sub has { my ($file) = @_; return slurp("$domain/$file") =~ /bus='0x83'/ ? 1 : 0 }
+sub calls { return slurp("$domain/calls") =~ s/\n/;/gr }
+
+sub until_true {
+        my ($condition) = @_;
+        my $end = time + 60;
+        while (!$condition->()) { return 0 if time > $end; select undef, undef, undef, 0.02 }
+        return 1;
+}
+
+my $other = hostdev('0x82');
+
+# ---- attach
+
+domain(live => document($other), config => document($other));
+is(result('attach'), 'done', 'attach: done');
+is(has($_), 1, "attach: the $_ document has the device") for qw(live config);
+is(calls(), 'attach ' . (LIVE | CONFIG) . ';', 'attach: in one call');
+is(result('attach'), 'done', 'attach again: done');
+is(calls(), 'attach ' . (LIVE | CONFIG) . ';', 'attach again: libvirt is not asked to');
+
+domain(live => document());
+is(result('attach'), 'done', 'attach to a transient domain: done');
+is(calls(), 'attach ' . LIVE . ';', 'attach to a transient domain: only to the running one');
+domain(config => document());
+is(result('attach'), 'done', 'attach to a domain that does not run: done');
+is(calls(), 'attach ' . CONFIG . ';', 'attach to a domain that does not run: only to its definition');
+domain(live => document($device), config => document());
+is(result('attach'), 'done', 'half attached: done');
+is(calls(), 'attach ' . CONFIG . ';', 'half attached: the other half');
+
+domain();
+is(result('attach'), 'no-domain', 'no domain');
+is(result('attach', uri => "$dir/none"), 'failed', 'no libvirt');
+domain(live => document(), does => 'refuse-request');
+is_deeply([request('attach')], ['failed', 'internal error: no room'], 'refused: with the reason, as part of a sentence');
+domain(live => document(), config => document(), does => 'break');
+is(result('attach'), 'unknown', 'half attached by libvirt: unknown');
+domain(live => document(), does => 'break');
+is(result('attach'), 'done', 'attached by libvirt with an error: done');
+domain(live => document());
+is(result('attach', hostdev => '<hostdev/>'), 'failed', 'no device');
+is(result('attach', hostdev => 'x' x 20_000), 'failed', 'a text that is too long');
+is(calls(), '', 'libvirt is not asked');
+
+# ---- detach
+
+domain(live => document($other, $device), config => document($other, $device));
+is(result('detach'), 'done', 'detach: done');
+is(has($_), 0, "detach: the $_ document has it no more") for qw(live config);
+is(calls(), 'detach ' . LIVE . ';detach ' . CONFIG . ';', 'detach: the definition after the guest');
+like(slurp("$domain/live"), qr/bus='0x82'/, 'detach: the other device stays');
+is(result('detach'), 'done', 'detach again: done');
+
+domain(live => document($device), config => document($device), does => 'guest-is-late');
+is(result('detach'), 'done', 'the guest releases it later: done');
+is(has($_), 0, "the guest releases it later: the $_ document has it no more") for qw(live config);
+
+domain(live => document($device), config => document($device), does => 'guest-refuses');
+is(result('detach'), 'kept', 'the guest refuses: kept');
+is(has($_), 1, "the guest refuses: the $_ document has it") for qw(live config);
+domain(live => document($device), config => document($device), does => 'guest-keeps');
+is(result('detach', seconds => 1), 'kept', 'the guest does nothing: kept');
+is(has($_), 1, "the guest does nothing: the $_ document has it") for qw(live config);
+
+domain(config => document($device));
+is(result('detach'), 'done', 'detach from a domain that does not run: done');
+is(calls(), 'detach ' . CONFIG . ';', 'detach from a domain that does not run: from its definition');
+domain(live => document($device), does => 'refuse-request');
+is(result('detach'), 'failed', 'detach is refused');
+
+# ---- describe
+
+domain(live => document($device), config => document());
+is_deeply([request('describe')], ['done', document($device)], 'describe: the running domain');
+domain(config => document());
+is_deeply([request('describe')], ['done', document()], 'describe: the definition of one that does not run');
+domain(live => document('<!--' . 'x' x 60_000 . '-->'));
+is(length((request('describe'))[1]), length(document('<!--' . 'x' x 60_000 . '-->')), 'describe: a long document');
+
+# ---- the process hangs or dies
+
+domain(live => document(), does => 'hang');
+my $start = time;
+is(result('attach', seconds => 0), 'unknown', 'libvirt hangs: unknown');
+cmp_ok(time - $start, '<', 30, 'libvirt hangs: by the deadline');
+domain(live => document(), does => 'hang');
+is(
+        result(
+                'attach',
+                meanwhile => sub {
+                        until_true(sub { calls() ne '' }) or die 'libvirt is not asked';
+                        kill 'KILL', slurp("$dir/pid") + 0;
+                }
+        ),
+        'unknown',
+        'the process is killed: unknown'
+);
+
+done_testing();

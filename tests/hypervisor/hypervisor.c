@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A libvirt with one domain, preloaded into passthroughd-libvirt. The URI is a directory. Its file "live" is the
+ * document of the running domain, "config" the definition; the domain does not run, or is not persistent, without the
+ * file. The file "does" has words: the hypervisor refuses each request ("refuse-request"), hangs in it ("hang"), or
+ * fails after it has changed the running domain ("break"); the guest releases a device later ("guest-is-late"), refuses
+ * to
+ * ("guest-refuses"), or does nothing ("guest-keeps"). The file "calls" lists each attach and detach with its flags.
+ */
+
+#include <fcntl.h>
+#include <libvirt/libvirt.h>
+#include <libvirt/virterror.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define LATE_MS 200
+
+static int directory = -1;
+static virError last_error;
+static virEventAddTimeoutFunc add_timeout;
+static virEventUpdateTimeoutFunc update_timeout;
+static struct {
+        virConnectDomainEventGenericCallback call;
+        void *opaque;
+} callbacks[VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED + 1];
+static char connection, domain; /* their addresses stand for them */
+
+static int fail(int code, const char *message) {
+        last_error = (virError){ .code = code, .message = (char *) message };
+        return -1;
+}
+
+/* The caller frees; NULL when there is no such file. */
+static char *read_text(const char *name) {
+        int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
+        char *text = fd >= 0 ? calloc(1, 65536) : NULL;
+
+        if (text && read(fd, text, 65535) < 0)
+                abort();
+        if (fd >= 0)
+                (void) close(fd);
+        return text;
+}
+
+static void write_text(const char *name, int flags, const char *text) {
+        int fd = openat(directory, name, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+
+        if (fd < 0 || write(fd, text, strlen(text)) < 0)
+                abort();
+        (void) close(fd);
+}
+
+static bool does(const char *word) {
+        char *text = read_text("does");
+        bool found = text && strstr(text, word);
+
+        free(text);
+        return found;
+}
+
+/* Replaces the part of the document from at to end. */
+static void replace(const char *name, const char *document, const char *at, const char *end, const char *text) {
+        char *changed = NULL;
+
+        if (asprintf(&changed, "%.*s%s%s", (int) (at - document), document, text, end) < 0)
+                abort();
+        write_text(name, O_TRUNC, changed);
+        free(changed);
+}
+
+static void add_device(const char *name, const char *hostdev) {
+        char *document = read_text(name), *at = strstr(document, "</devices>");
+
+        replace(name, document, at, at, hostdev);
+        free(document);
+}
+
+/* Removes the <hostdev> that has the same <source>. */
+static void remove_device(const char *name, const char *hostdev) {
+        const char *from = strstr(hostdev, "<source>"), *to = strstr(hostdev, "</source>");
+        char *document = read_text(name), *source = strndup(from, (size_t) (to - from)), *at = NULL;
+        const char *found = strstr(document, source);
+
+        for (char *next = document; (next = strstr(next, "<hostdev")) && next < found; next++)
+                at = next;
+        replace(name, document, at, strstr(found, "</hostdev>") + strlen("</hostdev>"), "");
+        free(document);
+        free(source);
+}
+
+/* Of the device that all tests use. */
+static void tell(int event) {
+        virConnectDomainEventDeviceRemovedCallback call =
+                (virConnectDomainEventDeviceRemovedCallback) (void (*)(void)) callbacks[event].call;
+
+        call((virConnect *) &connection, (virDomain *) &domain, "ua-x0", callbacks[event].opaque);
+}
+
+static void on_late(int timer, void *opaque) {
+        update_timeout(timer, -1); /* once */
+        if (!opaque) {
+                tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED);
+                return;
+        }
+        remove_device("live", opaque);
+        tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED);
+}
+
+static bool note(const char *what, unsigned flags) {
+        char line[64];
+
+        (void) snprintf(line, sizeof(line), "%s %u\n", what, flags);
+        write_text("calls", O_APPEND, line);
+        if (does("hang"))
+                (void) pause();
+        return does("refuse-request");
+}
+
+EXPORT int virDomainAttachDeviceFlags(virDomain *d, const char *hostdev, unsigned flags) {
+        if (note("attach", flags))
+                return fail(VIR_ERR_OPERATION_FAILED, "internal error: no room.\n");
+        if (flags & VIR_DOMAIN_AFFECT_LIVE)
+                add_device("live", hostdev);
+        if (does("break"))
+                return fail(VIR_ERR_OPERATION_FAILED, "the disk is full");
+        if (flags & VIR_DOMAIN_AFFECT_CONFIG)
+                add_device("config", hostdev);
+        return 0;
+}
+
+EXPORT int virDomainDetachDeviceFlags(virDomain *d, const char *hostdev, unsigned flags) {
+        if (note("detach", flags))
+                return fail(VIR_ERR_OPERATION_FAILED, "internal error: not now");
+        if (flags & VIR_DOMAIN_AFFECT_CONFIG)
+                remove_device("config", hostdev);
+        if (!(flags & VIR_DOMAIN_AFFECT_LIVE) || does("guest-keeps"))
+                return 0;
+        if (does("guest-refuses"))
+                (void) add_timeout(LATE_MS, on_late, NULL, NULL);
+        else if (does("guest-is-late"))
+                (void) add_timeout(LATE_MS, on_late, strdup(hostdev), NULL);
+        else
+                remove_device("live", hostdev);
+        return 0;
+}
+
+EXPORT virConnect *virConnectOpen(const char *uri) {
+        directory = open(uri, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (directory >= 0)
+                return (virConnect *) &connection;
+        (void) fail(VIR_ERR_NO_CONNECT, "no such libvirt");
+        return NULL;
+}
+
+EXPORT virDomain *virDomainLookupByUUIDString(virConnect *c, const char *uuid) {
+        char *live = read_text("live"), *config = read_text("config");
+        bool found = (live && strstr(live, uuid)) || (config && strstr(config, uuid));
+
+        free(live);
+        free(config);
+        if (!found)
+                (void) fail(VIR_ERR_NO_DOMAIN, "no such domain");
+        return found ? (virDomain *) &domain : NULL;
+}
+
+EXPORT char *virDomainGetXMLDesc(virDomain *d, unsigned flags) {
+        char *text = read_text(flags & VIR_DOMAIN_XML_INACTIVE ? "config" : "live");
+
+        return text || flags ? text : read_text("config");
+}
+
+EXPORT int virDomainIsActive(virDomain *d) {
+        return faccessat(directory, "live", F_OK, 0) == 0;
+}
+
+EXPORT int virDomainIsPersistent(virDomain *d) {
+        return faccessat(directory, "config", F_OK, 0) == 0;
+}
+
+EXPORT int virConnectDomainEventRegisterAny(virConnect *c, virDomain *d, int event,
+                                            virConnectDomainEventGenericCallback call, void *opaque,
+                                            virFreeCallback free_opaque) {
+        callbacks[event].call = call;
+        callbacks[event].opaque = opaque;
+        return event;
+}
+
+EXPORT int virConnectRegisterCloseCallback(virConnect *c, virConnectCloseFunc call, void *opaque,
+                                           virFreeCallback free_opaque) {
+        return 0;
+}
+
+EXPORT void virEventRegisterImpl(virEventAddHandleFunc add_handle, virEventUpdateHandleFunc update_handle,
+                                 virEventRemoveHandleFunc remove_handle, virEventAddTimeoutFunc add,
+                                 virEventUpdateTimeoutFunc update, virEventRemoveTimeoutFunc remove_timeout) {
+        add_timeout = add;
+        update_timeout = update;
+}
+
+EXPORT virError *virGetLastError(void) {
+        return &last_error;
+}
+
+EXPORT int virGetLastErrorCode(void) {
+        return last_error.code;
+}
