@@ -100,11 +100,11 @@ int handout_reply(Server *s, sd_bus_message *call, int text, uint64_t size) {
         handouts_sweep(s);
         if (!has_room(s, h))
                 return -EDQUOT;
-        r = seal(text);
+        r = seal(owned);
         if (r < 0)
                 return r;
-        fd = open_again(text);
-        h->text = open_again(text);
+        fd = open_again(owned);
+        h->text = open_again(owned);
         if (fd < 0 || h->text < 0)
                 return MIN(fd, h->text);
         r = sd_bus_reply_method_return(call, "v", "h", fd);
