@@ -9,7 +9,7 @@
  */
 
 #include "config/config.h"
-#include "ledger/allocation.h"
+#include "guest/guestpci.h"
 #include "model/refusal.h"
 
 #define DOMXML_TEMPLATE_MAX (256U * 1024U)
@@ -53,6 +53,17 @@ Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation
  */
 Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const Allocation *a,
                                const DomainTemplate *template, char **ret, size_t *ret_size, Refusal *ret_refusal);
+
+/*
+ * The <hostdev> of one assigned or companion device, as in the document of domxml_make(). It has no address if the
+ * allocation has no CPUs, and hence no document: libvirt chooses a port. VERDICT_NO_SUCH_DEVICE when no device has the
+ * slot; otherwise as domxml_make().
+ */
+Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
+                       const char *slot, char **ret, Refusal *ret_refusal);
+/* The same for a guest that runs, with the place that guest_ports_choose() has chosen. */
+Verdict domxml_hostdev_at(const Inventory *inv, const Config *config, const Allocation *a, const GuestFunction *place,
+                          char **ret, Refusal *ret_refusal);
 
 /*
  * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). Devices below pcie.0 are left

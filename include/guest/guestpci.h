@@ -87,3 +87,20 @@ const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f)
 const GuestController *guest_pci_root_port(const GuestPci *p, const GuestController *c);
 /* The address of the function as the guest sees it; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);
+
+/* guestport.c: the free ports of a domain (SparePorts=), into which devices are plugged while it runs. */
+
+/*
+ * Chooses a port for each of the n devices of the allocation that the domain does not have yet. xml: the domain's
+ * document, as libvirt tells it.
+ *
+ * The port of a device on the NUMA node of a guest cell is behind an expander of that cell; if the guest mirrors the
+ * host's root complexes, behind the one that has other devices of the same root complex, if any. The port of another
+ * device is on pcie.0. So is that of each device when the guest has a single cell without an expander: then no place is
+ * nearer. Companions get ports of their own: libvirt cannot unplug a function of a card with several.
+ *
+ * Returns VERDICT_NONE and sets *ret, which the caller frees, in the order of devices. Otherwise VERDICT_NO_FREE_PORT,
+ * VERDICT_NOT_SUPPORTED for a document that cannot be read, or VERDICT_LIMIT: out of memory.
+ */
+Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, size_t n, const char *xml,
+                           GuestFunction **ret, size_t *ret_n, Refusal *ret_refusal);

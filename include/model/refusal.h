@@ -40,8 +40,9 @@ typedef enum Verdict {
         VERDICT_INSUFFICIENT_DEVICES,
         VERDICT_INSUFFICIENT_CPUS,
         VERDICT_INSUFFICIENT_MEMORY,
-        VERDICT_NUMA,      /* enough devices in total, but not on the NUMA nodes that the policy requires */
-        VERDICT_PROXIMITY, /* enough devices in total, but not close enough to each other */
+        VERDICT_NUMA,         /* enough devices in total, but not on the NUMA nodes that the policy requires */
+        VERDICT_PROXIMITY,    /* enough devices in total, but not close enough to each other */
+        VERDICT_NO_FREE_PORT, /* no port of the running guest is free where the device belongs */
         /* the ledger */
         VERDICT_NAME_TAKEN,
         VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, size or page size */

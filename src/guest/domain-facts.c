@@ -7,14 +7,14 @@
 
 #include <libxml/parser.h>
 
-#include "guest/xmlnode.h"
+#include "domain-facts-internal.h"
 #include "util/cleanup.h"
 #include "util/strings.h"
 
 #define VERSION_OF(major, minor) ((major) *1000000UL + (minor) *1000UL)
 
 /* libvirt writes no DOCTYPE; entities of one could make a little text very long. */
-static xmlDoc *read_document(const char *xml) {
+xmlDoc *domain_document_read(const char *xml) {
         size_t size = strlen(xml);
         xmlDoc *doc =
                 size > INT_MAX
@@ -41,28 +41,27 @@ static bool read_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
-static const xmlNode *find_devices(const xmlDoc *doc) {
+const xmlNode *domain_document_devices(const xmlDoc *doc) {
         const xmlNode *root = doc ? xmlDocGetRootElement((xmlDoc *) doc) : NULL;
 
         return root && node_is(root, "domain") ? node_find(root, "devices") : NULL;
 }
 
-/* The host PCI function of an element of <devices>. */
-static bool read_source(const xmlNode *device, PciAddress *ret) {
+bool domain_device_source(const xmlNode *device, PciAddress *ret) {
         const xmlNode *address = node_find(node_find(device, "source"), "address");
 
         return address && read_address(address, ret);
 }
 
 int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n) {
-        xmlDoc *doc = read_document(xml);
-        const xmlNode *devices = find_devices(doc);
+        xmlDoc *doc = domain_document_read(xml);
+        const xmlNode *devices = domain_document_devices(doc);
         int r = devices ? 0 : -EINVAL;
 
         for (const xmlNode *device = devices ? devices->children : NULL; r >= 0 && device; device = device->next) {
                 PciAddress a;
 
-                if (read_source(device, &a))
+                if (domain_device_source(device, &a))
                         r = pci_address_append(ret, ret_n, a);
         }
         xmlFreeDoc(doc);
@@ -70,14 +69,14 @@ int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n) {
 }
 
 char *domain_facts_alias(const char *xml, PciAddress device) {
-        xmlDoc *doc = read_document(xml);
-        const xmlNode *devices = find_devices(doc), *alias;
+        xmlDoc *doc = domain_document_read(xml);
+        const xmlNode *devices = domain_document_devices(doc), *alias;
         char *name = NULL;
 
         for (const xmlNode *n = devices ? devices->children : NULL; n && !name; n = n->next) {
                 PciAddress a;
 
-                if (read_source(n, &a) && pci_address_equal(a, device) && (alias = node_find(n, "alias")))
+                if (domain_device_source(n, &a) && pci_address_equal(a, device) && (alias = node_find(n, "alias")))
                         name = node_get(alias, "name");
         }
         xmlFreeDoc(doc);
@@ -96,7 +95,7 @@ static bool has_value(const xmlNode *list, const char *value) {
 
 /* Corrects f->iommufd by <devices><hostdev><enum name='iommufd'>, which libvirt before 12.2 does not write. */
 static void read_iommufd(const char *capabilities, LibvirtFeatures *f) {
-        xmlDoc *doc = read_document(capabilities);
+        xmlDoc *doc = domain_document_read(capabilities);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
         const xmlNode *hostdev = node_find(node_find(root, "devices"), "hostdev");
 

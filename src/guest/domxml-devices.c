@@ -132,8 +132,7 @@ static void write_nodeset(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
                 node_set(d, node_add(d, hostdev, "acpi"), "nodeset", "%d", cell);
 }
 
-static void write_hostdev(Domain *d, const GuestFunction *f) {
-        const AllocationDevice *dev = &d->a->devices[f->device];
+xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev) {
         xmlNode *hostdev = node_add(d, d->devices, "hostdev");
 
         node_set(d, hostdev, "mode", "subsystem");
@@ -145,7 +144,12 @@ static void write_hostdev(Domain *d, const GuestFunction *f) {
                 node_set(d, node_add(d, hostdev, "rom"), "bar", "off");
         if (dev->slot)
                 node_set(d, node_add(d, hostdev, "alias"), "name", "ua-%s", dev->slot);
-        write_nodeset(d, hostdev, f);
+        return hostdev;
+}
+
+void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f, bool running) {
+        if (!running)
+                write_nodeset(d, hostdev, f);
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
@@ -242,8 +246,11 @@ void domain_write_devices(Domain *d) {
         write_root(d);
         for (size_t i = 0; i < d->pci->n_controllers; i++)
                 write_guest_controller(d, &d->pci->controllers[i]);
-        for (size_t i = 0; i < d->pci->n_functions; i++)
-                write_hostdev(d, &d->pci->functions[i]);
+        for (size_t i = 0; i < d->pci->n_functions; i++) {
+                const GuestFunction *f = &d->pci->functions[i];
+
+                domain_write_place(d, domain_write_hostdev(d, &d->a->devices[f->device]), f, false);
+        }
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_shmem(d, &d->a->regions[i]);
         node_remove_all(d->devices, "memballoon");

@@ -15,11 +15,15 @@
 
 #define NAMESPACE_PREFIX "passthroughd"
 
+static bool has_document(const Allocation *a) {
+        return a->n_pins > 0 && a->n_cells > 0 && allocation_memory(a) > 0;
+}
+
 /* libvirt silently drops or adds settings that contradict each other (domain.md F5), so check them first. */
-static Verdict check_allocation(const Allocation *a, Refusal *ret) {
+static Verdict check_cpus(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 
-        if (a->n_pins == 0 || a->n_cells == 0 || allocation_memory(a) == 0)
+        if (!has_document(a))
                 return refuse_request(ret, "Allocate CPUs and memory with the devices.",
                                       "'%s' holds devices only: a domain needs CPUs and memory.", a->name);
 
@@ -29,7 +33,10 @@ static Verdict check_allocation(const Allocation *a, Refusal *ret) {
                 if (a->pins[i].vcpu != i || !cpuset_has(&vcpus, (unsigned) i))
                         return refuse_request(ret, NULL, "vCPU %zu of '%s' is pinned to no CPU, or in no guest cell.",
                                               i, a->name);
+        return VERDICT_NONE;
+}
 
+static Verdict check_devices(const Allocation *a, Refusal *ret) {
         /* The address of a lost device belongs to another card. */
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].lost)
@@ -120,11 +127,11 @@ static void write_domain(Domain *d) {
         domain_write_devices(d);
 }
 
-/* The caller frees; NULL when out of memory. */
-static char *document_text(xmlDoc *doc) {
+/* The text of the node, or of the document for NULL. The caller frees; NULL when out of memory. */
+static char *document_text(xmlDoc *doc, xmlNode *node) {
         xmlBuffer *buffer = xmlBufferCreate();
         xmlSaveCtxt *save = buffer ? xmlSaveToBuffer(buffer, "UTF-8", XML_SAVE_FORMAT | XML_SAVE_NO_DECL) : NULL;
-        bool ok = save && xmlSaveDoc(save, doc) >= 0;
+        bool ok = save && (node ? xmlSaveTree(save, node) : xmlSaveDoc(save, doc)) >= 0;
         char *text = NULL;
 
         if (save && xmlSaveClose(save) < 0)
@@ -136,8 +143,8 @@ static char *document_text(xmlDoc *doc) {
 }
 
 /* Loads the template and computes the PCI layout of the domain. */
-static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
-        Verdict v = check_allocation(d->a, ret);
+static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusal *ret) {
+        Verdict v = check_devices(d->a, ret);
         int r;
 
         if (v == VERDICT_NONE && !inventory_has_domains(d->inv))
@@ -166,8 +173,15 @@ static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) 
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-static Verdict take_text(const Domain *d, xmlDoc *doc, char **ret, Refusal *ret_refusal) {
-        char *text = d->failed || !doc ? NULL : document_text(doc);
+static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
+        Verdict v = check_cpus(d->a, ret);
+
+        return v == VERDICT_NONE ? prepare_devices(d, template, ret) : v;
+}
+
+/* node: NULL for the document. */
+static Verdict take_text(const Domain *d, xmlDoc *doc, xmlNode *node, char **ret, Refusal *ret_refusal) {
+        char *text = d->failed || !doc ? NULL : document_text(doc, node);
 
         if (!text)
                 return refuse_no_memory(ret_refusal);
@@ -219,7 +233,7 @@ static Verdict make(const Inventory *inv, const Config *config, const Allocation
 
         if (v == VERDICT_NONE) {
                 write_domain(&d);
-                v = take_text(&d, d.doc, &text, ret_refusal);
+                v = take_text(&d, d.doc, NULL, &text, ret_refusal);
         }
         if (v == VERDICT_NONE && ret_size)
                 v = take_lines(&d, &text, ret_size, ret_refusal);
@@ -247,11 +261,70 @@ Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const A
         if (v == VERDICT_NONE) {
                 xmlDoc *doc = domain_nccl(&d);
 
-                v = take_text(&d, doc, ret, ret_refusal);
+                v = take_text(&d, doc, NULL, ret, ret_refusal);
                 xmlFreeDoc(doc);
         }
         domain_done(&d);
         return v;
+}
+
+static const AllocationDevice *find_slot(const Allocation *a, const char *slot) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (guest_pci_shows(&a->devices[i]) && streq_ptr(a->devices[i].slot, slot))
+                        return &a->devices[i];
+        return NULL;
+}
+
+static Verdict refuse_slot(const Allocation *a, const char *slot, Refusal *ret) {
+        _cleanup_free_ char *slots = NULL;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (guest_pci_shows(&a->devices[i]) && a->devices[i].slot &&
+                    string_append(&slots, ", ", "%s", a->devices[i].slot) < 0)
+                        return refuse_no_memory(ret);
+        return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, "Give one of its slots.",
+                      "Allocation '%s' has no device in a slot '%s'. Its slots: %s.", a->name, QUOTABLE(slot),
+                      slots ?: "none");
+}
+
+static const GuestFunction *find_function(const GuestPci *pci, size_t device) {
+        for (size_t i = 0; i < pci->n_functions; i++)
+                if (pci->functions[i].device == device)
+                        return &pci->functions[i];
+        return NULL;
+}
+
+/* place: in a running guest; NULL: as in the document. */
+static Verdict make_hostdev(const Inventory *inv, const Config *config, const Allocation *a,
+                            const DomainTemplate *template, const AllocationDevice *dev, const GuestFunction *place,
+                            char **ret, Refusal *ret_refusal) {
+        Domain d = { .inv = inv, .config = config, .a = a };
+        Verdict v = prepare_devices(&d, template, ret_refusal);
+
+        if (v == VERDICT_NONE) {
+                xmlNode *hostdev = domain_write_hostdev(&d, dev);
+
+                if (place)
+                        domain_write_place(&d, hostdev, place, true);
+                else if (has_document(a))
+                        domain_write_place(&d, hostdev, find_function(d.pci, (size_t) (dev - a->devices)), false);
+                v = take_text(&d, d.doc, hostdev, ret, ret_refusal);
+        }
+        domain_done(&d);
+        return v;
+}
+
+Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
+                       const char *slot, char **ret, Refusal *ret_refusal) {
+        const AllocationDevice *dev = find_slot(a, slot);
+
+        return dev ? make_hostdev(inv, config, a, template, dev, NULL, ret, ret_refusal)
+                   : refuse_slot(a, slot, ret_refusal);
+}
+
+Verdict domxml_hostdev_at(const Inventory *inv, const Config *config, const Allocation *a, const GuestFunction *place,
+                          char **ret, Refusal *ret_refusal) {
+        return make_hostdev(inv, config, a, NULL, &a->devices[place->device], place, ret, ret_refusal);
 }
 
 int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n) {

@@ -36,6 +36,7 @@ static const char *const verdict_table[_VERDICT_MAX] = {
         [VERDICT_INSUFFICIENT_MEMORY] = "insufficient-memory",
         [VERDICT_NUMA] = "numa",
         [VERDICT_PROXIMITY] = "proximity",
+        [VERDICT_NO_FREE_PORT] = "no-free-port",
         [VERDICT_NAME_TAKEN] = "name-taken",
         [VERDICT_NO_SUCH_ALLOCATION] = "no-such-allocation",
         [VERDICT_STALE_GENERATION] = "stale-generation",

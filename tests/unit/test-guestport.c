@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Free ports of a domain for new devices, and the <hostdev> of one device. The domain is that of the document. */
+
+#include "domxml-fixture.h"
+#include "guest/guestpci.h"
+#include "guest/xmlnode.h"
+
+/* Adds a VF with this path on the host. */
+static PciAddress add_new(Case *c, const char *path, int node, const char *slot) {
+        AllocationDevice *dev = allocation_add_device(c->a, address_of(strrchr(path, '/') + 1), DEVICE_ROLE_ASSIGNED);
+
+        dev->numa_node = node;
+        dev->is_vf = true;
+        dev->slot = strdup(slot);
+        dev->path = strdup(path);
+        return dev->address;
+}
+
+static bool is_taken(const char *xml, unsigned port) {
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), "<address type=\"pci\" domain=\"0x0000\" bus=\"0x%02x\"", port);
+        return strstr(xml, text) != NULL;
+}
+
+static Verdict choose(const Case *c, PciAddress device, const char *xml, unsigned *ret_bus) {
+        _cleanup_free_ GuestFunction *places = NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        size_t n = 0;
+        Verdict v = guest_ports_choose(c->a, &device, 1, xml, &places, &n, &refusal);
+
+        if (v == VERDICT_NONE) {
+                *ret_bus = n > 0 ? places[0].guest.bus : 0;
+                assert_false(n > 0 && is_taken(xml, *ret_bus));
+                assert_true(n == 0 || pci_address_equal(c->a->devices[places[0].device].address, device));
+        } else
+                record("ports", refusal.message);
+        return v;
+}
+
+/* The element of the document's <devices> with this attribute. */
+static const xmlNode *find_element(const xmlDoc *doc, const char *name, const char *attribute, const char *value) {
+        const xmlNode *devices = node_find(xmlDocGetRootElement((xmlDoc *) doc), "devices");
+
+        for (const xmlNode *n = devices->children; n; n = n->next)
+                if (node_is(n, name) && node_has(n, attribute, value))
+                        return n;
+        fail_msg("no <%s %s='%s'>", name, attribute, value);
+        return NULL;
+}
+
+/* The index of the expander above the root port; 0: pcie.0. */
+static unsigned root_of(const char *xml, unsigned port) {
+        xmlDoc *doc = xmlReadMemory(xml, (int) strlen(xml), NULL, NULL, 0);
+        _cleanup_free_ char *index = string_format("%u", port);
+        const xmlNode *controller = find_element(doc, "controller", "index", index);
+        const xmlNode *address = node_find(controller, "address");
+        unsigned bus = 0;
+
+        assert_true(node_has(controller, "model", "pcie-root-port"));
+        if (address)
+                assert_int_equal(node_get_number(address, "bus", 255, &bus), 0);
+        xmlFreeDoc(doc);
+        return bus;
+}
+
+/* The bus of the device in the document. */
+static unsigned bus_of(const Case *c, size_t device) {
+        _cleanup_free_ GuestAddress *addresses = NULL;
+        size_t n;
+
+        assert_int_equal(domxml_guest_addresses(c->inv, c->a, &addresses, &n), 0);
+        return addresses[device].guest.bus;
+}
+
+static void test_cell(void **state) {
+        _cleanup_case_ Case c = one_node("vm7");
+        _cleanup_free_ char *xml = NULL;
+        _cleanup_free_ GuestFunction *places = NULL;
+        PciAddress near[2], far, gpu = c.a->devices[0].address;
+        unsigned bus = 0;
+        size_t n = 0;
+
+        c.a->spare_ports = 1;
+        xml = make(&c, NULL);
+        near[0] = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
+        near[1] = add_new(&c, "pci0000:80/0000:83:00.3", 1, "ib-vf2");
+        far = add_new(&c, "pci0000:00/0000:03:00.2", 0, "ib-vf3");
+        assert_int_equal(choose(&c, near[0], xml, &bus), VERDICT_NONE);
+        assert_int_equal(root_of(xml, bus), root_of(xml, bus_of(&c, 0)));
+        assert_int_equal(choose(&c, far, xml, &bus), VERDICT_NONE);
+        assert_int_equal(root_of(xml, bus), 0);
+        assert_int_equal(choose(&c, gpu, xml, &bus), VERDICT_NONE);
+        assert_int_equal(bus, 0); /* the domain has it */
+        assert_int_equal(guest_ports_choose(c.a, near, 2, xml, &places, &n, NULL), VERDICT_NO_FREE_PORT);
+        assert_null(places);
+}
+
+/* A port with hotplug='off' is not free, and the ports on pcie.0 are of no cell. */
+static void test_no_port(void **state) {
+        _cleanup_case_ Case c = one_node("vm7");
+        PciAddress vf = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
+        static const char controllers[] =
+                "<domain><devices><controller type='pci' index='1' model='pcie-expander-bus'>"
+                "<target busNr='250'><node>0</node></target></controller>"
+                "<controller type='pci' index='2' model='pcie-root-port'><address type='pci' bus='0x01' slot='0'/>"
+                "</controller><controller type='pci' index='3' model='pcie-root-port'><target hotplug='off'/>"
+                "<address type='pci' bus='0x01' slot='1'/></controller>"
+                "<controller type='pci' index='4' model='pcie-root-port'/>";
+        _cleanup_free_ char *free_port = string_format("%s</devices></domain>", controllers);
+        _cleanup_free_ char *no_port = string_format(
+                "%s<disk><address type='pci' bus='0x02' slot='0'/></disk></devices></domain>", controllers);
+        unsigned bus;
+
+        assert_int_equal(choose(&c, vf, free_port, &bus), VERDICT_NONE);
+        assert_int_equal(bus, 2);
+        assert_int_equal(choose(&c, vf, no_port, &bus), VERDICT_NO_FREE_PORT);
+        assert_int_equal(choose(&c, vf, "<domain>", &bus), VERDICT_NOT_SUPPORTED);
+        assert_int_equal(choose(&c, vf, "<domain><devices/></domain>", &bus), VERDICT_NO_FREE_PORT);
+        c.a->devices[c.a->n_devices - 1].numa_node = -1;
+        assert_int_equal(choose(&c, vf, no_port, &bus), VERDICT_NONE);
+        assert_int_equal(bus, 4);
+}
+
+/* The controllers of a broken document are plugged into each other. */
+static void test_circle(void **state) {
+        _cleanup_case_ Case c = one_node("vm7");
+        PciAddress vf = add_new(&c, "pci0000:80/0000:83:00.2", 1, "ib-vf1");
+        unsigned bus;
+
+        assert_int_equal(choose(&c, vf,
+                                "<domain><devices><controller type='pci' index='1' model='pcie-root-port'>"
+                                "<address type='pci' bus='2'/></controller>"
+                                "<controller type='pci' index='2' model='pcie-root-port'>"
+                                "<address type='pci' bus='1'/></controller>"
+                                "<controller type='pci' index='3' model='pcie-root-port'>"
+                                "<address type='pci' bus='2'/></controller></devices></domain>",
+                                &bus),
+                         VERDICT_NONE);
+        assert_int_equal(bus, 3);
+}
+
+/* Each root complex of the host has its expander. */
+static void test_mirror(void **state) {
+        _cleanup_case_ Case c = case_new("vm30", 1, (int[]){ 0 }, false);
+        _cleanup_free_ char *xml = NULL;
+        _cleanup_free_ GuestFunction *places = NULL;
+        PciAddress second[2], other;
+        unsigned bus;
+        size_t n;
+
+        add_gpu(&c, "0000:13:00.0", 0, 0, "gpu0");
+        take_path(&c, "pci0000:10/0000:10:01.0/0000:13:00.0");
+        add_vf(&c, "0000:23:00.1", "0000:23:00.0", 0, "ib-vf0");
+        take_path(&c, "pci0000:20/0000:20:01.0/0000:23:00.1");
+        c.a->topology = GUEST_TOPOLOGY_MIRROR;
+        c.a->spare_ports = 1;
+        pin(&c, "2-7", 8 * GIB, 0);
+        xml = make(&c, NULL);
+        second[0] = add_new(&c, "pci0000:20/0000:20:01.0/0000:23:00.2", 0, "ib-vf1");
+        second[1] = add_new(&c, "pci0000:20/0000:20:01.0/0000:23:00.3", 0, "ib-vf2");
+        other = add_new(&c, "pci0000:30/0000:30:01.0/0000:33:00.1", 0, "ib-vf3");
+        assert_int_equal(choose(&c, second[0], xml, &bus), VERDICT_NONE);
+        assert_int_equal(root_of(xml, bus), root_of(xml, bus_of(&c, 1)));
+        assert_int_equal(guest_ports_choose(c.a, second, 2, xml, &places, &n, NULL), VERDICT_NO_FREE_PORT);
+        assert_int_equal(choose(&c, other, xml, &bus), VERDICT_NONE);
+        assert_int_not_equal(root_of(xml, bus), 0);
+}
+
+/* Guests without an expander: pcie.0 is as near as anything if the guest has a single cell. */
+static void test_no_expander(void **state) {
+        for (int two = 0; two <= 1; two++) {
+                _cleanup_case_ Case c = case_new("vm9", 2, (int[]){ 0, 1 }, false);
+                _cleanup_free_ char *xml = NULL;
+                PciAddress vf;
+                unsigned bus;
+
+                c.a->spare_ports = 1;
+                pin(&c, two ? "2-7,18-23" : "2-7", 8 * GIB, 0);
+                xml = make(&c, NULL);
+                vf = add_new(&c, "pci0000:00/0000:03:00.2", 0, "ib-vf0");
+                assert_int_equal(choose(&c, vf, xml, &bus), two ? VERDICT_NO_FREE_PORT : VERDICT_NONE);
+        }
+}
+
+static char *hostdev(const Case *c, const char *slot) {
+        char *text = NULL;
+
+        assert_int_equal(domxml_hostdev(c->inv, c->config, c->a, NULL, slot, &text, NULL), VERDICT_NONE);
+        return text;
+}
+
+/* The text without the blanks at line starts. */
+static char *flat(const char *text) {
+        char *copy = strdup(text), *to = copy;
+
+        for (const char *p = text; *p; p++)
+                if (*p != '\n' && !(*p == ' ' && (p == text || p[-1] == '\n' || p[-1] == ' ')))
+                        *to++ = *p;
+        *to = '\0';
+        return copy;
+}
+
+/* It is that of the document; a running guest gets it at another place. */
+static void test_hostdev(void **state) {
+        _cleanup_case_ Case c = one_node("vm7");
+        _cleanup_free_ char *text = hostdev(&c, "ib-vf0"), *at = NULL, *whole = make(&c, NULL), *none = NULL;
+        _cleanup_free_ char *flat_whole = flat(whole), *flat_text = flat(text);
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const GuestFunction place = { .device = 1, .guest.bus = 9 };
+
+        assert_has(flat_whole, flat_text);
+        assert_int_equal(strncmp(text, "<hostdev mode=\"subsystem\"", 25), 0);
+        assert_has(text, "<address domain=\"0x0000\" bus=\"0x83\" slot=\"0x00\" function=\"0x1\"/>");
+        c.inv->libvirt.acpi_nodeset = true;
+        assert_int_equal(domxml_hostdev_at(c.inv, c.config, c.a, &place, &at, NULL), VERDICT_NONE);
+        assert_has(at, "<alias name=\"ua-ib-vf0\"/>");
+        assert_has(at, "<address type=\"pci\" domain=\"0x0000\" bus=\"0x09\" slot=\"0x00\" function=\"0x0\"/>");
+        assert_has_not(at, "nodeset");
+        assert_int_equal(domxml_hostdev(c.inv, c.config, c.a, NULL, "ib-vf1", &none, &refusal), VERDICT_NO_SUCH_DEVICE);
+        assert_has(refusal.message, "gpu0, ib-vf0");
+        record("slot", refusal.message);
+}
+
+/* An allocation without CPUs has no document, but its devices can be attached to any domain. */
+static void test_hostdev_alone(void **state) {
+        _cleanup_case_ Case c = case_new("vm9", 1, (int[]){ 0 }, false);
+        _cleanup_free_ char *text = NULL;
+
+        add_gpu(&c, "0000:82:00.0", 0, 0, "gpu0");
+        assert_int_equal(inventory_finish(c.inv), 0);
+        text = hostdev(&c, "gpu0");
+        assert_has(text, "bus=\"0x82\"");
+        assert_has_not(text, "type=\"pci\" domain");
+}
+
+static void test_sentences(void **state) {
+        assert_sentences("guestport.txt");
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_cell),          cmocka_unit_test(test_no_port),
+                cmocka_unit_test(test_circle),        cmocka_unit_test(test_mirror),
+                cmocka_unit_test(test_no_expander),   cmocka_unit_test(test_hostdev),
+                cmocka_unit_test(test_hostdev_alone), cmocka_unit_test(test_sentences),
+        };
+
+        return cmocka_run_group_tests_name("guestport", tests, NULL, teardown);
+}
