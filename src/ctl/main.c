@@ -113,7 +113,7 @@ static int refuse_node(const Args *args, const Verb *verb) {
 }
 
 static int check_args(const Args *args, const Verb *verb) {
-        unsigned foreign = args->given & ~(verb->options | OPTIONS_GLOBAL);
+        uint64_t foreign = args->given & ~(verb->options | OPTIONS_GLOBAL);
         int r = options_check(args, verb->notes);
 
         if (r != 0)
@@ -124,7 +124,7 @@ static int check_args(const Args *args, const Verb *verb) {
                 return report_usage(args, "--node reads a recorded node, --host a running one: give only one of them");
         if (foreign)
                 return report_usage(args, "%s does not take %s", verb->name,
-                                    option_name((Option) __builtin_ctz(foreign)));
+                                    option_name((Option) __builtin_ctzll(foreign)));
         if (args_has(args, OPTION_CONFIG) && !args_has(args, OPTION_NODE))
                 return report_usage(args, "--config needs --node: a running daemon uses its own configuration");
         if (args->n_operands < verb->min)

@@ -238,7 +238,7 @@ static const OptionNote *note_find(const OptionNote *notes, Option option) {
         return NULL;
 }
 
-void options_print(unsigned set, const OptionNote *notes) {
+void options_print(uint64_t set, const OptionNote *notes) {
         for (int i = 0; i < _OPTION_MAX; i++) {
                 const OptionInfo *info = &options[i];
                 const OptionNote *note = note_find(notes, (Option) i);

@@ -50,7 +50,7 @@ typedef enum Option {
         _OPTION_MAX,
 } Option;
 
-#define OPTION_BIT(option) (1U << (option))
+#define OPTION_BIT(option) (UINT64_C(1) << (option))
 #define OPTIONS_GLOBAL                                                                                                 \
         (OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION) | OPTION_BIT(OPTION_HOST) | OPTION_BIT(OPTION_JSON))
 /* Options of the verbs that work on a recorded node. */
@@ -64,7 +64,7 @@ typedef enum Option {
 /* The parsed command line. Strings are borrowed from argv unless marked as owned. */
 typedef struct Args {
         const char *verb; /* the first operand, NULL when there is none */
-        unsigned given;   /* OPTION_BIT() of each option on the command line */
+        uint64_t given;   /* OPTION_BIT() of each option on the command line */
         const char *text[_OPTION_MAX];
         char *lists[_OPTION_MAX]; /* owned: the joined text of an option that may be repeated */
         uint64_t number[_OPTION_MAX];
@@ -95,6 +95,6 @@ typedef struct OptionNote {
 } OptionNote;
 
 /* Prints one help line per option in the set to stdout. notes may be NULL. */
-void options_print(unsigned set, const OptionNote *notes);
+void options_print(uint64_t set, const OptionNote *notes);
 /* 0, or EXIT_USAGE (reported) when an option was given that the notes refuse. notes may be NULL. */
 int options_check(const Args *args, const OptionNote *notes);

@@ -13,7 +13,7 @@ typedef struct Verb {
         int (*run)(const Args *args);
         const char *arguments; /* the operands as shown by --help */
         size_t min, max;       /* number of operands */
-        unsigned options;      /* OPTION_BIT()s that the verb takes besides OPTIONS_GLOBAL */
+        uint64_t options;      /* OPTION_BIT()s that the verb takes besides OPTIONS_GLOBAL */
         const char *help;      /* one line for --help */
         const OptionNote *notes;
         const char *hint; /* added to the refusal of a surplus operand, followed by that operand; may be NULL */

@@ -58,14 +58,14 @@ static int read_template(const Args *args, char **ret) {
 
 /* xml takes a request only for a recorded node; elsewhere it prints an existing allocation. */
 static int check_request(const Args *args) {
-        unsigned request = args->given & OPTIONS_REQUEST;
+        uint64_t request = args->given & OPTIONS_REQUEST;
 
         if (args_has(args, OPTION_NODE) || (args->n_operands == 1 && !request))
                 return 0;
         return report_usage(args,
                             "xml takes %s only with --node; without --node it prints the domain of an allocation "
                             "that 'passthroughctl allocate' made",
-                            args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctz(request)));
+                            args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctzll(request)));
 }
 
 /* Allocates on a recorded node; no hardware is involved. */
