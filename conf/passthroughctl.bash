@@ -33,7 +33,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --topology | --shared-memory | --owner | --pool | --generation | --template | --node | --config | --lines | --svg) ((i++)) ;;
+        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --topology | --shared-memory | --owner | --pool | --generation | --template | --device | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -43,6 +43,7 @@ _passthroughctl() {
     --numa) words='required preferred socket legacy' ;;
     --proximity) words='switch root-complex node any' ;;
     --topology) words='mirror flat' ;;
+    --device) words=$(passthroughctl xml "${COMP_WORDS[i + 1]}" 2>/dev/null | sed -n 's/.*<alias name="ua-\(.*\)".*/\1/p') ;;
     --pool) words=$(_passthroughctl_column 2 list) ;;
     --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;

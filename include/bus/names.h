@@ -61,8 +61,9 @@
 /* Keys of GetDomainXML's options, a{sv}. */
 #define OPTION_KEY_TEMPLATE "template" /* s: a domain document */
 #define OPTION_KEY_QEMU_COMMANDLINE                                                                                    \
-        "allow-qemu-commandline" /* b: the document may have elements of QEMU's namespace                              \
-                                  */
+        "allow-qemu-commandline"   /* b: the document may have elements of QEMU's namespace                            \
+                                    */
+#define OPTION_KEY_DEVICE "device" /* s: a slot, whose <hostdev> is the document; not of GetNcclTopology */
 
 /* Values of the result argument of JobRemoved. */
 #define JOB_RESULT_DONE    "done"

@@ -41,7 +41,8 @@ struct Answer {
         Request request;  /* Plan */
         const char *name; /* the allocation */
         DomainTemplate template;
-        bool validate; /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
+        const char *slot; /* of the only device to write; NULL: the whole document */
+        bool validate;    /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
 
         int text; /* the memfd that the child writes to; -1: the child was not started */
         sd_event_source *child, *timer;

@@ -9,32 +9,54 @@
 #include "guest/domxml.h"
 #include "server-internal.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
 
-/* Parses one option. *ret is borrowed from the message. */
-static Verdict read_option(sd_bus_message *m, const char *key, unsigned *seen, DomainTemplate *ret,
-                           Refusal *ret_refusal) {
-        bool is_text = streq(key, OPTION_KEY_TEMPLATE);
-        int r, permitted;
+typedef enum DocumentOption {
+        DOCUMENT_TEMPLATE,
+        DOCUMENT_QEMU_COMMANDLINE,
+        DOCUMENT_DEVICE, /* of GetDomainXML alone */
+} DocumentOption;
 
-        if (!is_text && !streq(key, OPTION_KEY_QEMU_COMMANDLINE))
-                return refuse_request(
-                        ret_refusal, "The options are '" OPTION_KEY_TEMPLATE "' and '" OPTION_KEY_QEMU_COMMANDLINE "'.",
-                        "There is no option '%s'.", QUOTABLE(key));
-        if (*seen & (1U << is_text))
-                return refuse_request(ret_refusal, NULL, "The options have the key '%s' twice.", key);
-        *seen |= 1U << is_text;
-        r = is_text ? sd_bus_message_read(m, "v", "s", &ret->text) : sd_bus_message_read(m, "v", "b", &permitted);
-        if (r < 0)
-                return refuse_request(ret_refusal, NULL, "The option '%s' is not a %s.", key,
-                                      is_text ? "string" : "boolean");
-        if (is_text)
-                return domxml_check_size(ret->text, ret_refusal);
-        ret->qemu_commandline = permitted;
-        return VERDICT_NONE;
+static Verdict find_option(const char *key, size_t n_options, DocumentOption *ret, Refusal *ret_refusal) {
+        static const char *const names[] = { OPTION_KEY_TEMPLATE, OPTION_KEY_QEMU_COMMANDLINE, OPTION_KEY_DEVICE };
+        _cleanup_free_ char *all = NULL;
+        int option = string_table_find(names, n_options, key);
+
+        *ret = (DocumentOption) option;
+        if (option >= 0)
+                return VERDICT_NONE;
+        for (size_t i = 0; i < n_options; i++)
+                if (string_append(&all, i + 1 < n_options ? ", " : " and ", "'%s'", names[i]) < 0)
+                        return refuse_no_memory(ret_refusal);
+        (void) string_replace(&all, "The options are %s.", all);
+        return refuse_request(ret_refusal, all, "There is no option '%s'.", QUOTABLE(key));
 }
 
-/* Parses the options (a{sv}). */
-static Verdict read_options(sd_bus_message *m, DomainTemplate *ret, Refusal *ret_refusal) {
+/* Parses one option. Strings are borrowed from the message. seen: the options before. */
+static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, Answer *a,
+                           Refusal *ret) {
+        DocumentOption option;
+        Verdict v = find_option(key, n_options, &option, ret);
+        bool is_text = option != DOCUMENT_QEMU_COMMANDLINE;
+        int r, permitted = false;
+
+        if (v != VERDICT_NONE)
+                return v;
+        if (*seen & (1U << option))
+                return refuse_request(ret, NULL, "The options have the key '%s' twice.", key);
+        *seen |= 1U << option;
+        if (is_text)
+                r = sd_bus_message_read(m, "v", "s", option == DOCUMENT_DEVICE ? &a->slot : &a->template.text);
+        else
+                r = sd_bus_message_read(m, "v", "b", &permitted);
+        if (r < 0)
+                return refuse_request(ret, NULL, "The option '%s' is not a %s.", key, is_text ? "string" : "boolean");
+        a->template.qemu_commandline |= permitted;
+        return option == DOCUMENT_TEMPLATE ? domxml_check_size(a->template.text, ret) : VERDICT_NONE;
+}
+
+/* Parses the options (a{sv}): the first n_options of DocumentOption. */
+static Verdict read_options(sd_bus_message *m, size_t n_options, Answer *a, Refusal *ret) {
         const char *key;
         unsigned seen = 0;
         int r = sd_bus_message_enter_container(m, 'a', "{sv}");
@@ -45,13 +67,13 @@ static Verdict read_options(sd_bus_message *m, DomainTemplate *ret, Refusal *ret
                 r = sd_bus_message_read(m, "s", &key);
                 if (r < 0)
                         break;
-                v = read_option(m, key, &seen, ret, ret_refusal);
+                v = read_option(m, key, n_options, &seen, a, ret);
                 if (v != VERDICT_NONE)
                         return v;
                 r = sd_bus_message_exit_container(m);
         }
         if (r < 0)
-                return refuse_request(ret_refusal, NULL, "The options could not be read.");
+                return refuse_request(ret, NULL, "The options could not be read.");
         return VERDICT_NONE;
 }
 
@@ -79,14 +101,18 @@ static const DomainTemplate *template_of(const Answer *a) {
 static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *ret) {
         const Allocation *allocation = find_usable(view, a->name, ret);
         _cleanup_free_ char *document = NULL;
-        size_t size;
+        size_t size = 0;
+        Verdict v;
 
-        if (!allocation || domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), &document,
-                                                  &size, ret) != VERDICT_NONE)
+        if (!allocation)
                 return ret->verdict;
+        v = a->slot ? domxml_hostdev(view->inventory, view->config, allocation, template_of(a), a->slot, &document, ret)
+                    : domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), &document,
+                                             &size, ret);
         /* The lines are for the validation. */
-        answer_write(document, a->validate ? size : strlen(document));
-        return VERDICT_NONE;
+        if (v == VERDICT_NONE)
+                answer_write(document, a->validate ? size : strlen(document));
+        return v;
 }
 
 static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal *ret) {
@@ -101,7 +127,7 @@ static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal
 }
 
 /* Reads and checks the arguments of both methods. */
-static int queue_document(Server *s, sd_bus_message *call, AnswerMake make, bool validate) {
+static int queue_document(Server *s, sd_bus_message *call, AnswerMake make, bool is_domain) {
         _cleanup_(cleanup_answer_free) Answer *a = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
         HostView view;
@@ -114,11 +140,12 @@ static int queue_document(Server *s, sd_bus_message *call, AnswerMake make, bool
         if (r < 0)
                 return r;
         view = server_view(s);
-        if (!find_usable(&view, a->name, &refusal) || read_options(call, &a->template, &refusal) != VERDICT_NONE ||
+        if (!find_usable(&view, a->name, &refusal) ||
+            read_options(call, is_domain ? DOCUMENT_DEVICE + 1 : DOCUMENT_DEVICE, a, &refusal) != VERDICT_NONE ||
             s->callbacks->check_runnable(s->userdata, a->name, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         /* passthroughd wrote all of a document without a template. Such a document is always valid. */
-        a->validate = validate && a->template.text;
+        a->validate = is_domain && a->template.text && !a->slot;
         return answer_queue(TAKE_PTR(a));
 }
 

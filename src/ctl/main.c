@@ -43,7 +43,8 @@ static const Verb verbs[] = {
         { "accept", verb_accept, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
           "Accept replacement cards in an allocation" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX,
-          BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NCCL) | OPTIONS_REQUEST | OPTIONS_NODE,
+          BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NCCL) | BIT(OPTION_DEVICE) |
+                  OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
         { "sriov", verb_sriov, "PF [NUMBER]", 1, 2, BIT(OPTION_NO_WAIT),
           "Show the VFs of a PF, or change their number" },

@@ -59,6 +59,7 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_ALLOW_QEMU_COMMANDLINE] = { "--allow-qemu-commandline", 0, OPTION_TYPE_FLAG, NULL, 0,
                                             "Permit <qemu:commandline> in the template" },
         [OPTION_NCCL] = { "--nccl", 0, OPTION_TYPE_FLAG, NULL, 0, "Print NCCL's topology file for the guest instead" },
+        [OPTION_DEVICE] = { "--device", 0, OPTION_TYPE_TEXT, "SLOT", 0, "Print the <hostdev> of this device alone" },
         [OPTION_NO_WAIT] = { "--no-wait", 0, OPTION_TYPE_FLAG, NULL, 0, "Do not wait for the job to finish" },
         [OPTION_MATRIX] = { "--matrix", 0, OPTION_TYPE_FLAG, NULL, 0, "Show the distances between GPUs and NICs" },
         [OPTION_SVG] = { "--svg", 0, OPTION_TYPE_FILE, "FILE", 0, "Write an SVG picture to a file; - is stdout" },

@@ -40,6 +40,7 @@ typedef enum Option {
         OPTION_TEMPLATE,
         OPTION_ALLOW_QEMU_COMMANDLINE,
         OPTION_NCCL,
+        OPTION_DEVICE,
         OPTION_NO_WAIT,
         OPTION_MATRIX,
         OPTION_SVG,

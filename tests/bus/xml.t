@@ -145,6 +145,21 @@ is_deeply([sort $xml =~ /<node>(\d)<\/node>/g], [0, 1], 'that belongs to the cel
 unlike($xml, qr/pcie-switch/, 'without a switch');
 agree($allocation, $xml);
 is(() = $xml =~ /model="pcie-root-port"/g, 12 + 2 + 1 + 2, 'each has a root port; one to spare behind both, and those that the rest would take');
+
+# One device: the same element, ready for "virsh attach-device".
+sub lines { return join "\n", map { s/^\s+|\s+$//gr } split /\n/, $_[0] }
+for my $slot (qw(gpu0 rdma5)) {
+        my (undef, $hostdev) = ctl('xml', 'wide', '--device', $slot);
+        like($hostdev, qr/\A<hostdev .*<alias name="ua-$slot"\/>.*<\/hostdev>\n\z/s, "$slot alone");
+        like(lines($xml), qr/\Q@{[lines($hostdev)]}\E/, "$slot: as in the document");
+        is(ctl_json('xml', 'wide', '--device', $slot)->{xml}, $hostdev =~ s/\n\z//r, "$slot: as JSON");
+}
+my $templated = (ctl('xml', 'wide', '--device', 'gpu0', '--template', "$ENV{NODE_TMP}/template.xml"))[1];
+like(lines(document('wide', 'with a template', '--template', "$ENV{NODE_TMP}/template.xml")), qr/\Q@{[lines($templated)]}\E/, 'gpu0: as in the document of a template');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'wide', [['device', ['s', 'gpu9']]]), 'NoSuchDevice', ['no-such-device', 'gpu9'], 'a slot that is not in it');
+is_error($bus->call('GetDomainXML', 'sa{sv}', 'wide', [['device', ['u', 1]]]), 'InvalidRequest', ['invalid-request'], 'a slot that is a number');
+is_error($bus->call('GetNcclTopology', 'sa{sv}', 'wide', [['device', ['s', 'gpu0']]]), 'InvalidRequest', ['invalid-request'], 'not for NCCL');
+is((ctl('xml', 'wide', '--device', 'gpu0', '--nccl'))[0], 2, 'nor on the command line');
 is(release($bus, 'wide'), 'done', 'it is released');
 
 # ---- SparePorts=, of the time when it was allocated
@@ -168,6 +183,7 @@ is($status, 0, 'no CPUs') or diag($err);
 ($status, my $out, $err) = ctl('xml', 'bare');
 if ($status == 0) { valid($out, 'no CPUs') }
 else              { like($err, qr/\Apassthroughctl: \S.*\.\n\z/, 'no CPUs: a sentence says why there is no document') }
+unlike((ctl('xml', 'bare', '--device', 'gpu0'))[1], qr/<address type=/, 'no CPUs: libvirt chooses the address');
 is(release($bus, 'bare'), 'done', 'it is released');
 
 same_tree($before, 'the tree is that of the start');
