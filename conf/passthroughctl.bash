@@ -33,7 +33,7 @@ _passthroughctl() {
     fi
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -H | --host | --cpus | --memory | --page-size | --cells | --numa | --proximity | --topology | --shared-memory | --owner | --pool | --generation | --template | --device | --node | --config | --lines | --svg) ((i++)) ;;
+        -H | --host | -c | --connect | --cpus | --memory | --page-size | --cells | --numa | --proximity | --topology | --shared-memory | --owner | --pool | --generation | --template | --device | --node | --config | --lines | --svg) ((i++)) ;;
         -*) ;;
         *) verb=${COMP_WORDS[i]} && break ;;
         esac
@@ -48,7 +48,7 @@ _passthroughctl() {
     --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
     --node) _passthroughctl_files < <({ compgen -f -X '!*.tree' -- "$cur"; compgen -d -- "$cur"; } | sort -u) && return ;;
     -H | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") && return ;;
-    --cpus | --memory | --page-size | --cells | --shared-memory | --owner | --generation | --lines) return ;;
+    -c | --connect | --cpus | --memory | --page-size | --cells | --shared-memory | --owner | --generation | --lines) return ;;
     *)
         case $verb,$cur in
         *,-*) words=$(_passthroughctl_options "$verb") ;;
@@ -56,7 +56,7 @@ _passthroughctl() {
         show,*) words="$(_passthroughctl_column 1 list --all) $(_passthroughctl_column 1 allocations)" ;;
         explain,* | sriov,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
         quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
-        release,* | accept,* | xml,*) words=$(_passthroughctl_column 1 allocations) ;;
+        release,* | accept,* | xml,* | define,*) words=$(_passthroughctl_column 1 allocations) ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
         esac
         ;;

@@ -46,6 +46,9 @@ static const Verb verbs[] = {
           BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NCCL) | BIT(OPTION_DEVICE) |
                   OPTIONS_REQUEST | OPTIONS_NODE,
           "Print the libvirt domain of an allocation" },
+        { "define", verb_define, "NAME", 1, 1,
+          BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_START) | BIT(OPTION_CONNECT),
+          "Define the domain of an allocation in libvirt" },
         { "sriov", verb_sriov, "PF [NUMBER]", 1, 2, BIT(OPTION_NO_WAIT),
           "Show the VFs of a PF, or change their number" },
         { "monitor", verb_monitor, "", 0, 0, 0, "Print each change as it happens", monitor_notes },

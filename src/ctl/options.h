@@ -48,6 +48,8 @@ typedef enum Option {
         OPTION_LINES,
         OPTION_CLEAR,
         OPTION_REPEAT,
+        OPTION_START,
+        OPTION_CONNECT,
         _OPTION_MAX,
 } Option;
 

@@ -3,37 +3,12 @@
 #include "virtprogram.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "guest/validation.h"
+#include "util/program.h"
 #include "util/strings.h"
-
-/* Finds the program in the directory of this program (in a build tree) or in ../libexec (when installed). */
-static int find_program(char ret[static PATH_MAX]) {
-        static const char *const places[] = { "", "../libexec/" };
-        char self[PATH_MAX];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        char *slash;
-
-        if (n < 0)
-                return -errno;
-        self[n] = '\0';
-        slash = strrchr(self, '/');
-        if (!slash)
-                return -ENOENT;
-        slash[1] = '\0';
-        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
-                if (snprintf(ret, PATH_MAX, "%s%s" VALIDATION_PROGRAM, self, places[i]) >= PATH_MAX)
-                        return -ENAMETOOLONG;
-                if (access(ret, X_OK) >= 0)
-                        return 0;
-        }
-        return -errno;
-}
 
 int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret) {
         char *const environment[] = { NULL }, *argv[VIRT_ARGUMENTS_MAX + 2] = { (char *) VALIDATION_PROGRAM };
@@ -41,7 +16,7 @@ int virt_program_start(const char *const arguments[], size_t n, int input, int o
         posix_spawnattr_t attributes;
         char program[PATH_MAX];
         sigset_t none, all;
-        int r = find_program(program);
+        int r = program_find(VALIDATION_PROGRAM, program);
 
         if (r < 0)
                 return r;

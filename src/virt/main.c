@@ -2,8 +2,8 @@
 /*
  * passthroughd-libvirt: validates the domain document on stdin with libvirt. guest/validation.h describes input, output
  * and exit status. With one argument, the URI of a libvirt, it reports the running domains of that libvirt on the
- * socket at stdin; guest/guest-list.h describes the records. With more arguments, it changes the devices of one domain;
- * guest/plug.h describes them.
+ * socket at stdin; guest/guest-list.h describes the records. With more arguments, it defines a domain (guest/define.h)
+ * or changes the devices of one (guest/plug.h).
  */
 
 #include <libxml/parser.h>
@@ -12,6 +12,8 @@
 #include <sys/prctl.h>
 
 #include "culprit.h"
+#include "define.h"
+#include "guest/define.h"
 #include "guests.h"
 #include "plug.h"
 #include "util/fileio.h"
@@ -76,6 +78,8 @@ int main(int argc, char *argv[]) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (argc == 2)
                 guests_report(argv[1], STDIN_FILENO);
+        else if (argc > 2 && streq(argv[2], DEFINE_WORD))
+                status = define_run(argv[1], argc > 3 && streq(argv[3], DEFINE_START_WORD));
         else if (argc > 2)
                 status = plug_run(argc - 1, argv + 1);
         else {

@@ -112,6 +112,12 @@ undefine) %virsh% -c test:///default "define $DOMAINS/\$2; undefine \$2" && rm "
 esac
 END
 
+        # What it defines is defined for virsh too. Its libvirt is the test driver.
+        passthroughctl => <<"END",
+[ "\$1" = define ] && %passthroughctl% xml "\$2" >"$DOMAINS/\$2"
+LIBVIRT_DEFAULT_URI=test:///default exec %passthroughctl% "\$@"
+END
+
         # Every other host is this one.
         ssh => 'while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "$*"',
 );

@@ -5,31 +5,20 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Copy qw(cp);
-use File::Temp qw(tempdir);
 use FindBin;
+use lib $FindBin::Bin;
+
 use Test::More;
 use Time::HiRes qw(time);
+
+use Hypervisor;
+use Node;
 
 use constant { LIVE => 1, CONFIG => 2 };
 
 my $uuid   = '4b20d080-1b54-4048-85b3-a6a62d165c01';
-my $build  = abs_path($ENV{BUILD} // "$FindBin::Bin/../../build");
-my $dir    = tempdir(CLEANUP => 1);
+my $dir    = beside_hypervisor('tests/plug-device');
 my $domain = "$dir/domain";
-
-# passthroughd-libvirt is looked for beside the program.
-cp("$build/tests/plug-device", "$dir/plug-device") or die "$dir/plug-device: $!";
-chmod 0755, "$dir/plug-device";
-# libasan must come first where the program has it.
-my ($asan) = `ldd $build/passthroughd-libvirt` =~ m{libasan.* => (/\S+)};
-my $preload = join ':', grep { defined } $asan, "$build/tests/hypervisor.so";
-spew("$dir/passthroughd-libvirt", "#!/bin/sh\necho \$\$ >$dir/pid\nLD_PRELOAD=$preload exec $build/passthroughd-libvirt \"\$@\"\n");
-chmod 0755, "$dir/passthroughd-libvirt";
-
-sub spew { my ($path, $text) = @_; open my $f, '>', $path or die "$path: $!"; print $f $text; close $f; return }
-sub slurp { my ($path) = @_; local $/ = undef; open my $f, '<', $path or return q{}; return scalar <$f> }
 
 sub hostdev {
         my ($bus) = @_;
@@ -41,16 +30,10 @@ my $device = hostdev('0x83');
 sub document { my (@hostdevs) = @_; return "<domain><uuid>$uuid</uuid><devices>@hostdevs</devices></domain>" }
 
 # The domain of the next requests: what its files have, and what the hypervisor does.
-sub domain {
-        my (%files) = @_;
-        system('rm', '-rf', $domain);
-        mkdir $domain or die "$domain: $!";
-        spew("$domain/$_", $files{$_}) for keys %files;
-        return;
-}
+sub domain { return hypervisor($domain, @_) }
 
 # Result and text of a request.
-sub request {
+sub ask {
         my ($action, %with) = @_;
         open my $out, '-|', "$dir/plug-device", $with{uri} // $domain, $action, $with{uuid} // $uuid, $with{seconds} // 30, $with{hostdev} // $device or die "plug-device: $!";
         $with{meanwhile}->() if $with{meanwhile};
@@ -60,16 +43,9 @@ sub request {
         return split / /, $answer, 2;
 }
 
-sub result { return (request(@_))[0] }
+sub result { return (ask(@_))[0] }
 sub has { my ($file) = @_; return slurp("$domain/$file") =~ /bus='0x83'/ ? 1 : 0 }
-sub calls { return slurp("$domain/calls") =~ s/\n/;/gr }
-
-sub until_true {
-        my ($condition) = @_;
-        my $end = time + 60;
-        while (!$condition->()) { return 0 if time > $end; select undef, undef, undef, 0.02 }
-        return 1;
-}
+sub calls { return (slurp_existing("$domain/calls") // q{}) =~ s/\n/;/gr }
 
 my $other = hostdev('0x82');
 
@@ -96,7 +72,7 @@ domain();
 is(result('attach'), 'no-domain', 'no domain');
 is(result('attach', uri => "$dir/none"), 'failed', 'no libvirt');
 domain(live => document(), does => 'refuse-request');
-is_deeply([request('attach')], ['failed', 'internal error: no room'], 'refused: with the reason, as part of a sentence');
+is_deeply([ask('attach')], ['failed', 'internal error: no room'], 'refused: with the reason, as part of a sentence');
 domain(live => document(), config => document(), does => 'break');
 is(result('attach'), 'unknown', 'half attached by libvirt: unknown');
 domain(live => document(), does => 'break');
@@ -135,11 +111,11 @@ is(result('detach'), 'failed', 'detach is refused');
 # ---- describe
 
 domain(live => document($device), config => document());
-is_deeply([request('describe')], ['done', document($device)], 'describe: the running domain');
+is_deeply([ask('describe')], ['done', document($device)], 'describe: the running domain');
 domain(config => document());
-is_deeply([request('describe')], ['done', document()], 'describe: the definition of one that does not run');
+is_deeply([ask('describe')], ['done', document()], 'describe: the definition of one that does not run');
 domain(live => document('<!--' . 'x' x 60_000 . '-->'));
-is(length((request('describe'))[1]), length(document('<!--' . 'x' x 60_000 . '-->')), 'describe: a long document');
+is(length((ask('describe'))[1]), length(document('<!--' . 'x' x 60_000 . '-->')), 'describe: a long document');
 
 # ---- the process hangs or dies
 
@@ -152,7 +128,7 @@ is(
         result(
                 'attach',
                 meanwhile => sub {
-                        until_true(sub { calls() ne '' }) or die 'libvirt is not asked';
+                        wait_until(sub { calls() ne '' }) or die 'libvirt is not asked';
                         kill 'KILL', slurp("$dir/pid") + 0;
                 }
         ),

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The contract with passthroughd-libvirt for "passthroughctl define": passthroughd-libvirt URI define [start]. It has
+ * the rights and the environment of the caller of passthroughctl, and so has its connection to libvirt.
+ *
+ * Standard input: a domain document. Exit status: a DefineResult. Standard output: libvirt's reason, one line, unless
+ * the result is DEFINE_DONE.
+ */
+
+#define DEFINE_WORD         "define"
+#define DEFINE_START_WORD   "start"
+#define DEFINE_REASON_MAX   4096U
+#define DEFINE_DOCUMENT_MAX (16U * 1024U * 1024U)
+
+typedef enum DefineResult {
+        DEFINE_DONE,
+        DEFINE_NOT_CONNECTED, /* there is no connection to libvirt */
+        DEFINE_REFUSED,       /* libvirt does not define the document */
+        DEFINE_NOT_STARTED,   /* the domain is defined, but does not start */
+} DefineResult;

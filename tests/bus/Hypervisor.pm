@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# passthroughd-libvirt with tests/hypervisor in the place of libvirt, for a program that starts it.
+package Hypervisor;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(basename dirname);
+use File::Copy qw(cp);
+use File::Path qw(remove_tree);
+use File::Temp qw(tempdir);
+
+use lib dirname(__FILE__);
+
+use Node;
+
+our @EXPORT = qw(beside_hypervisor hypervisor);
+
+my $BUILD = abs_path($ENV{BUILD} // dirname(__FILE__) . '/../../build');
+
+# A directory with a copy of a program of the build directory, and with the passthroughd-libvirt that it finds there, which writes its
+# process id into "pid".
+sub beside_hypervisor {
+        my ($program) = @_;
+        my $dir       = tempdir(CLEANUP => 1);
+        my $copy      = "$dir/" . basename($program);
+        # libasan must come first where the program has it.
+        my ($asan) = `ldd $BUILD/passthroughd-libvirt` =~ m{libasan.* => (/\S+)};
+        my $preload = join ':', grep { defined } $asan, "$BUILD/tests/hypervisor.so";
+        cp("$BUILD/$program", $copy) or die "$copy: $!";
+        spew("$dir/passthroughd-libvirt", "#!/bin/sh\necho \$\$ >$dir/pid\nLD_PRELOAD=$preload exec $BUILD/passthroughd-libvirt \"\$@\"\n");
+        chmod 0755, $copy, "$dir/passthroughd-libvirt";
+        return $dir;
+}
+
+# The libvirt in this directory: the files of its domain, and what it does.
+sub hypervisor {
+        my ($dir, %files) = @_;
+        remove_tree($dir);
+        mkdir $dir or die "$dir: $!";
+        spew("$dir/$_", $files{$_}) for keys %files;
+        return;
+}
+
+1;
