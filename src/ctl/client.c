@@ -41,14 +41,9 @@ void client_catch_interrupt(void) {
 
 /* The connected socket, or a negative errno. */
 static int open_private_socket(void) {
-        const char *directory = getenv("RUNTIME_DIRECTORY") ?: "/run/passthroughd";
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/" BUS_PRIVATE_SOCKET, directory);
-        _cleanup_close_ int fd = -1;
+        const struct sockaddr_un address = { AF_UNIX, "/run/passthroughd/" BUS_PRIVATE_SOCKET };
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        if (n < 0 || (size_t) n >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
                 return -errno;
         return TAKE_FD(fd);

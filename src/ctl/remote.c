@@ -5,8 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "report.h"
+#include "util/fileio.h"
 #include "util/strings.h"
 
 /* Appends a word as every shell reads it. */
@@ -39,22 +43,81 @@ static int make_command(const Args *args, char **ret) {
         return r;
 }
 
-/* Makes the file that an option names standard input or output, and lets the node use that. */
-static int redirect(Args *args, Option option, int flags, int standard) {
-        const char *file = args->text[option];
+static int report_file(const Args *args, const char *file, int r) {
+        (void) report_failure(args, NULL, "Cannot open %s: %s.", file, strerror(-r));
+        return r;
+}
+
+/* Makes the template's file standard input, and lets the node read that. */
+static int redirect_template(Args *args) {
+        const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_close_ int fd = -1;
 
-        if (!args_has(args, option) || streq(file, "-"))
+        if (!args_has(args, OPTION_TEMPLATE) || streq(file, "-"))
                 return 0;
-        fd = open(file, flags | O_NOCTTY | O_CLOEXEC, 0666);
-        if (fd < 0 || dup2(fd, standard) < 0) {
-                int r = -errno;
-
-                (void) report_failure(args, NULL, "Cannot open %s: %s.", file, strerror(-r));
-                return r;
-        }
-        args->text[option] = "-";
+        fd = open(file, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+                return report_file(args, file, -errno);
+        args->text[OPTION_TEMPLATE] = "-";
         return 0;
+}
+
+/* Returns only on failure. */
+static int become_ssh(const Args *args, const char *command) {
+        /* A terminal on the node gives the verb the width and the colours of this one, and Ctrl-C. */
+        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
+                (void) execlp("ssh", "ssh", "-t", "-o", "LogLevel=ERROR", "--", args->text[OPTION_HOST], command, NULL);
+        else
+                (void) execlp("ssh", "ssh", "--", args->text[OPTION_HOST], command, NULL);
+        return report_errno(args, -errno, "Cannot run ssh");
+}
+
+/* Runs ssh with its standard output in a memfd. Returns the exit status, or a negative errno, reported. */
+static int run_ssh(const Args *args, const char *command, int output) {
+        pid_t pid = fork();
+        int status;
+
+        if (pid < 0)
+                return report_errno(args, -errno, "Cannot run ssh");
+        if (pid == 0) {
+                if (dup2(output, STDOUT_FILENO) >= 0)
+                        (void) become_ssh(args, command);
+                _exit(EXIT_FAILURE);
+        }
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return report_errno(args, -errno, "Cannot run ssh");
+        return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+/* Replaces the file with the output of the node, which is complete. */
+static int write_output(const Args *args, const char *file, int output) {
+        _cleanup_close_ int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r;
+
+        if (fd < 0)
+                return report_file(args, file, -errno);
+        r = lseek(output, 0, SEEK_SET) < 0 ? -errno : read_all_fd(output, SIZE_MAX - 1, &text, &size);
+        if (r >= 0)
+                r = write_all_fd(fd, text, size);
+        return r < 0 ? report_errno(args, r, "Cannot write the file") : 0;
+}
+
+/* The file is written only when the node has made the picture. */
+static int run_svg(Args *args) {
+        _cleanup_close_ int output = memfd_create("ssh", MFD_CLOEXEC);
+        const char *file = args->text[OPTION_SVG];
+        _cleanup_free_ char *command = NULL;
+        int r;
+
+        args->text[OPTION_SVG] = "-";
+        r = output < 0 ? -errno : make_command(args, &command);
+        if (r < 0)
+                return report_errno(args, r, "Cannot run ssh");
+        r = run_ssh(args, command, output);
+        return r == 0 ? write_output(args, file, output) : r;
 }
 
 int remote_run(const Args *args) {
@@ -63,18 +126,11 @@ int remote_run(const Args *args) {
         int r;
 
         remote.given &= ~OPTION_BIT(OPTION_HOST);
-        r = redirect(&remote, OPTION_TEMPLATE, O_RDONLY, STDIN_FILENO);
-        if (r >= 0)
-                r = redirect(&remote, OPTION_SVG, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+        r = redirect_template(&remote);
         if (r < 0)
                 return r;
+        if (args_has(args, OPTION_SVG) && !streq(args->text[OPTION_SVG], "-"))
+                return run_svg(&remote);
         r = make_command(&remote, &command);
-        if (r < 0)
-                return report_errno(args, r, "Cannot run ssh");
-        /* A terminal on the node gives the verb the width and the colours of this one, and Ctrl-C. */
-        if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
-                (void) execlp("ssh", "ssh", "-t", "-o", "LogLevel=ERROR", "--", args->text[OPTION_HOST], command, NULL);
-        else
-                (void) execlp("ssh", "ssh", "--", args->text[OPTION_HOST], command, NULL);
-        return report_errno(args, -errno, "Cannot run ssh");
+        return r < 0 ? report_errno(args, r, "Cannot run ssh") : become_ssh(args, command);
 }

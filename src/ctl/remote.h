@@ -5,6 +5,7 @@
 
 #include "options.h"
 
-/* Becomes ssh, which runs the verb on the node and passes its exit status on. Files that the options name are read and
- * written here. Returns only a negative errno, reported. */
+/* Runs the verb on the node, by ssh. Files that the options name are read and written here; a file to write is left as
+ * it is when the verb fails. Becomes ssh if there is no such file. Returns the exit status, or a negative errno,
+ * reported. */
 int remote_run(const Args *args);

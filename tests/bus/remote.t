@@ -55,6 +55,9 @@ like(slurp('here.svg'), qr/<svg/, '... is written on this machine');
 is((ctl('-H', 'node7', qw(release vm)))[0],                   0, 'a release');
 
 is((ctl('-H', 'unreachable', 'list'))[0], 255, 'the exit status of ssh');
+spew('kept.svg', 'an earlier picture');
+is((ctl('-H', 'unreachable', qw(topology --svg kept.svg)))[0], 255, '... also with a file to write');
+is(slurp('kept.svg'), 'an earlier picture', '... which is left as it is');
 unlink "$bin/ssh" or die $!;
 $ENV{PATH} = join ':', grep { !-x "$_/ssh" } split /:/, $ENV{PATH};
 is((ctl('-H', 'node7', 'list'))[0], 1, 'no ssh on this machine');
