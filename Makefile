@@ -212,6 +212,7 @@ INSTALLED = \
 	644:systemd/passthroughd-holders.socket:$(UNITDIR)/passthroughd-holders.socket \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
+	644:conf/org.passthroughd1.policy:$(PREFIX)/share/polkit-1/actions/org.passthroughd1.policy \
 	644:conf/org.passthroughd1.xml:$(PREFIX)/share/dbus-1/interfaces/org.passthroughd1.xml \
 	644:conf/passthroughd.sysusers:$(PREFIX)/lib/sysusers.d/passthroughd.conf \
 	644:conf/passthroughd.catalog:$(PREFIX)/lib/systemd/catalog/passthroughd.catalog \

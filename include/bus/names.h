@@ -14,7 +14,7 @@
  */
 #define BUS_PRIVATE_SOCKET "private"
 
-/* The Unix group whose members may call read-only methods: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
+/* The Unix group whose members may call the daemon: conf/org.passthroughd1.conf, conf/passthroughd.sysusers. */
 #define BUS_GROUP "passthrough"
 
 /* An object path is a prefix, a slash, and a label encoded with sd_bus_path_encode(). */

@@ -345,21 +345,6 @@ void answers_drop(Server *s, const sd_bus *bus, const char *sender) {
         handouts_sweep(s);
 }
 
-static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        const char *name;
-
-        if (sd_bus_message_read(m, "s", &name) > 0)
-                answers_drop(userdata, sd_bus_message_get_bus(m), name);
-        return 0;
-}
-
-int answers_watch_senders(Server *s, sd_bus *bus) {
-        return sd_bus_add_match_async(bus, NULL,
-                                      "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
-                                      "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
-                                      on_name, NULL, s);
-}
-
 void answers_done(Server *s) {
         while (s->answers)
                 answer_remove(s->answers);

@@ -67,7 +67,5 @@ void answer_write(const char *text, size_t size);
 /* Drops all calls of a connection to the daemon, or with sender those of one client of the bus: kills their children
  * and sends no reply. */
 void answers_drop(Server *s, const sd_bus *bus, const char *sender);
-/* Watches a bus for senders that leave it. */
-int answers_watch_senders(Server *s, sd_bus *bus);
 /* Kills all children and drops all calls. */
 void answers_done(Server *s);

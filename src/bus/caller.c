@@ -127,14 +127,3 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         }
         return enqueue(s, call, method);
 }
-
-int caller_check_root(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        const char *interface = sd_bus_message_get_interface(call) ?: BUS_MANAGER_INTERFACE;
-
-        if (uid == 0 || uid == getuid())
-                return 0;
-        (void) sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED, "Access to %s.%s() not permitted.", interface,
-                                 sd_bus_message_get_member(call));
-        report_refused(s, call, error->message);
-        return -EACCES;
-}

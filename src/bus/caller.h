@@ -23,9 +23,6 @@ typedef int (*CallerMethod)(Server *s, sd_bus_message *call, uint32_t uid, sd_bu
  * method of a vtable returns the return value. */
 int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus_error *error);
 
-/* Returns 0 if uid is root or the daemon's own; otherwise sets error to AccessDenied and returns its negative errno. */
-int caller_check_root(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
-
 /* Drops all queued calls without a reply, and forgets uids: another bus gives the same unique names to other callers.
  */
 void callers_done(Server *s);

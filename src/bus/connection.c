@@ -185,8 +185,10 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
 
 void connection_close(Connection *c) {
         c->announced = c->authenticated = false;
-        if (c->bus)
+        if (c->bus) {
                 answers_drop(c->server, c->bus, NULL);
+                authorizations_drop(c->server, c->bus, NULL);
+        }
         c->timer = sd_event_source_disable_unref(c->timer);
         c->writable = sd_event_source_disable_unref(c->writable);
         c->bus = sd_bus_close_unref(c->bus);

@@ -149,10 +149,44 @@ static int queue_document(Server *s, sd_bus_message *call, AnswerMake make, bool
         return answer_queue(TAKE_PTR(a));
 }
 
+static int get_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return queue_document(s, call, make_domain_xml, true);
+}
+
+static int get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return queue_document(s, call, make_nccl_topology, false);
+}
+
+/* A document is for the owner of the allocation, and for those who may manage it. The owner needs no polkit. */
+static int check_reader(Server *s, sd_bus_message *call, uint32_t uid, CallerMethod method, sd_bus_error *error) {
+        HostView view = server_view(s);
+        const Allocation *a;
+        const char *name;
+        int r = sd_bus_message_read(call, "s", &name);
+
+        if (r < 0)
+                return r;
+        a = ledger_find(view.ledger, name);
+        r = sd_bus_message_rewind(call, true);
+        if (r < 0)
+                return r;
+        if (!a || a->owner == uid)
+                return method(s, call, uid, error);
+        return authorize(s, call, uid, intent_on_allocation, method, error);
+}
+
+static int check_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return check_reader(s, call, uid, get_domain_xml, error);
+}
+
+static int check_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return check_reader(s, call, uid, get_nccl_topology, error);
+}
+
 int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return queue_document(userdata, call, make_domain_xml, true);
+        return caller_identify(userdata, call, check_domain_xml, error);
 }
 
 int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return queue_document(userdata, call, make_nccl_topology, false);
+        return caller_identify(userdata, call, check_nccl_topology, error);
 }

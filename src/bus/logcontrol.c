@@ -51,10 +51,8 @@ static int property_get_identifier(sd_bus *bus, const char *path, const char *in
 
 static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         const char *interface, *property, *text;
-        int r = caller_check_root(s, call, uid, error);
+        int r = sd_bus_message_read(call, "ss", &interface, &property);
 
-        if (r >= 0)
-                r = sd_bus_message_read(call, "ss", &interface, &property);
         if (r < 0)
                 return r;
         if (!streq(interface, INTERFACE) || (!streq(property, "LogLevel") && !streq(property, "LogTarget")))
@@ -66,12 +64,16 @@ static int set_property(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_er
         return r < 0 ? r : sd_bus_reply_method_return(call, NULL);
 }
 
+static int authorize_set(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        return authorize(s, call, uid, intent_to_configure, set_property, error);
+}
+
 /* Handles Properties.Set before the vtable does. The setter of a vtable property must reply immediately, and cannot
  * wait for the uid of the caller. */
 static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Set") <= 0)
                 return 0;
-        return caller_identify(userdata, call, set_property, error);
+        return caller_identify(userdata, call, authorize_set, error);
 }
 
 static const sd_bus_vtable log_vtable[] = {

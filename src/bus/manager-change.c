@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Manager methods that change something. Only root may call them. */
+/* The Manager methods that change something: they reply when the change is durable, or refused. */
 
 #include "error.h"
 #include "request.h"
@@ -113,23 +113,26 @@ static int reload(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *e
         return sd_bus_reply_method_return(call, NULL);
 }
 
-static const struct {
+typedef struct Change {
         const char *member;
         CallerMethod method;
-} changes[] = {
-        { "Allocate", allocate },
-        { "Release", release },
-        { "Accept", accept },
-        { "SetVirtualFunctions", set_virtual_functions },
-        { "ClearQuarantine", clear_quarantine },
-        { "Rescan", rescan },
-        { "Reload", reload },
+        IntentRead intent;
+} Change;
+
+static const Change changes[] = {
+        { "Allocate", allocate, intent_to_allocate },
+        { "Release", release, intent_on_allocation },
+        { "Accept", accept, intent_to_configure },
+        { "SetVirtualFunctions", set_virtual_functions, intent_to_configure },
+        { "ClearQuarantine", clear_quarantine, intent_to_configure },
+        { "Rescan", rescan, intent_to_configure },
+        { "Reload", reload, intent_to_configure },
 };
 
-static CallerMethod find_change(const char *member) {
+static const Change *find_change(const char *member) {
         for (size_t i = 0; i < ELEMENTSOF(changes); i++)
                 if (streq(member, changes[i].member))
-                        return changes[i].method;
+                        return &changes[i];
         return NULL;
 }
 
@@ -138,9 +141,9 @@ bool bus_is_change(const char *member) {
 }
 
 static int change(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        int r = caller_check_root(s, call, uid, error);
+        const Change *c = find_change(sd_bus_message_get_member(call));
 
-        return r < 0 ? r : find_change(sd_bus_message_get_member(call))(s, call, uid, error);
+        return authorize(s, call, uid, c->intent, c->method, error);
 }
 
 int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error) {

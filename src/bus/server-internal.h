@@ -6,6 +6,7 @@
 #include <sys/un.h>
 
 #include "answers.h"
+#include "authorization.h"
 #include "budget.h"
 #include "bus/names.h"
 #include "bus/server.h"
@@ -16,6 +17,7 @@
 #include "system-bus.h"
 
 typedef struct WaitingCall WaitingCall;
+typedef struct Authorization Authorization;
 
 /* Connections of root to the private socket at once. A further one is closed. */
 #define PEERS_MAX 16U
@@ -29,7 +31,9 @@ struct Server {
         uint32_t last_uid;
         WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
         size_t n_waiting;
-        Answer *answers; /* oldest first */
+        Authorization *authorizations; /* newest first */
+        uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */
+        Answer *answers;               /* oldest first */
         Budget budget;
         Reports reports;
         Handout *handouts;         /* newest first */
@@ -79,7 +83,8 @@ const Allocation *bus_find_allocation(const HostView *view, const char *name, Re
 int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error);
 int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error);
 
-/* manager-change.c: handles every method that changes something. Only root may call these methods. */
+/* manager-change.c: handles every method that changes something. Root may call these methods, and others whom polkit
+ * allows it. */
 int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);
 /* True if member is the name of such a method. */
 bool bus_is_change(const char *member);

@@ -152,6 +152,24 @@ static int ask_for_owner(Server *s) {
                                         "org.freedesktop.DBus", "GetNameOwner", on_owner, s, "s", BUS_NAME);
 }
 
+/* A client has left the bus. */
+static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        const char *name;
+
+        if (sd_bus_message_read(m, "s", &name) > 0) {
+                answers_drop(userdata, sd_bus_message_get_bus(m), name);
+                authorizations_drop(userdata, sd_bus_message_get_bus(m), name);
+        }
+        return 0;
+}
+
+static int watch_clients(Server *s) {
+        return sd_bus_add_match_async(s->system_bus.connection.bus, NULL,
+                                      "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
+                                      "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg2=''",
+                                      on_name, NULL, s);
+}
+
 static void connect_bus(Server *s) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
         SystemBus *b = &s->system_bus;
@@ -168,7 +186,7 @@ static void connect_bus(Server *s) {
         if (r >= 0)
                 r = connection_open(&b->connection, s, TAKE_PTR(bus), on_lost);
         if (r >= 0)
-                r = answers_watch_senders(s, b->connection.bus);
+                r = watch_clients(s);
         if (r >= 0)
                 r = ask_for_owner(s);
         if (r < 0)

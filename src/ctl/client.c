@@ -115,6 +115,8 @@ static int client_new_full(const Args *args, bool bus_only, Client **ret) {
         r = connect_any(c, bus_only);
         if (r < 0)
                 return r;
+        /* polkit may ask the person at the terminal for a password. */
+        (void) sd_bus_set_allow_interactive_authorization(c->bus, isatty(STDIN_FILENO));
         *ret = TAKE_PTR(c);
         return 0;
 }
@@ -218,7 +220,9 @@ static int report_bus_error(const Client *c, sd_bus_message *reply) {
             streq_ptr(sd_bus_message_get_sender(reply), "org.freedesktop.DBus"))
                 return report_not_in_group(c, error);
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_ACCESS_DENIED, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
-                return report_failure(c->args, error->name, "Changing this node needs root.");
+                return report_failure(c->args, error->name,
+                                      "%s Run it as root, or let a rule of polkit allow it: org.passthroughd1(5).",
+                                      error->message ?: "Access denied.");
         if (sd_bus_error_has_names(error, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT, SD_BUS_ERROR_DISCONNECTED))
                 return report_failure(c->args, error->name,
                                       "passthroughd stopped or did not reply within %u s; see 'journalctl -u "

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Asks polkit whether a caller may change something. Root is never asked for. The daemon asks asynchronously: a call is
+ * kept until polkit has decided, and the event loop serves other calls meanwhile. A call is dropped without a reply
+ * when its sender leaves the bus.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "bus/server.h"
+#include "caller.h"
+
+/* Calls that wait for polkit: in total, and of one uid. A further call is refused with LimitExceeded. */
+#define AUTHORIZATIONS_MAX               128U
+#define AUTHORIZATIONS_OF_ONE            32U
+/* polkit must decide within this time, and within the longer one when a person has to be asked for a password. */
+#define AUTHORIZATION_TIMEOUT_SEC        25U
+#define AUTHORIZATION_PERSON_TIMEOUT_SEC 120U
+
+/* The actions of conf/org.passthroughd1.policy. */
+typedef enum PolkitAction {
+        POLKIT_ALLOCATE,  /* make, change and release allocations of one's own */
+        POLKIT_MANAGE,    /* the same for allocations of anybody, and read their documents */
+        POLKIT_CONFIGURE, /* change what the node offers, and the log level */
+        POLKIT_FORCE,     /* allocate the boot VGA device and the card of the console */
+        _POLKIT_ACTION_MAX,
+} PolkitAction;
+
+#define INTENT_DETAILS_MAX 24U
+
+/* What a call wants to do, for the rules of polkit. */
+typedef struct Intent {
+        unsigned actions; /* bits of PolkitAction: polkit has to allow each */
+        struct IntentDetail {
+                char *key, *value;
+        } details[INTENT_DETAILS_MAX];
+        size_t n_details;
+        int error; /* 0, or negative errno when a detail could not be added */
+} Intent;
+
+/* Copies key and formats the value. A failure is noted in i->error. */
+void intent_add(Intent *i, const char *key, const char *format, ...) _printf_(3, 4);
+/* The allocation belongs to owner, and the caller has uid. */
+void intent_add_owner(Intent *i, uint32_t owner, uint32_t uid);
+
+/* Reads the intent from the arguments of a call. Refuses a call whose arguments are invalid. */
+typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
+
+/*
+ * Calls the method when the caller is root, the daemon's own uid, or allowed by polkit. The method is called with the
+ * state for which polkit decided: if the intent has changed in the meantime, polkit is asked again. Otherwise the
+ * caller is sent AccessDenied, or InteractiveAuthorizationRequired when polkit wants to ask for a password and the call
+ * does not allow that. Returns what the method of a vtable returns.
+ */
+int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
+
+/* Drops all calls of a connection to the daemon, or with sender those of one client of the bus. */
+void authorizations_drop(Server *s, const sd_bus *bus, const char *sender);
+
+/* intents.c */
+Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
+/* A call whose first argument is the name of an allocation. */
+Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
+Verdict intent_to_configure(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What polkit is asked about each method: org.passthroughd1(5), AUTHORIZATION. */
+
+#include <inttypes.h>
+
+#include "authorization.h"
+#include "request.h"
+#include "server-internal.h"
+#include "util/strings.h"
+
+typedef struct Holdings {
+        uint64_t cpus, memory;
+        uint64_t devices[REQUEST_POOLS_MAX]; /* by pool of the request */
+} Holdings;
+
+static void add_devices(Holdings *h, const Request *r, const Allocation *a) {
+        size_t pool;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && request_find_pool(r, a->devices[i].pool, &pool))
+                        h->devices[pool]++;
+}
+
+/* What the owner would have with the request, so that a rule can be a quota. */
+static Holdings count_holdings(const HostView *view, const Request *r) {
+        Holdings h = { .cpus = r->cpus, .memory = r->memory };
+
+        for (size_t i = 0; i < r->n_pools; i++)
+                h.devices[i] = r->pools[i].count;
+        for (size_t i = 0; i < view->ledger->n_allocations; i++) {
+                const Allocation *a = view->ledger->allocations[i];
+
+                if (a->owner != r->owner)
+                        continue;
+                add_devices(&h, r, a);
+                h.cpus += a->n_pins;
+                for (size_t k = 0; k < a->n_cells; k++)
+                        h.memory += a->cells[k].memory;
+        }
+        return h;
+}
+
+static void add_request(Intent *i, const HostView *view, const Request *r) {
+        Holdings h = count_holdings(view, r);
+
+        intent_add(i, "cpus", "%u", r->cpus);
+        intent_add(i, "memory", "%" PRIu64, r->memory);
+        intent_add(i, "total.cpus", "%" PRIu64, h.cpus);
+        intent_add(i, "total.memory", "%" PRIu64, h.memory);
+        for (size_t k = 0; k < r->n_pools; k++) {
+                _cleanup_free_ char *key = string_format("pool.%s", r->pools[k].pool);
+                _cleanup_free_ char *total = string_format("total.pool.%s", r->pools[k].pool);
+
+                intent_add(i, key ?: "", "%u", r->pools[k].count);
+                intent_add(i, total ?: "", "%" PRIu64, h.devices[k]);
+        }
+}
+
+Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
+        _cleanup_request_ Request request = { 0 };
+        HostView view = server_view(s);
+        const char *name;
+
+        request_init(&request);
+        if (sd_bus_message_read(call, "s", &name) < 0)
+                return refuse_request(ret_refusal, NULL, "The request could not be read.");
+        if (bus_read_request(call, &request, ret_refusal) != VERDICT_NONE)
+                return ret_refusal->verdict;
+        if (!request.has_owner)
+                request.owner = uid;
+        intent_add(ret, "name", "%s", name);
+        intent_add_owner(ret, request.owner, uid);
+        if (request.force)
+                ret->actions |= 1U << POLKIT_FORCE;
+        add_request(ret, &view, &request);
+        return VERDICT_NONE;
+}
+
+/* An allocation that is gone counts as the caller's: a caller without any right is not told what is there. */
+Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
+        HostView view = server_view(s);
+        const Allocation *a;
+        const char *name;
+
+        if (sd_bus_message_read(call, "s", &name) < 0)
+                return refuse_request(ret_refusal, NULL, "The name could not be read.");
+        a = ledger_find(view.ledger, name);
+        intent_add(ret, "name", "%s", name);
+        intent_add_owner(ret, a ? a->owner : uid, uid);
+        return VERDICT_NONE;
+}
+
+Verdict intent_to_configure(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
+        ret->actions = 1U << POLKIT_CONFIGURE;
+        return VERDICT_NONE;
+}
