@@ -243,6 +243,14 @@ static void test_interface_enslaved(void **state) {
         assert_use(f, query("iavf", true), "bond0", "ip link set eth1 nomaster");
 }
 
+/* The interface was renamed or removed after its directory was listed. */
+static void test_interface_that_is_gone(void **state) {
+        Fixture *f = *state;
+
+        tree_link(f->root, NET, "no-such-directory");
+        assert_use(f, query("iavf", true), NULL, NULL);
+}
+
 static void test_interface_in_namespace(void **state) {
         Fixture *f = *state;
 
@@ -384,6 +392,42 @@ static void test_number(void **state _unused_) {
         assert_true(holder_search(proc, &wanted, false, PATIENCE, &h, &held) <= 0);
 }
 
+/* Finds the holder of a device with more and more descriptors left. Without enough of them the result is an error, and
+ * never that the device is not in use. */
+static void assert_held_or_unknown(const Fixture *f, const HolderQuery *q) {
+        int next = open("/dev/null", O_RDONLY | O_CLOEXEC), failures = 0, r = 0;
+        struct rlimit limit, low;
+        Holder h;
+
+        assert_true(next >= 0);
+        (void) close(next);
+        assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+        for (rlim_t n = 0; r != 1; n++) {
+                low = (struct rlimit){ .rlim_cur = (rlim_t) next + n, .rlim_max = limit.rlim_max };
+                assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+                r = holders_find(f->fs, q, 1, &h);
+                assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+                assert_true(r == 1 || r == -EMFILE);
+                failures += r < 0;
+        }
+        assert_true(failures >= 4);
+}
+
+static void test_few_descriptors(void **state) {
+        HolderQuery q = query("nvme", true);
+        Fixture *f = *state;
+
+        tree_dir(f->root, DEVICE "/nvme/nvme0");
+        tree_file(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys4/nvme4n1/dev", "259:7");
+        tree_link(f->root, "sys/devices/virtual/nvme-subsystem/nvme-subsys4/nvme0", "../../../nvme0");
+        tree_link(f->root, "proc/7/fd/3", "/dev/nvme4n1");
+        assert_held_or_unknown(f, &q);
+        tree_link(f->root, DEVICE "/0f/iommu_group", "../../../../../kernel/iommu_groups/107");
+        tree_link(f->root, "proc/7/fd/3", "/dev/vfio/107");
+        q = (HolderQuery){ .address = { .bus = 1 }, .group = 12, .driver = "i915", .only_parts = true };
+        assert_held_or_unknown(f, &q);
+}
+
 /* Processes with so many descriptors together that anybody may have; 0 when this one may not. */
 static size_t hoard(pid_t *pids, size_t max, size_t wanted) {
         struct rlimit limit, raised;
@@ -451,7 +495,9 @@ int main(void) {
                 TEST(test_interface_up),
                 TEST(test_interface_of_vf),
                 TEST(test_interface_enslaved),
+                TEST(test_interface_that_is_gone),
                 TEST(test_interface_in_namespace),
+                TEST(test_few_descriptors),
                 TEST(test_several),
                 TEST(test_text),
                 TEST(test_unit),
