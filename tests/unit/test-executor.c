@@ -23,7 +23,7 @@
 /* Half of the time for which a step waits for an interface of the PF. */
 #define PROMPT_USEC 2500000U
 
-static Report reports[16];
+static Report reports[32];
 static size_t n_reports;
 
 static int keep(const Report *r, void *userdata _unused_) {
@@ -105,6 +105,28 @@ static void test_undo_of_changes_only(void **state) {
         assert_override(f, SECOND, "driver-a");
 }
 
+/* The result of a check concerns one device: it gets no further steps, and the run continues with the others. */
+static void test_failed_device_is_skipped(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        tree_attribute(f->root, SECOND, "config", "\x03\x10");
+        tree_attribute(f->root, SECOND, "vendor", "0x1003");
+        add(l, STEP_CHECK, FIRST, NULL, NULL);
+        add(l, STEP_CHECK, SECOND, NULL, NULL);
+        add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(n_reports, 5);
+        assert_int_equal(reports[1].kind, REPORT_DEVICE_FAILED);
+        assert_int_equal(reports[1].step, 0);
+        assert_int_equal(reports[1].error, -ENOENT);
+        assert_int_equal(last_report(REPORT_STEP)->step, 3);
+        assert_override(f, FIRST, "driver-b");
+        assert_override(f, SECOND, "driver-b");
+}
+
 /* A device that is there cannot be left as it is. */
 static void test_gone_is_done(void **state) {
         Fixture *f = *state;
@@ -141,7 +163,8 @@ static void test_gone_vf_is_done(void **state) {
         }
 }
 
-/* A representor is the way out only where the PF does not offer the attributes. */
+/* A representor is the remedy only where the PF does not support the attributes. The PF is no network device, so the
+ * step does not wait for an interface. */
 static void test_representor(void **state) {
         static const struct {
                 StepKind kind;
@@ -153,6 +176,7 @@ static void test_representor(void **state) {
                 { STEP_ATTRIBUTES, "no-such=1", -EINVAL, "" },
                 { STEP_OVERRIDE, "driver-b", -EISDIR, "" },
         };
+        uint64_t begin = clock_usec(CLOCK_MONOTONIC);
         Fixture *f = *state;
 
         tree_attribute(f->root, SECOND, "net/eth7/phys_port_name", "pf0vf1");
@@ -174,17 +198,20 @@ static void test_representor(void **state) {
                                 assert_int_not_equal(j, 0);
                 n_reports = 0;
         }
+        assert_true(clock_usec(CLOCK_MONOTONIC) - begin < PROMPT_USEC);
 }
 
-static void offer(const char *root, const char *directory) {
-        static const char *const files[][2] = { { "node", "00:11:22:33:44:55:66:77" },
-                                                { "port", "00:11:22:33:44:55:66:78" },
-                                                { "policy", "Follow" } };
+#define OLD_GUID "00:11:22:33:44:55:66:01"
+
+static void offer(const char *root, const char *directory, const char *node_guid) {
+        const char *const files[][2] = { { "node", node_guid },
+                                         { "port", "00:11:22:33:44:55:66:78" },
+                                         { "policy", "Follow" } };
 
         for (size_t i = 0; i < ELEMENTSOF(files); i++) {
                 char name[64];
 
-                (void) snprintf(name, sizeof(name), "%s/1/%s", directory, files[i][0]);
+                (void) snprintf(name, sizeof(name), "%s/%s", directory, files[i][0]);
                 tree_attribute(root, FIRST, name, files[i][1]);
         }
 }
@@ -208,30 +235,106 @@ static void test_does_not_wait_for_what_is_offered(void **state) {
         Fixture *f = *state;
         uint64_t begin = clock_usec(CLOCK_MONOTONIC);
 
-        offer(f->root, "sriov");
+        offer(f->root, "sriov/1", "00:11:22:33:44:55:66:77");
         run_with_guids(f, 0);
         assert_true(clock_usec(CLOCK_MONOTONIC) - begin < PROMPT_USEC);
 }
 
-/* The interface of a PF comes later than its driver. */
+/* The interface of an Ethernet or InfiniBand PF appears after its driver was bound. */
 static void test_waits_for_what_may_be_offered(void **state) {
+        static const char *const classes[] = { "0x020000", "0x0c0600" };
         Fixture *f = *state;
-        _cleanup_free_ char *before = NULL, *after = NULL;
-        int status;
-        pid_t pid;
+        _cleanup_free_ char *before = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/later");
+        _cleanup_free_ char *after = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/sriov");
 
-        offer(f->root, "later");
-        before = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/later");
-        after = tree_path(f->root, "sys/bus/pci/devices/" FIRST "/sriov");
-        pid = fork();
-        assert_true(pid >= 0);
-        if (pid == 0) {
-                (void) usleep(200000);
-                _exit(rename(before, after) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+        offer(f->root, "later/1", "00:11:22:33:44:55:66:77");
+        for (size_t i = 0; i < ELEMENTSOF(classes); i++) {
+                int status;
+                pid_t pid;
+
+                tree_attribute(f->root, FIRST, "class", classes[i]);
+                pid = fork();
+                assert_true(pid >= 0);
+                if (pid == 0) {
+                        (void) usleep(200000);
+                        _exit(rename(before, after) < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+                }
+                run_with_guids(f, 0);
+                assert_int_equal(waitpid(pid, &status, 0), pid);
+                assert_int_equal(status, 0);
+                assert_int_equal(rename(after, before), 0);
+                n_reports = 0;
         }
-        run_with_guids(f, 0);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
+}
+
+static void assert_guid(const Fixture *f, const char *vf, const char *expected) {
+        char path[128], text[64];
+
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/" FIRST "/sriov/%s/node", vf);
+        assert_true(sysfs_read(f->fs, path, text, sizeof(text)) >= 0);
+        assert_string_equal(text, expected);
+}
+
+static StepList *new_vfs(const Fixture *f) {
+        StepList *l = step_list_new();
+
+        assert_non_null(l);
+        tree_attribute_link(f->root, FIRST, "virtfn2", "../0000:04:00.2");
+        offer(f->root, "sriov/1", OLD_GUID);
+        offer(f->root, "sriov/2", OLD_GUID);
+        add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:77");
+        add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:99");
+        l->steps[1].vf = 2;
+        return l;
+}
+
+/* The VFs of a PF are written together, each with its own reports. An undo restores them. */
+static void test_vfs_of_a_pf(void **state) {
+        static const Report expected[] = { { REPORT_STEP, 0 },    { REPORT_READING, 0 }, { REPORT_READING, 1 },
+                                           { REPORT_STEP, 0 },    { REPORT_STEP, 1 },    { REPORT_READING, 0 },
+                                           { REPORT_READING, 1 }, { REPORT_STEP, 2 } };
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = new_vfs(f);
+
+        add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_int_equal(n_reports, ELEMENTSOF(expected));
+        for (size_t i = 0; i < n_reports; i++) {
+                assert_int_equal(reports[i].kind, expected[i].kind);
+                assert_int_equal(reports[i].step, expected[i].step);
+        }
+        assert_guid(f, "1", "00:11:22:33:44:55:66:77");
+        assert_guid(f, "2", "00:11:22:33:44:55:66:99");
+        assert_override(f, FIRST, "driver-a");
+
+        offer(f->root, "sriov/1", OLD_GUID);
+        offer(f->root, "sriov/2", OLD_GUID);
+        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        n_reports = 0;
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_guid(f, "1", OLD_GUID);
+        assert_guid(f, "2", OLD_GUID);
+}
+
+/* A VF whose attributes cannot be set is reported. The other VFs get theirs, and the PF gets its further steps. */
+static void test_failed_vf(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = new_vfs(f);
+        size_t failed = 0;
+
+        tree_unlink(f->root, "sys/bus/pci/devices/" FIRST "/virtfn1");
+        add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        for (size_t i = 0; i < n_reports; i++)
+                if (reports[i].kind == REPORT_DEVICE_FAILED) {
+                        assert_int_equal(reports[i].step, 0);
+                        assert_int_equal(reports[i].error, -ENODEV);
+                        failed++;
+                }
+        assert_int_equal(failed, 1);
+        assert_guid(f, "1", OLD_GUID);
+        assert_guid(f, "2", "00:11:22:33:44:55:66:99");
+        assert_override(f, FIRST, "driver-a");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -240,11 +343,14 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 TEST(test_all_done),
                 TEST(test_undo_of_changes_only),
+                TEST(test_failed_device_is_skipped),
                 TEST(test_gone_is_done),
                 TEST(test_gone_vf_is_done),
                 TEST(test_representor),
                 TEST(test_does_not_wait_for_what_is_offered),
                 TEST(test_waits_for_what_may_be_offered),
+                TEST(test_vfs_of_a_pf),
+                TEST(test_failed_vf),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
