@@ -132,7 +132,7 @@ static int write_attributes(const Sysfs *fs, const Step *s, bool only_offered, V
         do {
                 c = (VfChange){ .vf = s->vf, .wanted = to, .only_offered = only_offered };
                 vf_attributes_write(fs, s->device, &c, 1, NULL, NULL);
-        } while ((c.result == 0 || c.result == -EOPNOTSUPP) && c.had.set == 0 && wait_for_interface(fs, s, ++attempts));
+        } while (c.result == -EOPNOTSUPP && c.had.set == 0 && wait_for_interface(fs, s, ++attempts));
         *found = c.had;
         return c.result;
 }

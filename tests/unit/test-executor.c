@@ -337,6 +337,21 @@ static void test_failed_vf(void **state) {
         assert_override(f, FIRST, "driver-a");
 }
 
+/* A VF without others beside it, and text that is no attribute. */
+static void test_one_vf(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        offer(f->root, "sriov/1", OLD_GUID);
+        add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:77");
+        add(l, STEP_TRY_ATTRIBUTES, SECOND, NULL, "no-such=1");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 0);
+        assert_guid(f, "1", "00:11:22:33:44:55:66:77");
+        assert_int_equal(last_report(REPORT_DEVICE_FAILED)->step, 1);
+        assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -351,6 +366,7 @@ int main(void) {
                 TEST(test_waits_for_what_may_be_offered),
                 TEST(test_vfs_of_a_pf),
                 TEST(test_failed_vf),
+                TEST(test_one_vf),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
