@@ -33,6 +33,11 @@ GuestClient *guest_client_free(GuestClient *c);
 /* Requests the list of guests again, or starts the process. */
 void guest_client_ask(GuestClient *c);
 
+/*
+ * From now on libvirt must answer in time. At boot libvirt has its socket, but systemd starts it only after the daemon.
+ */
+void guest_client_expect(GuestClient *c);
+
 /* The last known guests. */
 const GuestList *guest_client_list(const GuestClient *c);
 /* Why the guests are unknown, a sentence; NULL while they are known. */

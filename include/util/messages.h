@@ -18,6 +18,8 @@
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created or a device not bound at startup */
 #define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus cannot be used */
 #define MESSAGE_BUS_BACK       "4ccd46a5379343259f9b2380b85888bf" /* the daemon has its bus name again */
+#define MESSAGE_LIBVIRT_LOST   "0978dac2c99045b3aab188c988229484" /* libvirt does not tell which domains run */
+#define MESSAGE_LIBVIRT_BACK   "c7e2b0a1004244e2b322f84548fabe7f" /* libvirt tells again which domains run */
 #define MESSAGE_CALL_REFUSED   "523a2ce89dd54850a4253d6225c7c081" /* a call is refused for what its sender does */
 #define MESSAGE_SERVICE_DOWN   "293c00eda1614f25970a08fd7f640f42" /* a stopped service did not start again */
 

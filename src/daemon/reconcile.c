@@ -193,6 +193,7 @@ static void announce(Manager *m) {
         }
         server_announce(m->publisher.server);
         m->announced = true;
+        manager_expect_guests(m);
         /* A guest may have ended during startup. */
         manager_find_guests(m);
         manager_report_unknown_regions(m);

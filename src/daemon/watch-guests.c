@@ -5,6 +5,7 @@
 #include "operations.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/messages.h"
 #include "util/strings.h"
 
 static const Guest *find_guest(const GuestList *guests, const Allocation *a) {
@@ -103,9 +104,11 @@ static void note_status(LibvirtStatus *status, const char *unknown) {
         if (!status->reason)
                 status->since = clock_usec(CLOCK_REALTIME) / 1000000;
         if (!unknown && status->logged)
-                log_info("libvirt reports the running domains again.");
+                log_full(LOG_INFO, 0, (&(LogFields){ .id = MESSAGE_LIBVIRT_BACK }),
+                         "libvirt reports the running domains again.");
         else if (unknown && !status->logged && !streq(unknown, GUEST_CLIENT_WAITS))
-                log_warning("The running domains are unknown, ignoring: %s", unknown);
+                log_full(LOG_WARNING, 0, (&(LogFields){ .id = MESSAGE_LIBVIRT_LOST }),
+                         "The running domains are unknown, ignoring: %s", unknown);
         status->logged = unknown && (status->logged || !streq(unknown, GUEST_CLIENT_WAITS));
         (void) string_copy(&status->reason, unknown);
 }
@@ -121,6 +124,11 @@ static void on_guests(void *userdata) {
 void manager_ask_guests(Manager *m) {
         if (m->watches.guests)
                 guest_client_ask(m->watches.guests);
+}
+
+void manager_expect_guests(Manager *m) {
+        if (m->watches.guests)
+                guest_client_expect(m->watches.guests);
 }
 
 void manager_follow_guests(Manager *m) {

@@ -73,6 +73,8 @@ void manager_find_guests(Manager *m);
 bool manager_knows_guests(const Manager *m);
 /* Has libvirt list the guests again. */
 void manager_ask_guests(Manager *m);
+/* The daemon is ready, so libvirt must answer in time. */
+void manager_expect_guests(Manager *m);
 
 /* watch-health.c */
 /* Checks the health of all devices that are not in use and have no host driver. */

@@ -30,6 +30,7 @@ struct GuestClient {
         char *unknown;
         unsigned delay;       /* seconds until the next start */
         bool dirty;           /* the list has changed since changed() was called */
+        bool expected;        /* libvirt must answer in time */
         bool ended;           /* the process was killed or closed its socket, and has not exited yet */
         bool waits_in_parent; /* run/libvirt does not exist, so its parent is watched */
         int fd;               /* the socket pair; -1 while no process runs */
@@ -197,8 +198,11 @@ static void start(GuestClient *c) {
         if (!has_socket(c))
                 return set_unknown(c, GUEST_CLIENT_WAITS);
         r = spawn(c);
-        if (r >= 0)
-                return set_timer(c, ANSWER_TIMEOUT_SEC);
+        if (r >= 0) {
+                if (c->expected)
+                        set_timer(c, ANSWER_TIMEOUT_SEC);
+                return;
+        }
         cleanup_close(&c->fd);
         c->fd = -1;
         set_unknown(c, VALIDATION_PROGRAM " cannot be started.");
@@ -248,6 +252,12 @@ void guest_client_ask(GuestClient *c) {
         asked = send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
         /* The time of an earlier request goes on. */
         if (asked && sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)
+                set_timer(c, ANSWER_TIMEOUT_SEC);
+}
+
+void guest_client_expect(GuestClient *c) {
+        c->expected = true;
+        if (c->child && !c->ended && c->unknown)
                 set_timer(c, ANSWER_TIMEOUT_SEC);
 }
 
