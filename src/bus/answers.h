@@ -39,6 +39,7 @@ struct Answer {
         AnswerMake make;
         /* The arguments of the call, for make(). Strings without an owner are borrowed from call. */
         Request request;  /* Plan */
+        uint32_t reader;  /* Describe: the uid of the caller; 0: root, or the same rights */
         const char *name; /* the allocation */
         DomainTemplate template;
         const char *slot; /* of the only device to write; NULL: the whole document */

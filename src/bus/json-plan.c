@@ -47,7 +47,7 @@ static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciA
         return NULL;
 }
 
-static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a) {
+static json_object *json_allocation_devices(const Inventory *inv, const Allocation *a, bool with_attributes) {
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
         size_t n_guests = 0;
@@ -65,7 +65,7 @@ static json_object *json_allocation_devices(const Inventory *inv, const Allocati
                 json_object_object_add(o, "guest_address", g ? json_address(g->guest) : NULL);
                 json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);
                 json_object_object_add(o, "physical_function", d->is_vf ? json_address(d->physfn) : NULL);
-                json_object_object_add(o, "attributes", json_attributes(&d->attributes));
+                json_object_object_add(o, "attributes", with_attributes ? json_attributes(&d->attributes) : NULL);
                 (void) json_object_array_add(array, o);
         }
         return array;
@@ -133,7 +133,8 @@ static json_object *json_regions(const Allocation *a) {
 }
 
 /* planned: a is the allocation of a plan, which has no name, id, generation and owner yet. */
-static json_object *json_allocation_or_plan(const Inventory *inv, const Allocation *a, bool planned) {
+static json_object *json_allocation_or_plan(const Inventory *inv, const Allocation *a, bool planned,
+                                            bool with_attributes) {
         json_object *o = json_object_new_object();
 
         json_object_object_add(o, "name", planned ? NULL : json_string_or_null(a->name));
@@ -146,14 +147,14 @@ static json_object *json_allocation_or_plan(const Inventory *inv, const Allocati
         json_object_object_add(o, "domain", json_string_or_null(a->domain));
         json_object_object_add(o, "generation", planned ? NULL : json_object_new_uint64(a->generation));
         json_object_object_add(o, "topology", json_string_or_null(guest_topology_to_string(a->topology)));
-        json_object_object_add(o, "devices", json_allocation_devices(inv, a));
+        json_object_object_add(o, "devices", json_allocation_devices(inv, a, with_attributes));
         add_placement(o, a);
         json_object_object_add(o, "shared_memory", json_regions(a));
         return o;
 }
 
-json_object *json_allocation(const Inventory *inv, const Allocation *a) {
-        return json_allocation_or_plan(inv, a, false);
+json_object *json_allocation(const Inventory *inv, const Allocation *a, uint32_t reader) {
+        return json_allocation_or_plan(inv, a, false, reader == 0 || reader == a->owner);
 }
 
 json_object *json_score(const Score *s, bool pairs) {
@@ -233,7 +234,7 @@ static json_object *json_limits(const Plan *p) {
 }
 
 json_object *json_plan(const HostView *view, const Plan *p) {
-        json_object *o = json_allocation_or_plan(view->inventory, p->allocation, true),
+        json_object *o = json_allocation_or_plan(view->inventory, p->allocation, true, true),
                     *pairs = json_object_new_array();
 
         for (size_t i = 0; i < p->n_pairs; i++) {

@@ -151,7 +151,7 @@ static json_object *json_quarantine(const Ledger *l) {
 }
 
 /* Builds the object of json_describe(). Takes ownership of the array devices. */
-static json_object *describe_with(const HostView *view, const char *version, json_object *devices) {
+static json_object *describe_with(const HostView *view, const char *version, uint32_t reader, json_object *devices) {
         json_object *o = json_object_new_object(), *nodes = json_object_new_array();
         json_object *allocations = json_object_new_array(), *notes = json_object_new_array(),
                     *problems = json_object_new_array();
@@ -160,7 +160,7 @@ static json_object *describe_with(const HostView *view, const char *version, jso
                 (void) json_object_array_add(nodes, json_node(view, &view->inventory->nodes[i]));
         for (size_t i = 0; i < view->ledger->n_allocations; i++)
                 (void) json_object_array_add(allocations,
-                                             json_allocation(view->inventory, view->ledger->allocations[i]));
+                                             json_allocation(view->inventory, view->ledger->allocations[i], reader));
         for (size_t i = 0; i < view->inventory->n_notes; i++)
                 (void) json_object_array_add(notes, json_object_new_string(view->inventory->notes[i]));
         for (size_t i = 0; i < view->config->n_problems; i++) {
@@ -184,11 +184,11 @@ static json_object *describe_with(const HostView *view, const char *version, jso
         return o;
 }
 
-json_object *json_describe(const HostView *view, const char *version) {
+json_object *json_describe(const HostView *view, const char *version, uint32_t reader) {
         json_object *devices = json_object_new_array();
 
         if (!devices)
                 return NULL;
         json_object_set_serializer(devices, json_print_devices, (void *) view, NULL);
-        return describe_with(view, version, devices);
+        return describe_with(view, version, reader, devices);
 }

@@ -10,16 +10,17 @@
 /* All constructors return NULL when out of memory. The caller owns the object (json_object_put()). */
 json_object *json_device(const HostView *view, const PciDevice *dev);
 json_object *json_explain(const HostView *view, const PciDevice *dev);
-json_object *json_allocation(const Inventory *inv, const Allocation *a);
+/* reader: a uid. The attributes of VFs are for the owner of the allocation and for root; null for others. */
+json_object *json_allocation(const Inventory *inv, const Allocation *a, uint32_t reader);
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
 /*
- * The whole host: devices, pools, NUMA nodes, allocations, notes. version: the program version. The "devices" array has
- * no elements; json-c prints the devices from c when it serializes the object. So everything that c points to must
- * outlive the object.
+ * The whole host: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader: as above. The
+ * "devices" array has no elements; json-c prints the devices from c when it serializes the object. So everything that c
+ * points to must outlive the object.
  */
-json_object *json_describe(const HostView *view, const char *version);
+json_object *json_describe(const HostView *view, const char *version, uint32_t reader);
 /* The topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs. The
  * matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
  * pairs. */

@@ -2,6 +2,7 @@
 /* The D-Bus interface org.passthroughd1.Manager. */
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "error.h"
 #include "json.h"
@@ -179,14 +180,21 @@ static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error
 }
 
 static Verdict make_describe(const HostView *view, const Answer *a, Refusal *ret) {
-        return write_json(json_describe(view, VERSION));
+        return write_json(json_describe(view, VERSION, a->reader));
+}
+
+static int describe_to(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        int r;
+        Answer *a = answer_new(s, call, make_describe, &r);
+
+        if (!a)
+                return r;
+        a->reader = uid == getuid() ? 0 : uid;
+        return answer_queue(a);
 }
 
 static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        int r;
-        Answer *a = answer_new(userdata, call, make_describe, &r);
-
-        return a ? answer_queue(a) : r;
+        return caller_identify(userdata, call, describe_to, error);
 }
 
 static Verdict make_topology(const HostView *view, const Answer *a, Refusal *ret) {

@@ -138,6 +138,9 @@ is_deeply([map { error_of($bus{$_}->ask(Bus::NAME, '/org/freedesktop/LogControl1
         [($refused) x 3, 'none'], '... and the log level');
 is(error_of($bus{nobody}->call('Allocate', 'sa{sv}', 'bad', [['nonsense', ['u', 1]]])), 'InvalidRequest', 'a request that cannot be read is refused by its name');
 
+sub attributes_of { my ($bus, $name) = @_; return scalar grep { $_->{attributes} } map { @{ $_->{devices} } } grep { $_->{name} eq $name } @{ describe($bus)->{allocations} } }
+is_deeply([map { attributes_of($_, 'given') } $root, @bus{@users}], [1, 1, 0, 0, 0], 'the attributes of a VF are for root and the owner');
+
 # ---- a quota, and calls that come together
 
 is(allocate_as($bus{nobody}, 'cpus', cpus => 4, memory => 2**20), 'AccessDenied', 'the rule counts CPUs that the owner has');

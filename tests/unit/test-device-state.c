@@ -221,7 +221,7 @@ static void test_json_describe_names_what_is_missing(void **state) {
         d->vendor = 0x10de;
         assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
         assert_int_equal(string_copy(&t->inventory->devices[0].name, "a\nb"), 0);
-        described = json_describe(&t->context, "0");
+        described = json_describe(&t->context, "0", 0);
         text = json_line(described);
         assert_non_null(text);
         o = json_tokener_parse(text);
