@@ -160,6 +160,51 @@ static void test_generations(void **state) {
         assert_true(next > last);
 }
 
+static void add(const Disk *d, const char *name, const char *device, uint64_t generation) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make(name, device, generation);
+
+        assert_int_equal(store_add(d->store, a), 0);
+}
+
+/* A new allocation is written to the file that was prepared, without one to a temporary file. A file of its name is
+ * replaced. */
+static void test_prepared_file(void **state) {
+        Disk *d = *state;
+
+        store_prepare(d->store);
+        add(d, "a", "0000:01:00.0", 7);
+        add(d, "b", "0000:02:00.0", 8);
+        store_prepare(d->store);
+        add(d, "b", "0000:02:00.0", 9);
+        load(d);
+        assert_int_equal(d->ledger->n_allocations, 2);
+        assert_int_equal(ledger_find(d->ledger, "a")->generation, 7);
+        assert_int_equal(ledger_find(d->ledger, "b")->generation, 9);
+}
+
+static int save_result(const Disk *d, const char *name) {
+        _cleanup_(cleanup_allocation_free) Allocation *a = make(name, "0000:01:00.0", 1);
+
+        return store_save(d->store, a);
+}
+
+/* The ledger notes a failure until a write succeeds. The removal of a missing file writes nothing. */
+static void test_failures_are_noted(void **state) {
+        Disk *d = *state;
+
+        tree_dir(d->path, "allocations/a.json");
+        assert_int_equal(save_result(d, "a"), -EISDIR);
+        assert_non_null(d->ledger->unwritable);
+        assert_int_equal(store_remove(d->store, "b"), 0);
+        assert_non_null(d->ledger->unwritable);
+        assert_int_equal(save_result(d, "b"), 0);
+        assert_null(d->ledger->unwritable);
+        assert_int_equal(store_remove(d->store, "a"), -EISDIR);
+        assert_non_null(d->ledger->unwritable);
+        assert_int_equal(store_save_services(d->store, "a.service\n"), 0);
+        assert_null(d->ledger->unwritable);
+}
+
 static void test_services(void **state) {
         Disk *d = *state;
 
@@ -343,6 +388,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_saved_is_loaded, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_generations, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_prepared_file, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_failures_are_noted, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_services, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_services_of_others, setup, teardown),
                 cmocka_unit_test_setup_teardown(test_one_daemon, setup, teardown),
