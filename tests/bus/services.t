@@ -18,6 +18,7 @@ my ($gpu, $other) = qw(0000:13:00.0 0000:23:00.0);
 my $dir = "$ENV{NODE_TMP}/units";
 my ($daemon, $export, $idle) = qw(nvidia-persistenced.service dcgm-exporter.service nvidia-dcgm.service);
 my @services = ($export, $idle, $daemon);
+my $log; # the length of the log at begin()
 my @around = ("stop $export", "stop $daemon", "start $daemon", "start $export");
 
 mkdir $dir or die "$dir: $!";
@@ -50,6 +51,7 @@ sub begin {
         holder($daemon, 812, '/dev/nvidia3', '/dev/nvidia5');
         holder($export, 813, '/dev/nvidia3');
         fault('reset');
+        $log = log_since();
         return;
 }
 
@@ -113,14 +115,14 @@ my $job = $reply->{body}[1];
 is($bus->result($job), 'failed', 'used after the stop: failed');
 is_deeply([calls()], \@around, 'used after the stop: they are started again');
 is(writes(), 0, 'used after the stop: nothing is written');
-like(log_since(0), names($gpu, 812, $daemon), 'used after the stop: it says by whom');
+like(log_since($log), names($gpu, 812, $daemon), 'used after the stop: it says by whom');
 nothing_done('used after the stop');
 
 begin();
 spew("$dir/$daemon.fail", '');
 is((allocate($bus, 'late', gpu => 1))[0], 'done', 'does not come up: the device is had all the same');
 is_deeply([calls()], \@around, 'does not come up: it was tried, and the other one is started');
-like(log_since(0), names($daemon), 'does not come up: the journal says so');
+like(log_since($log), names($daemon), 'does not come up: the journal says so');
 is(noted(), '', 'does not come up: it is not tried for ever');
 is((release($bus, 'late'))[0], 'done', 'does not come up: released');
 
@@ -138,7 +140,7 @@ is($bus->result($job), 'failed', 'the users are unknown after the stop: failed')
 kill 'CONT', -holders_pid() or die "kill: $!";
 is_deeply([calls()], \@around, 'the users are unknown: the services are started again');
 is(writes(), 0, 'the users are unknown: nothing is written');
-like(log_since(0), names($gpu, 'passthroughd-holders'), 'the users are unknown: the log says why');
+like(log_since($log), names($gpu, 'passthroughd-holders'), 'the users are unknown: the log says why');
 unlink "$dir/$daemon.stop";
 nothing_done('the users are unknown');
 
@@ -166,7 +168,7 @@ spew("$dir/$daemon.hang", '');
 is((allocate($bus, 'late', gpu => 1))[0], 'failed', 'does not stop: failed');
 is_deeply([calls()], \@around, 'does not stop: both are started');
 is(writes(), 0, 'does not stop: nothing is unbound');
-like(log_since(0), names($daemon), 'does not stop: it says so');
+like(log_since($log), names($daemon), 'does not stop: it says so');
 nothing_done('does not stop');
 
 begin();
@@ -213,7 +215,7 @@ waitpid $systemd, 0;
 ok(wait_until(sub { !has_systemd('org.freedesktop.systemd1') }), 'away: systemd is not there');
 fault('release');
 is($bus->result($job), 'done', 'away: the job is done');
-like(log_since(0), names($daemon), 'away: the journal says what is missing');
+like(log_since($log), names($daemon), 'away: the journal says what is missing');
 $systemd = fork // die "fork: $!";
 if (!$systemd) { exec 'fake-systemd', $dir or die "fake-systemd: $!" }
 ok(wait_until(sub { has_systemd('org.freedesktop.systemd1') }), 'away: it is back');
