@@ -384,10 +384,15 @@ static void test_number(void **state _unused_) {
         (void) kill(pid, SIGKILL);
         (void) waitpid(pid, NULL, 0);
 
+        /* A name counts only for a node without a number. */
+        (void) snprintf(node.name, sizeof(node.name), "%s", ptsname(terminal) + strlen("/dev/"));
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
         assert_true(holder_search(proc, &wanted, true, PATIENCE, &h, &held) <= 0);
-        node.is_block = false;
+        node.has_number = false;
+        assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
+        assert_int_equal(holder_search(proc, &wanted, true, PATIENCE, &h, &held), 1);
+        node = (HolderNode){ .name = "card0", .has_number = true, .major = node.major, .minor = node.minor };
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
         assert_true(holder_search(proc, &wanted, false, PATIENCE, &h, &held) <= 0);
 }
