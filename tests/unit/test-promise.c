@@ -196,6 +196,7 @@ static void assert_kept(const TestNode *t, const Allocation *a, Verdict expected
         assert_non_null(why.message);
         assert_non_null(why.remedy);
         record("promise", why.message);
+        record("remedy", why.remedy);
         assert_int_equal(why.has_device, device != NULL);
         if (device)
                 assert_string_equal(PCI_ADDRESS_STR(why.device), device);
@@ -208,6 +209,9 @@ static void test_driver(void **state) {
 
         assert_int_equal(string_copy(&gpu->driver, NULL), 0);
         assert_kept(t, a, VERDICT_CONTESTED, GPU);
+        gpu->n_vfs = 1;
+        assert_kept(t, a, VERDICT_CONTESTED, GPU);
+        gpu->n_vfs = 0;
         assert_int_equal(promise_check_hardware(&t->context, a, NULL), VERDICT_NONE);
         assert_int_equal(device_state(&t->context, gpu, NULL), DEVICE_STATE_CONTESTED);
         /* A job works on it, or binds it. */
