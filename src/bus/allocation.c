@@ -5,10 +5,6 @@
 
 #include "server-internal.h"
 
-int allocation_path(const char *name, char **ret) {
-        return sd_bus_path_encode(BUS_ALLOCATION_PREFIX, name, ret);
-}
-
 static const Allocation *find(const HostView *view, const char *path) {
         _cleanup_free_ char *name = NULL;
 

@@ -8,10 +8,6 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-int device_path(PciAddress address, char **ret) {
-        return sd_bus_path_encode(BUS_DEVICE_PREFIX, PCI_ADDRESS_STR(address), ret);
-}
-
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal) {
         if (pci_address_parse(text, ret) >= 0)
                 return VERDICT_NONE;

@@ -2,18 +2,9 @@
 /* The D-Bus interface org.passthroughd1.Job. */
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "server-internal.h"
 #include "util/strings.h"
-
-int job_path(uint32_t id, char **ret) {
-        char label[16];
-
-        (void) snprintf(label, sizeof(label), "%" PRIu32, id);
-        return sd_bus_path_encode(BUS_JOB_PREFIX, label, ret);
-}
 
 static bool find(const Server *s, const char *path, JobView *ret) {
         _cleanup_free_ char *label = NULL;
