@@ -9,6 +9,8 @@
 #define BUS_DEVICE_INTERFACE     "org.passthroughd1.Device"
 #define BUS_ALLOCATION_INTERFACE "org.passthroughd1.Allocation"
 #define BUS_JOB_INTERFACE        "org.passthroughd1.Job"
+#define BUS_POOL_INTERFACE       "org.passthroughd1.Pool"
+#define BUS_NODE_INTERFACE       "org.passthroughd1.Node"
 
 /* The socket in the daemon's runtime directory (/run/passthroughd) on which root speaks D-Bus to the daemon directly.
  */
@@ -21,6 +23,8 @@
 #define BUS_DEVICE_PREFIX     "/org/passthroughd1/device"
 #define BUS_ALLOCATION_PREFIX "/org/passthroughd1/allocation"
 #define BUS_JOB_PREFIX        "/org/passthroughd1/job"
+#define BUS_POOL_PREFIX       "/org/passthroughd1/pool"
+#define BUS_NODE_PREFIX       "/org/passthroughd1/node"
 
 /* A refusal is an error reply with two strings: the message with the remedy, and the refusal as JSON. */
 #define BUS_ERROR_PREFIX              "org.passthroughd1.Error."

@@ -8,7 +8,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "bus/changes.h"
+#include "bus/capacity.h"
 
 typedef struct Server Server;
 
@@ -36,6 +36,8 @@ typedef struct ServerCallbacks {
         Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
+        /* The capacity now; the server owns it. NULL: nothing changed since the call before, or out of memory. */
+        Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
         /* server_waits_for_bus() is false now. Not called for server_new_peer(). */
@@ -70,3 +72,6 @@ void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */
 void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);
+/* Measures the capacity, emits signals for the pools and NUMA nodes that differ from those shown before, and then tells
+ * the epoch if it grew. To be called after changes, once for those of a turn of the event loop. */
+void server_settle(Server *s);

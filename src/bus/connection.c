@@ -30,6 +30,10 @@ static int add_objects(sd_bus *bus, Server *s) {
                 r = allocation_objects_add(bus, s);
         if (r >= 0)
                 r = job_objects_add(bus, s);
+        if (r >= 0)
+                r = pool_objects_add(bus, s);
+        if (r >= 0)
+                r = node_objects_add(bus, s);
         return r < 0 ? r : log_control_add(bus, s);
 }
 

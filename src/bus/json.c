@@ -3,6 +3,7 @@
 
 #include "json.h"
 
+#include "bus/capacity.h"
 #include "json-internal.h"
 #include "util/strings.h"
 
@@ -111,23 +112,64 @@ static json_object *json_libvirt(const LibvirtStatus *l) {
         return o;
 }
 
-static json_object *json_pools(const HostView *view) {
+static void add_counts(json_object *o, const DeviceCounts *counts) {
+        const uint32_t *n = counts->n;
+
+        json_object_object_add(o, "total", json_object_new_int64(n[DEVICE_COUNT_TOTAL]));
+        json_object_object_add(o, "available", json_object_new_int64(n[DEVICE_COUNT_AVAILABLE]));
+        json_object_object_add(o, "allocated", json_object_new_int64(n[DEVICE_COUNT_ALLOCATED]));
+        json_object_object_add(o, "out_of_service", json_object_new_int64(n[DEVICE_COUNT_OUT_OF_SERVICE]));
+}
+
+static json_object *json_pool_nodes(const PoolCapacity *pool) {
         json_object *array = json_object_new_array();
 
-        for (size_t p = 0; p < view->config->n_pools; p++) {
-                const Pool *pool = &view->config->pools[p];
+        for (size_t i = 0; i < pool->n_nodes; i++) {
                 json_object *o = json_object_new_object();
-                int total = 0, available = 0;
 
-                for (size_t i = 0; i < view->inventory->n_devices; i++)
-                        if (policy_pool(view->policy, &view->inventory->devices[i]) == pool) {
-                                total++;
-                                available += device_state(view, &view->inventory->devices[i], NULL) ==
-                                             DEVICE_STATE_AVAILABLE;
-                        }
-                json_object_object_add(o, "name", json_object_new_string(pool->name));
-                json_object_object_add(o, "total", json_object_new_int(total));
-                json_object_object_add(o, "available", json_object_new_int(available));
+                json_object_object_add(o, "id", pool->nodes[i].id < 0 ? NULL : json_object_new_int(pool->nodes[i].id));
+                add_counts(o, &pool->nodes[i].counts);
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
+static json_object *json_models(const PoolCapacity *pool) {
+        json_object *array = json_object_new_array();
+
+        for (size_t i = 0; i < pool->n_models; i++) {
+                json_object *o = json_object_new_object();
+
+                json_object_object_add(o, "vendor", json_hex(pool->models[i].vendor, 4));
+                json_object_object_add(o, "device", json_hex(pool->models[i].device, 4));
+                json_object_object_add(o, "total", json_object_new_int64(pool->models[i].n));
+                (void) json_object_array_add(array, o);
+        }
+        return array;
+}
+
+static json_object *json_traits(const PoolCapacity *pool) {
+        json_object *array = json_object_new_array();
+
+        for (unsigned i = 0; i < _POOL_TRAIT_MAX; i++)
+                if (pool->traits & 1U << i)
+                        (void) json_object_array_add(array,
+                                                     json_object_new_string(pool_trait_to_string((PoolTrait) i)));
+        return array;
+}
+
+static json_object *json_pools(const HostView *view) {
+        _cleanup_(cleanup_capacity_free) Capacity *c = capacity_new(view, NULL);
+        json_object *array = c ? json_object_new_array() : NULL;
+
+        for (size_t i = 0; c && i < c->n_pools; i++) {
+                json_object *o = json_object_new_object();
+
+                json_object_object_add(o, "name", json_object_new_string(c->pools[i].name));
+                add_counts(o, &c->pools[i].counts);
+                json_object_object_add(o, "numa_nodes", json_pool_nodes(&c->pools[i]));
+                json_object_object_add(o, "models", json_models(&c->pools[i]));
+                json_object_object_add(o, "traits", json_traits(&c->pools[i]));
                 (void) json_object_array_add(array, o);
         }
         return array;

@@ -111,6 +111,54 @@ static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_er
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
+static int append_pool(sd_bus_message *reply, const PoolCapacity *pool) {
+        const uint32_t *n = pool->counts.n;
+        _cleanup_free_ char *path = NULL;
+        int r = pool_path(pool->name, &path);
+
+        return r < 0 ? r
+                     : sd_bus_message_append(reply, "(suuuuo)", pool->name, n[DEVICE_COUNT_TOTAL],
+                                             n[DEVICE_COUNT_AVAILABLE], n[DEVICE_COUNT_ALLOCATED],
+                                             n[DEVICE_COUNT_OUT_OF_SERVICE], path);
+}
+
+static int method_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const Capacity *c = server_capacity(userdata);
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(suuuuo)");
+        for (size_t i = 0; r >= 0 && c && i < c->n_pools; i++)
+                r = append_pool(reply, &c->pools[i]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int append_node(sd_bus_message *reply, const NodeCapacity *node) {
+        _cleanup_free_ char *path = NULL;
+        int r = node_path(node->id, &path);
+
+        return r < 0 ? r
+                     : sd_bus_message_append(reply, "(iuutto)", node->id, node->cpus, node->cpus_free, node->memory,
+                                             node->memory_free, path);
+}
+
+static int method_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const Capacity *c = server_capacity(userdata);
+        int r = sd_bus_message_new_method_return(call, &reply);
+
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(iuutto)");
+        for (size_t i = 0; r >= 0 && c && i < c->n_nodes; i++)
+                r = append_node(reply, &c->nodes[i]);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
         _cleanup_json_ json_object *o = NULL;
@@ -218,6 +266,14 @@ static int property_get_read_only(sd_bus *bus, const char *path, const char *int
         return sd_bus_message_append(reply, "s", ledger_problem(server_view(userdata).ledger) ?: "");
 }
 
+static int property_get_epoch(sd_bus *bus, const char *path, const char *interface, const char *property,
+                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        Server *s = userdata;
+
+        (void) server_capacity(s);
+        return sd_bus_message_append(reply, "t", s->epoch);
+}
+
 #define NO_ARGS SD_BUS_NO_ARGS
 /* All methods have this flag. Without it sd-bus asks the bus for the caller's credentials, and blocks the event loop
  * until the bus replies. The methods check the caller themselves: caller.h. */
@@ -233,6 +289,8 @@ static const sd_bus_vtable manager_vtable[] = {
                                 method_list_allocations, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation),
                                 method_get_allocation, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("ListPools", NO_ARGS, SD_BUS_RESULT("a(suuuuo)", pools), method_list_pools, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("ListNodes", NO_ARGS, SD_BUS_RESULT("a(iuutto)", nodes), method_list_nodes, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("v", json), method_plan, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
@@ -255,6 +313,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("v", json), method_describe_topology, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
+        SD_BUS_PROPERTY("Epoch", "t", property_get_epoch, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceRemoved", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("AllocationNew", SD_BUS_ARGS("s", name, "o", allocation), 0),

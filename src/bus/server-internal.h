@@ -34,6 +34,10 @@ struct Server {
         Authorization *authorizations; /* newest first */
         uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */
         Answer *answers;               /* oldest first */
+        Capacity *capacity;            /* as shown on the bus; NULL before the first server_settle() */
+        uint64_t epoch;                /* grows with every signal of a device, an allocation, a pool or a NUMA node */
+        uint64_t told_epoch;
+        bool settling;
         Budget budget;
         Reports reports;
         Handout *handouts;         /* newest first */
@@ -51,6 +55,8 @@ static inline HostView server_view(const Server *s) {
 int device_path(PciAddress address, char **ret);
 int allocation_path(const char *name, char **ret);
 int job_path(uint32_t id, char **ret);
+int pool_path(const char *name, char **ret);
+int node_path(int id, char **ret);
 
 /* For _cleanup_() on a NULL-terminated list of paths. */
 static inline void server_free_nodes(char ***nodes) {
@@ -64,6 +70,8 @@ int manager_object_add(sd_bus *bus, Server *s);
 int device_objects_add(sd_bus *bus, Server *s);
 int allocation_objects_add(sd_bus *bus, Server *s);
 int job_objects_add(sd_bus *bus, Server *s);
+int pool_objects_add(sd_bus *bus, Server *s);
+int node_objects_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
 /* peers.c */
@@ -75,6 +83,19 @@ void peers_done(Server *s);
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
 /* On NULL the caller was sent a refusal, and *ret_reply is the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
+
+/* settle.c: The capacity, after signals for what changed meanwhile. NULL before the announcement. */
+const Capacity *server_capacity(Server *s);
+
+/* signals.c: emit signals for settle.c. properties: bits of pool_capacity_differences() or node_capacity_differences().
+ */
+void server_pool_added(Server *s, const char *name);
+void server_pool_changed(Server *s, const char *name, unsigned properties);
+void server_pool_removed(Server *s, const char *name);
+void server_node_added(Server *s, int id);
+void server_node_changed(Server *s, int id, unsigned properties);
+void server_node_removed(Server *s, int id);
+void server_epoch_changed(Server *s);
 
 /* manager.c: NULL: refused. */
 const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret);

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "server-internal.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
@@ -16,6 +17,8 @@ static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *u
         s->event = event;
         s->callbacks = callbacks;
         s->userdata = userdata;
+        /* Another daemon begins with another number. */
+        s->epoch = s->told_epoch = clock_usec(CLOCK_REALTIME);
         *ret = s;
         return 0;
 }
@@ -63,6 +66,7 @@ Server *server_free(Server *s) {
         reports_cancel(&s->reports);
         peers_done(s);
         system_bus_done(s);
+        capacity_free(s->capacity);
         free(s);
         return NULL;
 }

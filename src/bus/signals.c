@@ -115,6 +115,7 @@ static int emit_device_changed(sd_bus *bus, const Signal *signal) {
 static void signal_allocation(Server *s, const char *name, const char *member, Emit function) {
         _cleanup_free_ char *path = NULL;
 
+        s->epoch++;
         (void) allocation_path(name, &path);
         emit(s, member, function, &(Signal){ .path = path, .member = member, .label = name });
 }
@@ -122,6 +123,7 @@ static void signal_allocation(Server *s, const char *name, const char *member, E
 static void signal_device(Server *s, PciAddress address, const char *member, const char **properties, Emit function) {
         _cleanup_free_ char *path = NULL;
 
+        s->epoch++;
         (void) device_path(address, &path);
         emit(s, member, function,
              &(Signal){ .path = path, .member = member, .label = PCI_ADDRESS_STR(address), .properties = properties });
@@ -155,4 +157,81 @@ void server_device_changed(Server *s, PciAddress address, unsigned properties) {
                 if (properties & 1U << i)
                         names[n++] = device_property_to_string((DeviceProperty) i);
         signal_device(s, address, "a change of a device", names, emit_device_changed);
+}
+
+static int emit_object_added(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_object_added(bus, signal->path);
+}
+
+/* A removed object must still exist during the call. */
+static int emit_object_removed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_object_removed(bus, signal->path);
+}
+
+static int emit_pool_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_POOL_INTERFACE, (char **) signal->properties);
+}
+
+static int emit_node_changed(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed_strv(bus, signal->path, BUS_NODE_INTERFACE, (char **) signal->properties);
+}
+
+static void signal_pool(Server *s, const char *name, const char **properties, Emit function) {
+        _cleanup_free_ char *path = NULL;
+
+        s->epoch++;
+        (void) pool_path(name, &path);
+        emit(s, "a pool", function, &(Signal){ .path = path, .properties = properties });
+}
+
+static void signal_node(Server *s, int id, const char **properties, Emit function) {
+        _cleanup_free_ char *path = NULL;
+
+        s->epoch++;
+        (void) node_path(id, &path);
+        emit(s, "a NUMA node", function, &(Signal){ .path = path, .properties = properties });
+}
+
+void server_pool_added(Server *s, const char *name) {
+        signal_pool(s, name, NULL, emit_object_added);
+}
+
+void server_pool_removed(Server *s, const char *name) {
+        signal_pool(s, name, NULL, emit_object_removed);
+}
+
+void server_pool_changed(Server *s, const char *name, unsigned properties) {
+        const char *names[_POOL_PROPERTY_MAX + 1] = { NULL };
+        size_t n = 0;
+
+        for (unsigned i = 0; i < _POOL_PROPERTY_MAX; i++)
+                if (properties & 1U << i)
+                        names[n++] = pool_property_to_string((PoolProperty) i);
+        signal_pool(s, name, names, emit_pool_changed);
+}
+
+void server_node_added(Server *s, int id) {
+        signal_node(s, id, NULL, emit_object_added);
+}
+
+void server_node_removed(Server *s, int id) {
+        signal_node(s, id, NULL, emit_object_removed);
+}
+
+void server_node_changed(Server *s, int id, unsigned properties) {
+        const char *names[_NODE_PROPERTY_MAX + 1] = { NULL };
+        size_t n = 0;
+
+        for (unsigned i = 0; i < _NODE_PROPERTY_MAX; i++)
+                if (properties & 1U << i)
+                        names[n++] = node_property_to_string((NodeProperty) i);
+        signal_node(s, id, names, emit_node_changed);
+}
+
+static int emit_epoch(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_MANAGER_INTERFACE, "Epoch", NULL);
+}
+
+void server_epoch_changed(Server *s) {
+        emit(s, "the epoch", emit_epoch, &(Signal){ .path = BUS_PATH });
 }

@@ -40,7 +40,6 @@ static const Kind kind_allocation = {
         BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE, "allocation", "name", "new", { "state" },
 };
 static const Kind kind_job = { BUS_JOB_PREFIX, BUS_JOB_INTERFACE, "job", "id", "new", { "verb", "subject" } };
-static const Kind kind_node = { .interface = BUS_MANAGER_INTERFACE, .name = "node" };
 static const Kind kind_daemon = { .name = "daemon" };
 
 typedef struct Line {
@@ -234,8 +233,8 @@ static bool is_step(json_object *properties) {
 static int handle_changed(Monitor *m, sd_bus_message *msg) {
         _cleanup_json_ json_object *properties = NULL;
         _cleanup_free_ char *label = NULL;
-        const char *path = sd_bus_message_get_path(msg), *interface;
-        const Kind *kind = streq_ptr(path, BUS_PATH) ? &kind_node : kind_of(path, &label);
+        const char *interface;
+        const Kind *kind = kind_of(sd_bus_message_get_path(msg), &label);
         int r;
 
         r = sd_bus_message_read(msg, "s", &interface);

@@ -16,6 +16,7 @@ void reconcile_done(Reconcile *r) {
 }
 
 void reconcile_want(Reconcile *r) {
+        r->unmeasured = true;
         if (r->source)
                 (void) sd_event_source_set_enabled(r->source, SD_EVENT_ONESHOT);
 }

@@ -148,6 +148,16 @@ static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *
         return manager_clear_quarantine(userdata, device, ret_job, ret);
 }
 
+static Capacity *on_measure(void *userdata) {
+        Manager *m = userdata;
+        HostView view = host_state_view(&m->host);
+
+        if (!m->announced || !m->reconcile.unmeasured)
+                return NULL;
+        m->reconcile.unmeasured = false;
+        return capacity_new(&view, m->publisher.shown);
+}
+
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         const Manager *m = userdata;
         const Job *job = job_queue_find(&m->jobs, id);
@@ -192,6 +202,7 @@ static const ServerCallbacks server_callbacks = {
         .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,
         .reload = on_reload,
+        .measure = on_measure,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
         .bus_settled = on_bus_settled,

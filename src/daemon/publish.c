@@ -30,6 +30,7 @@ void manager_publish(Manager *m) {
 
         if (!m->publisher.shown)
                 return;
+        reconcile_want(&m->reconcile);
         now = device_snapshot_list_new(&view);
         if (!now) {
                 log_warning_errno(-ENOMEM, "Failed to signal changes of devices, ignoring: %m");
@@ -75,6 +76,7 @@ void manager_publish_devices(Manager *m, const PciAddress *devices, size_t n) {
 
         if (!m->publisher.shown)
                 return;
+        reconcile_want(&m->reconcile);
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = changes_append_relatives(m->host.inventory, devices[i], NULL, &concerned, &n_concerned);
         publish_all_of(m, concerned, n_concerned, r);
@@ -87,6 +89,7 @@ void manager_publish_allocation(Manager *m, const Allocation *a) {
 
         if (!m->publisher.shown)
                 return;
+        reconcile_want(&m->reconcile);
         for (size_t i = 0; r >= 0 && i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
 

@@ -14,7 +14,7 @@ typedef struct Publisher {
         DeviceSnapshotList *shown; /* device properties as last published; NULL before the announcement */
 } Publisher;
 
-/* publish.c */
+/* publish.c: each of these functions asks for reconcile, which tells the capacity. */
 void publisher_done(Publisher *p);
 /*
  * Emits signals for devices added and removed, and for each property whose value differs from the last one published.

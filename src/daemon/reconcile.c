@@ -300,6 +300,8 @@ void manager_reconcile(Manager *m) {
         if (m->announced && !m->ready && !server_waits_for_bus(m->publisher.server))
                 tell_ready(m);
         manager_check_promises(m);
+        m->reconcile.unmeasured = true;
+        server_settle(m->publisher.server);
         store_prepare(m->store);
         /* Stuck jobs are not waited for. */
         if (m->stopping && job_queue_active(&m->jobs) == 0)

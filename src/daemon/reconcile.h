@@ -39,6 +39,7 @@ typedef struct Reconcile {
         bool guests_read;        /* the guests were read: an allocation may be due for release with its domain */
         bool services_due;       /* a job has ended: start the services that it left stopped */
         bool released;           /* a job's child or an orphan has exited, so its devices can be read */
+        bool unmeasured;         /* facts may have changed since the capacity was measured */
         bool promises_unchecked; /* facts changed since the last check of promises */
 } Reconcile;
 

@@ -19,6 +19,7 @@
 struct ReplayNode {
         HostState node;
         uint64_t generation; /* of the last allocation */
+        bool measured;       /* the server has the capacity */
         uint32_t job;        /* id of the last job; a job is finished as soon as it is created */
 };
 
@@ -160,6 +161,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *requ
         if (v != VERDICT_NONE)
                 return v;
         plan->allocation = NULL; /* the ledger owns it */
+        n->measured = false;
         n->generation++;
         *ret_job = ++n->job;
         return VERDICT_NONE;
@@ -196,6 +198,16 @@ static Verdict on_clear_quarantine(void *userdata, PciAddress device, uint32_t *
         return refuse_change(ret);
 }
 
+static Capacity *on_measure(void *userdata) {
+        ReplayNode *n = userdata;
+        HostView view = on_view(n);
+
+        if (n->measured)
+                return NULL;
+        n->measured = true;
+        return capacity_new(&view, NULL);
+}
+
 static bool on_find_job(void *userdata, uint32_t id, JobView *ret) {
         return false;
 }
@@ -214,6 +226,7 @@ const ServerCallbacks replay_node_callbacks = {
         .clear_quarantine = on_clear_quarantine,
         .rescan = on_rescan,
         .reload = on_reload,
+        .measure = on_measure,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
 };

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The capacity of the node in numbers: the devices of each pool by state, and CPUs and memory of each NUMA node. The
+ * D-Bus objects of pools and nodes show it, and the daemon compares the capacity that it last signalled with the
+ * current one to find the signals to send. Pure.
+ */
+
+#include "bus/changes.h"
+#include "plan/device-state.h"
+
+#define CAPACITY_MODELS_MAX 64U /* models of a pool; further ones are not listed */
+#define CAPACITY_NODES_MAX  (INVENTORY_NODES_MAX + 1U)
+
+/*
+ * Every device of a pool is counted in the total and in exactly one of the others, by its DeviceState. A device that an
+ * allocation has and that is missing from the node is counted as well.
+ */
+typedef enum DeviceCount {
+        DEVICE_COUNT_TOTAL,
+        DEVICE_COUNT_AVAILABLE, /* DEVICE_STATE_AVAILABLE */
+        DEVICE_COUNT_ALLOCATED, /* DEVICE_STATE_ALLOCATED */
+        DEVICE_COUNT_OUT_OF_SERVICE,
+        _DEVICE_COUNT_MAX,
+} DeviceCount;
+typedef struct DeviceCounts {
+        uint32_t n[_DEVICE_COUNT_MAX];
+} DeviceCounts;
+
+/* What every device of a pool has. */
+typedef enum PoolTrait {
+        POOL_TRAIT_GPU, /* it is a GPU or accelerator */
+        POOL_TRAIT_NIC,
+        POOL_TRAIT_VF,
+        POOL_TRAIT_ONE_TIME_USE, /* OneTimeUse= */
+        _POOL_TRAIT_MAX,
+} PoolTrait;
+const char *pool_trait_to_string(PoolTrait t);
+
+typedef struct PoolNode {
+        int32_t id; /* -1: the NUMA node of the devices is unknown */
+        DeviceCounts counts;
+} PoolNode;
+
+typedef struct PoolModel {
+        uint16_t vendor, device;
+        uint32_t n; /* of the devices that are present */
+} PoolModel;
+
+typedef struct PoolCapacity {
+        char name[POOL_NAME_MAX + 1];
+        DeviceCounts counts;
+        PoolNode nodes[CAPACITY_NODES_MAX]; /* NUMA nodes with devices of the pool, ascending */
+        size_t n_nodes;
+        PoolModel models[CAPACITY_MODELS_MAX]; /* in the order of their first devices */
+        size_t n_models;
+        unsigned traits; /* 1 << PoolTrait; none for a pool without devices */
+} PoolCapacity;
+
+typedef struct NodeCapacity {
+        int id;
+        uint32_t cpus, cpus_free;       /* online ones; those that a further allocation may have */
+        uint64_t memory, memory_free;   /* bytes; in ordinary pages those that a further allocation may have */
+        PagePool pages[PAGE_SIZES_MAX]; /* free: pages that a further allocation may have */
+        size_t n_pages;
+} NodeCapacity;
+
+typedef struct Capacity {
+        PoolCapacity *pools; /* in the order of the configuration */
+        size_t n_pools;
+        NodeCapacity *nodes; /* ascending by id */
+        size_t n_nodes;
+} Capacity;
+
+/* shown: the states of the devices, as published; NULL: they are determined anew. NULL when out of memory. */
+Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown);
+Capacity *capacity_free(Capacity *c);
+DEFINE_CLEANUP(Capacity *, capacity_free)
+/* NULL when there is none; also when c is NULL. */
+const PoolCapacity *capacity_find_pool(const Capacity *c, const char *name);
+const NodeCapacity *capacity_find_node(const Capacity *c, int id);
+
+/* Properties of the D-Bus objects that can change. */
+typedef enum PoolProperty {
+        POOL_PROPERTY_TOTAL, /* the first ones are in the order of DeviceCount */
+        POOL_PROPERTY_AVAILABLE,
+        POOL_PROPERTY_ALLOCATED,
+        POOL_PROPERTY_OUT_OF_SERVICE,
+        POOL_PROPERTY_NUMA_NODES,
+        POOL_PROPERTY_MODELS,
+        POOL_PROPERTY_TRAITS,
+        _POOL_PROPERTY_MAX,
+        _POOL_PROPERTY_INVALID = -22,
+} PoolProperty;
+const char *pool_property_to_string(PoolProperty p);
+PoolProperty pool_property_from_string(const char *s);
+
+typedef enum NodeProperty {
+        NODE_PROPERTY_CPUS,
+        NODE_PROPERTY_CPUS_FREE,
+        NODE_PROPERTY_MEMORY,
+        NODE_PROPERTY_MEMORY_FREE,
+        NODE_PROPERTY_PAGES,
+        _NODE_PROPERTY_MAX,
+        _NODE_PROPERTY_INVALID = -22,
+} NodeProperty;
+const char *node_property_to_string(NodeProperty p);
+NodeProperty node_property_from_string(const char *s);
+
+/* Return a bit (1 << PoolProperty or NodeProperty) for each property that differs. */
+unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now);
+unsigned node_capacity_differences(const NodeCapacity *before, const NodeCapacity *now);
