@@ -20,12 +20,6 @@
 
 _Static_assert(_VERDICT_MAX < ANSWER_FAILED, "a verdict is an exit status");
 
-/* A peer without a bus is root, or this program itself. Peers and senders on the bus are counted apart, so that the
- * group cannot use up what root needs. */
-static bool is_peer(const Answer *a) {
-        return !sd_bus_message_get_sender(a->call);
-}
-
 /* sender: NULL: any. */
 static bool is_of(const Answer *a, const sd_bus *bus, const char *sender) {
         return sd_bus_message_get_bus(a->call) == bus &&
@@ -36,13 +30,19 @@ static bool is_running(const Answer *a) {
         return a->text >= 0;
 }
 
-/* Counts the other answers of the same sender, and of all senders of its kind. */
+static bool is_same_caller(const Answer *a, const Answer *b) {
+        if (a->uid != b->uid)
+                return false;
+        return !caller_is_root(a->uid) || is_of(b, sd_bus_message_get_bus(a->call), sd_bus_message_get_sender(a->call));
+}
+
+/* Counts the other answers of the same caller, and those of all callers that it is counted with. */
 static void count(const Answer *a, bool running, size_t *ret_of_one, size_t *ret_all) {
         *ret_of_one = *ret_all = 0;
         for (const Answer *i = a->server->answers; i; i = i->next)
-                if (i != a && is_peer(i) == is_peer(a) && (!running || is_running(i))) {
+                if (i != a && caller_is_root(i->uid) == caller_is_root(a->uid) && (!running || is_running(i))) {
                         ++*ret_all;
-                        *ret_of_one += is_of(i, sd_bus_message_get_bus(a->call), sd_bus_message_get_sender(a->call));
+                        *ret_of_one += is_same_caller(a, i);
                 }
 }
 
@@ -59,7 +59,7 @@ Answer *answer_free(Answer *a) {
         return NULL;
 }
 
-Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_reply) {
+Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, int *ret_reply) {
         _cleanup_(cleanup_answer_free) Answer *a = calloc(1, sizeof(*a));
         _cleanup_refusal_ Refusal refusal = { 0 };
         size_t of_one, all;
@@ -70,11 +70,12 @@ Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_re
         }
         a->server = s;
         a->call = sd_bus_message_ref(call);
+        a->uid = uid;
         a->make = make;
         a->text = -1;
         request_init(&a->request);
         count(a, false, &of_one, &all);
-        if (of_one < ANSWERS_OF_ONE && all < ANSWERS_MAX)
+        if (of_one == 0 || (of_one < ANSWERS_OF_ONE && all < ANSWERS_MAX))
                 return TAKE_PTR(a);
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many calls wait for their replies.");
@@ -165,7 +166,7 @@ static int reply_text(Answer *a) {
         if (fstat(a->text, &st) < 0)
                 return -errno;
         if (st.st_size > ANSWER_STRING_MAX)
-                return handout_reply(a->server, a->call, TAKE_FD(a->text), (uint64_t) st.st_size);
+                return handout_reply(a->server, a->call, a->uid, TAKE_FD(a->text), (uint64_t) st.st_size);
         r = read_text(a, &text, NULL);
         return r < 0 ? r : sd_bus_reply_method_return(a->call, "v", "s", text);
 }
@@ -300,19 +301,19 @@ static int start(Answer *a) {
         return watch(a, pid);
 }
 
-static bool may_start(const Answer *a) {
+/* n: the processes that the caller has at most. */
+static bool may_start(const Answer *a, size_t n) {
         size_t of_one, all;
 
         if (is_running(a))
                 return false;
         count(a, true, &of_one, &all);
-        return of_one < ANSWERS_RUNNING_OF_ONE && all < ANSWERS_RUNNING_MAX;
+        return of_one <= n && all < (of_one > 0 ? ANSWERS_RUNNING_SHARED : ANSWERS_RUNNING_MAX);
 }
 
-static void start_answers(Server *s) {
-        handouts_sweep(s);
+static void start_of_callers(Server *s, size_t n) {
         for (Answer *a = s->answers, *next; a; a = next) {
-                int r = may_start(a) ? start(a) : 0;
+                int r = may_start(a, n) ? start(a) : 0;
 
                 next = a->next;
                 if (r < 0) {
@@ -320,6 +321,13 @@ static void start_answers(Server *s) {
                         answer_remove(a);
                 }
         }
+}
+
+/* Callers with fewer processes come first. */
+static void start_answers(Server *s) {
+        handouts_sweep(s);
+        for (size_t n = 0; n < ANSWERS_RUNNING_OF_ONE; n++)
+                start_of_callers(s, n);
 }
 
 int answer_queue(Answer *a) {

@@ -3,8 +3,11 @@
 
 /*
  * Replies whose text takes long to compute. Each text is computed in a child process, which has the state of the daemon
- * as it was at fork(), while the event loop serves other calls. The calls of one sender are started in the order in
+ * as it was at fork(), while the event loop serves other calls. The calls of one caller are started in the order in
  * which they arrived. A call is dropped without a reply when its sender leaves the bus.
+ *
+ * A caller is a uid with all its connections, or one connection of root. Root and all other uids are counted apart. No
+ * caller can use up what another one needs: the last places are for callers that have none.
  */
 
 #include <systemd/sd-event.h>
@@ -13,10 +16,12 @@
 #include "guest/domxml.h"
 #include "host/validator.h"
 
-/* Child processes at once: of one sender, of all senders on the bus, and of all root's peers. */
+/* Child processes at once: of one caller, and of all. The last ones are for callers of which no process runs. */
 #define ANSWERS_RUNNING_OF_ONE 2U
 #define ANSWERS_RUNNING_MAX    8U
-/* Calls that wait or run: of one sender, and of all senders as above. A further call is refused with LimitExceeded. */
+#define ANSWERS_RUNNING_SHARED 6U
+/* Calls that wait or run: of one caller, and of all callers that have more than one. A further call is refused with
+ * LimitExceeded. */
 #define ANSWERS_OF_ONE         16U
 #define ANSWERS_MAX            64U
 /* A child that runs longer is killed. */
@@ -35,11 +40,11 @@ typedef Verdict (*AnswerMake)(const HostView *view, const Answer *a, Refusal *re
 struct Answer {
         Server *server;
         sd_bus_message *call;
+        uint32_t uid; /* of the caller */
         bool replied; /* or the sender is gone */
         AnswerMake make;
         /* The arguments of the call, for make(). Strings without an owner are borrowed from call. */
         Request request;  /* Plan */
-        uint32_t reader;  /* Describe: the uid of the caller; 0: root, or the same rights */
         const char *name; /* the allocation */
         DomainTemplate template;
         const char *slot; /* of the only device to write; NULL: the whole document */
@@ -55,7 +60,7 @@ struct Answer {
  * Creates the answer to a call. On NULL the caller was sent a refusal, or *ret_reply is a negative errno; the method
  * returns *ret_reply. The method fills in the arguments, and then calls answer_queue() or answer_free().
  */
-Answer *answer_new(Server *s, sd_bus_message *call, AnswerMake make, int *ret_reply);
+Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, int *ret_reply);
 Answer *answer_free(Answer *a);
 DEFINE_CLEANUP(Answer *, answer_free)
 /* Takes ownership. Returns what the method returns. */

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "error.h"
 #include "server-internal.h"
@@ -240,7 +239,7 @@ static int check_limits(Server *s, sd_bus_message *call, uint32_t uid) {
                 all++;
                 of_one += a->uid == uid;
         }
-        if (all < AUTHORIZATIONS_MAX && of_one < AUTHORIZATIONS_OF_ONE)
+        if (of_one == 0 || (all < AUTHORIZATIONS_MAX && of_one < AUTHORIZATIONS_OF_ONE))
                 return 0;
         (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
                       "Too many calls wait for polkit.");
@@ -267,7 +266,7 @@ int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, Ca
         _cleanup_(cleanup_authorization_free) Authorization *a = NULL;
         int r;
 
-        if (uid == 0 || uid == getuid())
+        if (caller_is_root(uid))
                 return method(s, call, uid, error);
         r = check_limits(s, call, uid);
         if (r != 0)

@@ -12,7 +12,8 @@
 #include "bus/server.h"
 #include "caller.h"
 
-/* Calls that wait for polkit: in total, and of one uid. A further call is refused with LimitExceeded. */
+/* Calls that wait for polkit: in total, and of one uid. A further call is refused with LimitExceeded; the only one of a
+ * uid is not. */
 #define AUTHORIZATIONS_MAX               128U
 #define AUTHORIZATIONS_OF_ONE            32U
 /* polkit must decide within this time, and within the longer one when a person has to be asked for a password. */

@@ -2,6 +2,7 @@
 
 #include "budget.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "server-internal.h"
@@ -40,42 +41,64 @@ static uint64_t estimate(const HostView *view, sd_bus_message *m) {
         return 0;
 }
 
-/* The bytes of the sender. NULL: there is no room to count them. */
-static uint64_t *find_bytes(Budget *b, const char *sender) {
-        for (size_t i = 0; i < BUDGET_SENDERS_MAX; i++) {
-                char *name = b->senders[i].sender;
+/* The bytes of the caller. NULL: there is no room to count them. */
+static uint64_t *find_bytes(Budget *b, const char *caller) {
+        for (size_t i = 0; i < BUDGET_CALLERS_MAX; i++) {
+                char *name = b->callers[i].name;
 
                 if (!*name)
-                        (void) snprintf(name, sizeof(b->senders[i].sender), "%s", sender);
-                if (streq(name, sender))
-                        return &b->senders[i].bytes;
+                        (void) snprintf(name, sizeof(b->callers[i].name), "%s", caller);
+                if (streq(name, caller))
+                        return &b->callers[i].bytes;
         }
         return NULL;
 }
 
-/* False: the sender, or all, have asked for too much. */
-static bool charge(Budget *b, const char *sender, uint64_t bytes) {
-        uint64_t now = clock_usec(CLOCK_MONOTONIC), *own;
+/* False: the caller, or all, have asked for too much. */
+static bool charge(Budget *b, const char *caller, bool is_root, uint64_t bytes) {
+        uint64_t now = clock_usec(CLOCK_MONOTONIC), *own, *all = is_root ? &b->root : &b->others;
 
         if (now - b->since >= MINUTE_USEC)
                 *b = (Budget){ .since = now };
-        own = find_bytes(b, sender);
-        if (b->all + bytes > BUDGET_OF_ALL || (own && *own + bytes > BUDGET_OF_ONE))
+        own = find_bytes(b, caller);
+        if ((!own || *own > BUDGET_SHARE) && (*all + bytes > BUDGET_OF_ALL || (own && *own + bytes > BUDGET_OF_ONE)))
                 return false;
-        b->all += bytes;
+        *all += bytes;
         if (own)
                 *own += bytes;
         return true;
 }
 
-bool budget_allows(Server *s, sd_bus_message *call) {
+static bool allows(Server *s, sd_bus_message *call) {
         const char *sender = sd_bus_message_get_sender(call);
+        char caller[32] = "unknown";
+        bool is_root = false;
         HostView view;
         uint64_t bytes;
+        uint32_t uid;
 
         if (!sender)
                 return true;
         view = server_view(s);
         bytes = estimate(&view, call);
-        return bytes <= SMALL || charge(&s->budget, sender, bytes);
+        if (bytes <= SMALL)
+                return true;
+        if (caller_find_uid(s, call, &uid)) {
+                is_root = caller_is_root(uid);
+                if (is_root)
+                        (void) snprintf(caller, sizeof(caller), "%s", sender);
+                else
+                        (void) snprintf(caller, sizeof(caller), "uid %" PRIu32, uid);
+        }
+        return charge(&s->budget, caller, is_root, bytes);
+}
+
+int budget_check(Server *s, sd_bus_message *call) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+
+        if (allows(s, call))
+                return 0;
+        (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait a minute, and follow the signals instead of asking again.",
+                      "Too many long replies were asked for within a minute.");
+        return refuse_sender(s, call, &refusal);
 }

@@ -13,6 +13,9 @@
 #define LOCAL      "org.freedesktop.DBus.Local"
 #define LOCAL_PATH "/org/freedesktop/DBus/Local"
 
+/* sd-bus serves this interface. */
+#define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
+
 /* The other side must read what waits for it within this time. */
 #define STALL_USEC (UINT64_C(10) * 1000000)
 
@@ -56,14 +59,11 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_get_expect_reply(m) <= 0)
                 return !bus_is_change(member) && !streq(member, "Set");
         /* sd_bus_process() may read a call although it has not written all messages. */
-        if (count_queued(c) > QUEUE_MAX)
-                (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
-                              "Too many replies have not been read.");
-        else if (!budget_allows(c->server, m))
-                (void) refuse(&refusal, VERDICT_LIMIT, NULL,
-                              "Wait a minute, and follow the signals instead of asking again.",
-                              "Too many long replies were asked for within a minute.");
-        return refusal.verdict == VERDICT_NONE ? 0 : refuse_sender(c->server, m, &refusal);
+        if (count_queued(c) <= QUEUE_MAX)
+                return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? budget_check(c->server, m) : 0;
+        (void) refuse(&refusal, VERDICT_LIMIT, NULL, "Wait for the replies to earlier calls.",
+                      "Too many replies have not been read.");
+        return refuse_sender(c->server, m, &refusal);
 }
 
 static int on_writable(sd_event_source *source, int fd, uint32_t events, void *userdata) {

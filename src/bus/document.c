@@ -127,13 +127,13 @@ static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal
 }
 
 /* Reads and checks the arguments of both methods. */
-static int queue_document(Server *s, sd_bus_message *call, AnswerMake make, bool is_domain) {
+static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, bool is_domain) {
         _cleanup_(cleanup_answer_free) Answer *a = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
         HostView view;
         int r;
 
-        a = answer_new(s, call, make, &r);
+        a = answer_new(s, call, uid, make, &r);
         if (!a)
                 return r;
         r = sd_bus_message_read(call, "s", &a->name);
@@ -150,11 +150,11 @@ static int queue_document(Server *s, sd_bus_message *call, AnswerMake make, bool
 }
 
 static int get_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        return queue_document(s, call, make_domain_xml, true);
+        return queue_document(s, call, uid, make_domain_xml, true);
 }
 
 static int get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        return queue_document(s, call, make_nccl_topology, false);
+        return queue_document(s, call, uid, make_nccl_topology, false);
 }
 
 /* A document is for the owner of the allocation, and for those who may manage it. The owner needs no polkit. */
@@ -175,18 +175,10 @@ static int check_reader(Server *s, sd_bus_message *call, uint32_t uid, CallerMet
         return authorize(s, call, uid, intent_on_allocation, method, error);
 }
 
-static int check_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+int bus_get_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         return check_reader(s, call, uid, get_domain_xml, error);
 }
 
-static int check_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+int bus_get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         return check_reader(s, call, uid, get_nccl_topology, error);
-}
-
-int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return caller_identify(userdata, call, check_domain_xml, error);
-}
-
-int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return caller_identify(userdata, call, check_nccl_topology, error);
 }

@@ -13,6 +13,7 @@ struct Handout {
         Handout *next;
         const sd_bus *bus; /* the client's connection, or the bus of sender; not dereferenced */
         char *sender;      /* NULL: a peer */
+        uint32_t uid;
         uint64_t size;
         int text; /* another open file than the one that was sent */
 };
@@ -58,17 +59,25 @@ void handouts_done(Server *s) {
         }
 }
 
+static bool is_same_caller(const Handout *a, const Handout *b) {
+        if (a->uid != b->uid)
+                return false;
+        return !caller_is_root(a->uid) || (a->bus == b->bus && streq_ptr(a->sender, b->sender));
+}
+
 static bool has_room(const Server *s, const Handout *h) {
         size_t all = 0, of_one = 0;
         uint64_t bytes = 0;
 
         for (const Handout *i = s->handouts; i; i = i->next)
-                if (!i->sender == !h->sender) {
+                if (caller_is_root(i->uid) == caller_is_root(h->uid)) {
                         all++;
                         bytes += i->size;
-                        of_one += i->bus == h->bus && streq_ptr(i->sender, h->sender);
+                        of_one += is_same_caller(i, h);
                 }
-        return of_one < HANDOUTS_OF_ONE && all < HANDOUTS_MAX && (bytes == 0 || bytes + h->size <= HANDOUTS_BYTES);
+        if (of_one == 0)
+                return all < HANDOUTS_MAX;
+        return of_one < HANDOUTS_OF_ONE && all < HANDOUTS_SHARED && bytes + h->size <= HANDOUTS_BYTES;
 }
 
 /* Opens the text once more, for reading only. */
@@ -85,7 +94,7 @@ static int seal(int text) {
         return fcntl(text, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
-int handout_reply(Server *s, sd_bus_message *call, int text, uint64_t size) {
+int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint64_t size) {
         _cleanup_(cleanup_handout_free) Handout *h = calloc(1, sizeof(*h));
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_close_ int owned = text, fd = -1;
@@ -93,7 +102,7 @@ int handout_reply(Server *s, sd_bus_message *call, int text, uint64_t size) {
 
         if (!h)
                 return -ENOMEM;
-        *h = (Handout){ .bus = sd_bus_message_get_bus(call), .size = size, .text = -1 };
+        *h = (Handout){ .bus = sd_bus_message_get_bus(call), .uid = uid, .size = size, .text = -1 };
         r = string_copy(&h->sender, sender);
         if (r < 0)
                 return r;

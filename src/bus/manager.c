@@ -2,7 +2,6 @@
 /* The D-Bus interface org.passthroughd1.Manager. */
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "error.h"
 #include "json.h"
@@ -42,11 +41,14 @@ static int append_device(sd_bus_message *reply, const HostView *view, const PciD
                                      dev->iommu_group, dev->driver ?: "", holder ? holder->name : "", path);
 }
 
-static int method_list_devices(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int list_devices(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        HostView view = server_view(userdata);
-        int r = sd_bus_message_new_method_return(call, &reply);
+        HostView view = server_view(s);
+        int r = budget_check(s, call);
 
+        if (r != 0)
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(sssiisso)");
         for (size_t i = 0; r >= 0 && i < view.inventory->n_devices; i++)
@@ -72,11 +74,14 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
-static int method_list_allocations(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int list_allocations(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        HostView view = server_view(userdata);
-        int r = sd_bus_message_new_method_return(call, &reply);
+        HostView view = server_view(s);
+        int r = budget_check(s, call);
 
+        if (r != 0)
+                return r;
+        r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(sstuo)");
         for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++) {
@@ -193,67 +198,67 @@ static Verdict make_plan(const HostView *view, const Answer *a, Refusal *ret) {
         return v == VERDICT_NONE ? write_json(json_plan(view, plan)) : v;
 }
 
-/* Plans with the caller as the owner. Parses the message a second time; method_plan() did so once. */
-static int plan_as(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        _cleanup_(cleanup_answer_free) Answer *a = NULL;
-        _cleanup_refusal_ Refusal refusal = { 0 };
-        int r = sd_bus_message_rewind(call, true);
-
-        if (r < 0)
-                return r;
-        a = answer_new(s, call, make_plan, &r);
-        if (!a)
-                return r;
-        if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
-                return bus_reply_refusal(call, &refusal);
-        a->request.owner = uid;
-        a->request.has_owner = true;
-        return answer_queue(TAKE_PTR(a));
-}
-
-static int method_plan(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int plan(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         _cleanup_(cleanup_answer_free) Answer *a = NULL;
         int r;
 
-        a = answer_new(userdata, call, make_plan, &r);
+        a = answer_new(s, call, uid, make_plan, &r);
         if (!a)
                 return r;
         if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         /* Only a plan with shared memory depends on the owner. */
-        if (a->request.n_regions > 0 && !a->request.has_owner)
-                return caller_identify(userdata, call, plan_as, error);
+        if (a->request.n_regions > 0 && !a->request.has_owner) {
+                a->request.owner = uid;
+                a->request.has_owner = true;
+        }
         return answer_queue(TAKE_PTR(a));
 }
 
 static Verdict make_describe(const HostView *view, const Answer *a, Refusal *ret) {
-        return write_json(json_describe(view, VERSION, a->reader));
+        return write_json(json_describe(view, VERSION, caller_is_root(a->uid) ? 0 : a->uid));
 }
 
-static int describe_to(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+static int describe(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         int r;
-        Answer *a = answer_new(s, call, make_describe, &r);
+        Answer *a = answer_new(s, call, uid, make_describe, &r);
 
-        if (!a)
-                return r;
-        a->reader = uid == getuid() ? 0 : uid;
-        return answer_queue(a);
-}
-
-static int method_describe(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        return caller_identify(userdata, call, describe_to, error);
+        return a ? answer_queue(a) : r;
 }
 
 static Verdict make_topology(const HostView *view, const Answer *a, Refusal *ret) {
         return write_json(json_topology(view));
 }
 
-static int method_describe_topology(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+static int describe_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         int r;
-        Answer *a = answer_new(userdata, call, make_topology, &r);
+        Answer *a = answer_new(s, call, uid, make_topology, &r);
 
         return a ? answer_queue(a) : r;
+}
+
+/* The calls that are counted by the uid of the caller. */
+static const struct {
+        const char *member;
+        CallerMethod method;
+} counted[] = {
+        { "ListDevices", list_devices },
+        { "ListAllocations", list_allocations },
+        { "Plan", plan },
+        { "Describe", describe },
+        { "DescribeTopology", describe_topology },
+        { "GetDomainXML", bus_get_domain_xml },
+        { "GetNcclTopology", bus_get_nccl_topology },
+};
+
+static int method_counted(sd_bus_message *call, void *userdata, sd_bus_error *error) {
+        const char *member = sd_bus_message_get_member(call);
+        size_t i = 0;
+
+        while (!streq(counted[i].member, member))
+                i++;
+        return caller_identify(userdata, call, counted[i].method, error);
 }
 
 static int property_get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -281,18 +286,17 @@ static int property_get_epoch(sd_bus *bus, const char *path, const char *interfa
 
 static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD_WITH_ARGS("ListDevices", NO_ARGS, SD_BUS_RESULT("a(sssiisso)", devices), method_list_devices,
-                                OPEN),
+        SD_BUS_METHOD_WITH_ARGS("ListDevices", NO_ARGS, SD_BUS_RESULT("a(sssiisso)", devices), method_counted, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetDevice", SD_BUS_ARGS("s", address), SD_BUS_RESULT("o", device), method_get_device,
                                 OPEN),
-        SD_BUS_METHOD_WITH_ARGS("ListAllocations", NO_ARGS, SD_BUS_RESULT("a(sstuo)", allocations),
-                                method_list_allocations, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("ListAllocations", NO_ARGS, SD_BUS_RESULT("a(sstuo)", allocations), method_counted,
+                                OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetAllocation", SD_BUS_ARGS("s", name), SD_BUS_RESULT("o", allocation),
                                 method_get_allocation, OPEN),
         SD_BUS_METHOD_WITH_ARGS("ListPools", NO_ARGS, SD_BUS_RESULT("a(suuuuo)", pools), method_list_pools, OPEN),
         SD_BUS_METHOD_WITH_ARGS("ListNodes", NO_ARGS, SD_BUS_RESULT("a(iuutto)", nodes), method_list_nodes, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Explain", SD_BUS_ARGS("s", device), SD_BUS_RESULT("s", json), method_explain, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("v", json), method_plan, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("a{sv}", request), SD_BUS_RESULT("v", json), method_counted, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Allocate", SD_BUS_ARGS("s", name, "a{sv}", request),
                                 SD_BUS_RESULT("o", allocation, "o", job), bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
@@ -300,17 +304,17 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("Accept", SD_BUS_ARGS("s", name, "t", generation), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetDomainXML", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("v", xml),
-                                bus_method_get_domain_xml, OPEN),
+                                method_counted, OPEN),
         SD_BUS_METHOD_WITH_ARGS("GetNcclTopology", SD_BUS_ARGS("s", name, "a{sv}", options), SD_BUS_RESULT("v", xml),
-                                bus_method_get_nccl_topology, OPEN),
+                                method_counted, OPEN),
         SD_BUS_METHOD_WITH_ARGS("SetVirtualFunctions", SD_BUS_ARGS("s", pf, "u", count), SD_BUS_RESULT("o", job),
                                 bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("ClearQuarantine", SD_BUS_ARGS("s", device), SD_BUS_RESULT("o", job), bus_method_change,
                                 OPEN),
         SD_BUS_METHOD_WITH_ARGS("Rescan", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
         SD_BUS_METHOD_WITH_ARGS("Reload", NO_ARGS, SD_BUS_NO_RESULT, bus_method_change, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("v", json), method_describe, OPEN),
-        SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("v", json), method_describe_topology, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("Describe", NO_ARGS, SD_BUS_RESULT("v", json), method_counted, OPEN),
+        SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("v", json), method_counted, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
         SD_BUS_PROPERTY("Epoch", "t", property_get_epoch, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),

@@ -16,7 +16,6 @@
 #include "reports.h"
 #include "system-bus.h"
 
-typedef struct WaitingCall WaitingCall;
 typedef struct Authorization Authorization;
 
 /* Connections of root to the private socket at once. A further one is closed. */
@@ -26,11 +25,8 @@ struct Server {
         sd_event *event; /* not owned */
         const ServerCallbacks *callbacks;
         void *userdata;
-        bool announced;       /* server_announce() was called */
-        char last_caller[32]; /* unique name of the connection whose uid is in last_uid; "": none */
-        uint32_t last_uid;
-        WaitingCall *waiting[CALLERS_WAITING_MAX]; /* oldest first */
-        size_t n_waiting;
+        bool announced; /* server_announce() was called */
+        Callers callers;
         Authorization *authorizations; /* newest first */
         uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */
         Answer *answers;               /* oldest first */
@@ -101,8 +97,8 @@ void server_epoch_changed(Server *s);
 const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret);
 
 /* document.c */
-int bus_method_get_domain_xml(sd_bus_message *call, void *userdata, sd_bus_error *error);
-int bus_method_get_nccl_topology(sd_bus_message *call, void *userdata, sd_bus_error *error);
+int bus_get_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
+int bus_get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 
 /* manager-change.c: handles every method that changes something. Root may call these methods, and others whom polkit
  * allows it. */

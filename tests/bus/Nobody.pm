@@ -10,9 +10,9 @@ use JSON::PP;
 use POSIX ();
 use Test::More;
 
-our @EXPORT = qw(need_nobody as_nobody);
+our @EXPORT = qw(need_nobody as_nobody as_user);
 
-my ($uid, $gid) = (getpwnam 'nobody')[2, 3];
+my $uid = getpwnam 'nobody';
 
 # On a node, other users find a passthroughctl that they can run: the build may be in a directory of root's.
 sub need_nobody {
@@ -24,9 +24,10 @@ sub need_nobody {
         return;
 }
 
-# What the function returns, as a list, when it is run as nobody; by way of JSON. A sentence if it died.
-sub as_nobody {
-        my ($function) = @_;
+# What the function returns, as a list, when it is run as the user; by way of JSON. A sentence if it died.
+sub as_user {
+        my ($user, $function) = @_;
+        my ($uid, $gid) = (getpwnam $user)[2, 3];
         pipe my $in, my $out or die "pipe: $!";
         my $pid = fork // die "fork: $!";
         if (!$pid) {
@@ -42,5 +43,7 @@ sub as_nobody {
         waitpid $pid, 0;
         return @{ JSON::PP->new->decode($text) };
 }
+
+sub as_nobody { my ($function) = @_; return as_user('nobody', $function) }
 
 1;
