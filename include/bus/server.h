@@ -27,6 +27,9 @@ typedef struct ServerCallbacks {
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+        /* A domain runs with the allocation, as far as is known: has libvirt list the domains again. The result is for
+         * server_guests_listed(); 0: libvirt was not asked. NULL: there is no libvirt. */
+        uint64_t (*ask_guests)(void *userdata, const char *name);
         /* Refuses if a guest cannot run with the allocation as promised. VERDICT_NONE also if a domain runs with the
          * allocation already, if it is not ready, or if it does not exist. Invalidates earlier results of view(). */
         Verdict (*check_runnable)(void *userdata, const char *name, Refusal *ret);
@@ -59,6 +62,9 @@ bool server_waits_for_bus(const Server *s);
 int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free)
+
+/* libvirt has answered the requests of ask_guests() up to this one: serves the calls that waited for it. */
+void server_guests_listed(Server *s, uint64_t answered);
 
 /* These functions emit signals, and log failures. They do nothing before server_announce(), and nothing on the system
  * bus while the daemon does not own its name. */

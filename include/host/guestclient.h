@@ -30,8 +30,13 @@ int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsCh
                      GuestClient **ret);
 GuestClient *guest_client_free(GuestClient *c);
 
-/* Requests the list of guests again, or starts the process. */
-void guest_client_ask(GuestClient *c);
+/*
+ * Requests the list of guests again, or starts the process. Returns the number of the request, at least 1, or 0 if the
+ * process was not asked. guest_client_answered() is at least this number once the request is answered or the guests are
+ * unknown; changed() is called then.
+ */
+uint64_t guest_client_ask(GuestClient *c);
+uint64_t guest_client_answered(const GuestClient *c);
 
 /*
  * From now on libvirt must answer in time. At boot libvirt has its socket, but systemd starts it only after the daemon.

@@ -70,8 +70,7 @@ static WaitingCall *take_oldest(Callers *c, const char *sender) {
         return NULL;
 }
 
-/* Does what sd-bus does after a method handler: sends an error reply if the handler returned an error. */
-static void reply_error(sd_bus_message *call, int r, const sd_bus_error *error) {
+void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error) {
         if (r < 0 || sd_bus_error_is_set(error))
                 (void) sd_bus_reply_method_errno(call, r, error);
 }
@@ -98,7 +97,7 @@ static int on_uid(sd_bus_message *answer, void *userdata, sd_bus_error *ret_erro
                 r = known ? w->method(s, w->call, uid, &error)
                           : sd_bus_error_set(&error, SD_BUS_ERROR_ACCESS_DENIED,
                                              "The bus did not return the uid of the caller.");
-                reply_error(w->call, r, &error);
+                caller_reply_error(w->call, r, &error);
         }
         return 0;
 }

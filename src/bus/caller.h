@@ -49,6 +49,9 @@ bool caller_find_uid(Server *s, sd_bus_message *call, uint32_t *ret);
 /* Root, or the daemon's own uid. Callers of other uids are counted by uid, those of root by connection. */
 bool caller_is_root(uint32_t uid);
 
+/* Sends an error reply for a method that returned r and error, as sd-bus does after a method handler. */
+void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error);
+
 /* Drops all queued calls without a reply, and forgets uids: another bus gives the same unique names to other callers.
  */
 void callers_done(Server *s);

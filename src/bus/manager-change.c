@@ -55,8 +55,23 @@ static int call_with_generation(sd_bus_message *call, Server *s,
         return reply_job(call, id);
 }
 
-static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+static int release_now(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         return call_with_generation(call, s, s->callbacks->release);
+}
+
+/* The domain may have ended just now, so libvirt is asked before the call is refused. */
+static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        const char *name;
+        uint64_t ticket;
+        int r = s->callbacks->ask_guests ? sd_bus_message_read(call, "s", &name) : 0;
+
+        if (r < 0)
+                return r;
+        ticket = r > 0 ? s->callbacks->ask_guests(s->userdata, name) : 0;
+        r = sd_bus_message_rewind(call, true);
+        if (r < 0)
+                return r;
+        return ticket > 0 && parked_add(s, call, release_now, uid, ticket) ? 1 : release_now(s, call, uid, error);
 }
 
 static int accept(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {

@@ -13,6 +13,7 @@
 #include "caller.h"
 #include "connection.h"
 #include "handouts.h"
+#include "parked.h"
 #include "reports.h"
 #include "system-bus.h"
 
@@ -27,6 +28,7 @@ struct Server {
         void *userdata;
         bool announced; /* server_announce() was called */
         Callers callers;
+        Parked parked;
         Authorization *authorizations; /* newest first */
         uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */
         Answer *answers;               /* oldest first */

@@ -63,6 +63,7 @@ Server *server_free(Server *s) {
         answers_done(s);
         handouts_done(s);
         callers_done(s);
+        parked_done(s);
         reports_cancel(&s->reports);
         peers_done(s);
         system_bus_done(s);

@@ -109,6 +109,13 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return v;
 }
 
+static uint64_t on_ask_guests(void *userdata, const char *name) {
+        Manager *m = userdata;
+        const Allocation *a = ledger_find(m->host.ledger, name);
+
+        return a && a->domain && manager_knows_guests(m) ? guest_client_ask(m->watches.guests) : 0;
+}
+
 static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
         return manager_check_runnable(userdata, name, ret);
 }
@@ -196,6 +203,7 @@ static const ServerCallbacks server_callbacks = {
         .view = on_view,
         .allocate = on_allocate,
         .release = on_release,
+        .ask_guests = on_ask_guests,
         .check_runnable = on_check_runnable,
         .accept = on_accept,
         .set_virtual_functions = on_set_virtual_functions,

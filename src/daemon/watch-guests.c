@@ -119,11 +119,12 @@ static void on_guests(void *userdata) {
         note_status(&m->host.libvirt, guest_client_unknown(m->watches.guests));
         m->host.inventory->libvirt = guest_client_list(m->watches.guests)->features;
         manager_find_guests(m);
+        server_guests_listed(m->publisher.server, guest_client_answered(m->watches.guests));
 }
 
 void manager_ask_guests(Manager *m) {
         if (m->watches.guests)
-                guest_client_ask(m->watches.guests);
+                (void) guest_client_ask(m->watches.guests);
 }
 
 void manager_expect_guests(Manager *m) {

@@ -27,6 +27,7 @@ struct GuestClient {
         GuestsChanged changed;
         void *userdata;
         GuestList list;
+        uint64_t asked, answered; /* requests, each of which is answered by one "complete" */
         char *unknown;
         unsigned delay;       /* seconds until the next start */
         bool dirty;           /* the list has changed since changed() was called */
@@ -68,6 +69,7 @@ static void end(GuestClient *c, const char *reason) {
         (void) sd_event_source_send_child_signal(c->child, SIGKILL, NULL, 0);
         c->io = sd_event_source_disable_unref(c->io);
         c->ended = true;
+        c->answered = c->asked;
         stop_timer(c);
         set_unknown(c, reason);
 }
@@ -79,6 +81,7 @@ static void end_failed(GuestClient *c) {
 }
 
 static void complete(GuestClient *c) {
+        c->answered = MIN(c->answered + 1, c->asked);
         c->delay = 1;
         stop_timer(c);
         free(TAKE_PTR(c->unknown));
@@ -199,6 +202,7 @@ static void start(GuestClient *c) {
                 return set_unknown(c, GUEST_CLIENT_WAITS);
         r = spawn(c);
         if (r >= 0) {
+                c->asked++; /* it lists the guests once without a request */
                 if (c->expected)
                         set_timer(c, ANSWER_TIMEOUT_SEC);
                 return;
@@ -240,19 +244,22 @@ static int on_socket(sd_event_source *source, const struct inotify_event *event,
         return 0;
 }
 
-void guest_client_ask(GuestClient *c) {
-        bool asked;
+uint64_t guest_client_ask(GuestClient *c) {
         int waits;
 
         if (!c->child)
-                return start(c);
-        /* The first list is still to come, or the process ends. */
-        if (c->unknown)
-                return;
-        asked = send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+                start(c);
+        /* There is no process, it ends, or its first list is still to come. */
+        if (c->unknown || send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+                return 0;
         /* The time of an earlier request goes on. */
-        if (asked && sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)
+        if (sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)
                 set_timer(c, ANSWER_TIMEOUT_SEC);
+        return ++c->asked;
+}
+
+uint64_t guest_client_answered(const GuestClient *c) {
+        return c->answered;
 }
 
 void guest_client_expect(GuestClient *c) {

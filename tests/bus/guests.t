@@ -107,6 +107,26 @@ for my $away (0, 1) {
         is(driver_of($gpu), 'nvidia', "$what: and back");
 }
 
+# ---- the event of libvirt is late, or libvirt hangs
+
+is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30), 'done', 'a late event: a GPU');
+runs($gpu);
+is(allocation_state($bus, 'guest'), 'in-use', 'a late event: in use');
+release_refused(names('md-worker', 'guest'), 'a late event: a release while the domain runs');
+write_guests();
+is(release($bus, 'guest'), 'done', 'a late event: libvirt is asked whether the domain still runs');
+is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30), 'done', 'libvirt hangs: a GPU');
+runs($gpu);
+kill 'STOP', libvirt_process();
+my $asked = time;
+release_refused(names('md-worker', 'guest'), 'libvirt hangs: a release');
+cmp_ok(time - $asked, '<', 20, 'libvirt hangs: which is answered in time');
+ok(!$bus->ping()->{error}, 'libvirt hangs: and others are');
+kill 'KILL', libvirt_process();
+ok(wait_until(sub { libvirt_process() && !describe($bus)->{libvirt}{reason} }), 'libvirt answers again');
+runs();
+is(release($bus, 'guest'), 'done', 'and the domain has ended');
+
 # A libvirt that is lost says nothing of the end of a domain.
 is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30, 'release-with-domain' => 1), 'done', 'lost with its domain: a GPU');
 runs($gpu);

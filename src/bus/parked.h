@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Calls that wait until libvirt has listed the running domains again. A call that would be refused because of a domain
+ * waits: the domain may have ended just now, and libvirt's event not have arrived.
+ */
+
+#include "caller.h"
+
+#define PARKED_MAX 16U
+/* libvirt must answer in this time; then the last known domains count. */
+#define PARKED_SEC 5U
+
+typedef struct ParkedCall {
+        sd_bus_message *call;
+        CallerMethod method;
+        uint32_t uid;
+        uint64_t ticket; /* the list that the call waits for */
+} ParkedCall;
+
+typedef struct Parked {
+        ParkedCall calls[PARKED_MAX]; /* oldest first */
+        size_t n;
+        sd_event_source *timer; /* NULL: no call waits */
+} Parked;
+
+/* Returns false when there is no room: the caller serves the call at once. */
+bool parked_add(Server *s, sd_bus_message *call, CallerMethod method, uint32_t uid, uint64_t ticket);
+/* Drops all calls without a reply. */
+void parked_done(Server *s);
