@@ -16,7 +16,8 @@ node('paper-testbed');
 
 my $gpu = '0000:82:00.0';
 my $bus = Bus->new->listen;
-is(allocate($bus, 'guest', 'ib-vf' => 1, cpus => 2, memory => 2**30), 'done', 'there is an allocation');
+is(allocate($bus, 'guest', 'ib-vf' => 1, cpus => 2, memory => 2**30, owner => 1000), 'done', 'there is an allocation');
+is(allocation($bus, 'guest')->{owner}, 1000, 'of the owner that root named');
 my $generation = Node::generation($bus, 'guest');
 my ($tree, $state, $daemon) = (tree(), snapshot(times => 1), pid());
 fault('reset');
@@ -65,6 +66,7 @@ my @requests = (
         ['devices as a dictionary',  'InvalidRequest', ['invalid-request', 'devices', 'a{su}'], [['devices', ['a{su}', [['gpu', 1]]]]]],
         ['devices the other way',    'InvalidRequest', ['invalid-request', 'devices', 'a(us)'], [['devices', ['a(us)', [[1, 'gpu']]]]]],
         ['a policy in a variant',    'InvalidRequest', ['invalid-request', 'numa', 'v'], [devices(['gpu', 1]), ['numa', ['v', ['s', 'required']]]]],
+        ['an owner without a uid',   'InvalidRequest', ['invalid-request', 4294967295], [devices(['gpu', 1]), ['owner', ['u', 2**32 - 1]]]],
         ['more than there is',       'Insufficient',   ['insufficient-devices', 1, 2], [devices(['gpu', 2])]],
         ['more CPUs than there are', 'Insufficient',   ['insufficient-cpus'],               [['cpus', ['u', 17]], ['memory', ['t', 2**30]]]],
         ['more memory',              'Insufficient',   ['insufficient-memory'],               [['cpus', ['u', 4]], ['memory', ['t', 2**40]]]],

@@ -44,6 +44,7 @@ is_deeply(planned(\@wanted, { 'ib-vf1' => 'trust=off max-rate=1000' }),
 is_deeply(planned(\@wanted, { 'ib-vf' => 'trust=off', 'ib-vf0' => 'vlan=9,spoof-check=on' }),
         { gpu0 => undef, 'ib-vf0' => { vlan => 9, trust => $off, spoof_check => $on }, 'ib-vf1' => { vlan => 7, qos => 3, trust => $off } },
         'and of a pool, which counts for less; a VLAN brings its own priority');
+is_deeply(planned(['ib-vf' => 1], { 'ib-vf' => sprintf '%-511s', 'vlan=9' }), { 'ib-vf0' => { vlan => 9, trust => $on } }, 'in up to 511 bytes');
 is_deeply(planned(['ib-vf' => 1], { 'ib-vf' => 'mac=02:AB:00:00:00:01 link=up node-guid=02:00:00:00:00:00:00:0a port-guid=02:00:00:00:00:00:00:0b '
                         . 'pkey=8001 min-rate=5 protocol=802.1ad vlan=4094 qos=0' }),
         {
@@ -72,6 +73,7 @@ my @refused = (
         ['a GUID of zeros',            'InvalidRequest', ['invalid-request'],         { 'ib-vf0' => 'node-guid=00:00:00:00:00:00:00:00' }],
         ['a priority alone',           'InvalidRequest', ['invalid-request', 'vlan='],                          { 'ib-vf0' => 'qos=1' }],
         ['text of 10 KiB',             'InvalidRequest', ['invalid-request'],                  { 'ib-vf0' => 'vlan=1 ' x 1500 }],
+        ['text of 512 bytes',          'InvalidRequest', ['invalid-request', 511],             { 'ib-vf' => sprintf '%-512s', 'vlan=9' }],
         ['one address for a pool',     'InvalidRequest', ['invalid-request', 2, 'ib-vf', 'mac='], { 'ib-vf' => $mac }],
         ['one address for two slots',  'InvalidRequest', ['invalid-request', 'ib-vf0', 'ib-vf1'],  { 'ib-vf0' => $mac, 'ib-vf1' => $mac }],
         ['a GPU',                      'NotSupported',   ['not-supported', 'gpu0', '0000:82:00.0'],       { gpu0 => 'vlan=1' }],
