@@ -58,7 +58,16 @@ is_deeply([written()], ['sriov_numvfs 0', 'sriov_numvfs 8'], 'through none, and 
 like(log_since($offset), names($pf, 4, 8), 'the log says so');
 is_deeply(devices_state($bus, 'vf'), { map { $_ => 'available' } vfs($pf), vfs($other) }, 'all eight are on offer');
 is(device($bus, $pf)->{state}, 'host', 'and nobody is blamed for it');
-is((set_vfs($pf, 4))[0], 'done', 'and back');
+{
+        $bus->forget_signals();
+        my $job     = begin($pf, 4)->{body}[0];
+        my @signals = $bus->signals_until(sub { $_->{member} eq 'JobRemoved' && $_->{body}[1] eq $job });
+        is($signals[-1]{body}[2], 'done', 'and back');
+        my ($new) = grep { $signals[$_]{member} eq 'JobNew' } 0 .. $#signals;
+        my %state = map { $_->{path} => $_->{body}[1]{State} }
+                grep { $_->{member} eq 'PropertiesChanged' && $_->{body}[0] eq 'org.passthroughd1.Device' && $_->{body}[1]{State} } @signals[0 .. $new];
+        is(scalar(grep { $_ ne 'available' } values %state), 8, 'signals say before the job begins that the eight VFs are not available');
+}
 same_tree($four, 'the tree is as before');
 fault('reset');
 $offset = log_since();

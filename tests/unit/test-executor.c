@@ -231,6 +231,24 @@ static void run_with_guids(const Fixture *f, int expected) {
         assert_int_equal(reports[3].kind, REPORT_STEP);
 }
 
+static int refuse_all_found(const Report *r, void *userdata) {
+        (void) keep(r, userdata);
+        return r->kind == REPORT_ALL_FOUND ? -ECANCELED : 0;
+}
+
+/* A run whose reports could not be saved ends before its first step. */
+static void test_not_saved(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        l->reports_found_state = true;
+        offer(f->root, "sriov/1", "00:11:22:33:44:55:66:77");
+        add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
+        assert_int_equal(executor_run(f->fs, l, refuse_all_found, NULL), 1);
+        (void) last_report(REPORT_ALL_FOUND);
+}
+
 static void test_does_not_wait_for_what_is_offered(void **state) {
         Fixture *f = *state;
         uint64_t begin = clock_usec(CLOCK_MONOTONIC);
@@ -362,6 +380,7 @@ int main(void) {
                 TEST(test_gone_is_done),
                 TEST(test_gone_vf_is_done),
                 TEST(test_representor),
+                TEST(test_not_saved),
                 TEST(test_does_not_wait_for_what_is_offered),
                 TEST(test_waits_for_what_may_be_offered),
                 TEST(test_vfs_of_a_pf),
