@@ -71,13 +71,18 @@ static int check_waited(Manager *m, Job *job) {
 /* Runs after the reply to the method call was sent, so that JobNew follows the reply. */
 static int on_begin(Job *job) {
         Manager *m = job->manager;
+        int r;
 
         if (job->steps->n > 0)
                 job->worker.lock = orphans_lock_job(&m->jobs.orphans, job);
         if (job->kind->begun)
                 job->kind->begun(m, job);
         server_job_new(m->publisher.server, job->id);
-        return check_waited(m, job);
+        r = check_waited(m, job);
+        /* The job may unbind the GPUs, and then their minors are invalid. The check before it needs the minors. */
+        for (size_t i = 0; r == 0 && i < job->steps->n; i++)
+                manager_forget_gpu(m, job->steps->steps[i].device);
+        return r;
 }
 
 static void report_device_failed(Job *job, const Step *step, const Report *report) {
@@ -269,9 +274,6 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
                                       "See the journal for the call it is stuck in; a reboot clears it.",
                                       "The kernel has not returned from the previous job on %s.", subject);
                 }
-        /* The job may unbind the GPUs, and then their minors are invalid. */
-        for (size_t i = 0; i < steps->n; i++)
-                manager_forget_gpu(m, steps->steps[i].device);
         job = job_new(m, kind, m->jobs.last_id + 1, subject, steps);
         if (!job || ARRAY_RESERVE(m->jobs.list, m->jobs.n) < 0)
                 return refuse_no_memory(ret);

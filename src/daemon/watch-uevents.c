@@ -105,9 +105,13 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         m->watches.uevents->drivers = true;
                 else if (r > 0 && action == UEVENT_CAPACITY)
                         m->watches.uevents->capacity = true;
-                else if (r > 0)
+                else if (r > 0) {
                         add_event(m->watches.uevents, action, address);
-                else
+                        /* The minor is read again only after the job. Until then any process with an NVIDIA device
+                         * node open counts as a user of the GPU. */
+                        if (action == UEVENT_BIND && manager_is_busy(m, address))
+                                manager_forget_gpu(m, address);
+                } else
                         m->watches.uevents->everything = true;
                 if (r < 0 && r != -ENOBUFS) {
                         log_warning_errno(r, "Failed to read events of udev, from now on changes of the node are "

@@ -59,8 +59,10 @@ sub calls { return split /\n/, slurp("$dir/log") }
 sub is_up { my ($unit) = @_; return slurp("$dir/$unit.state") eq "active\n" }
 sub noted { return slurp_existing("$ENV{STATE_DIRECTORY}/stopped-services") // '' }
 
-my %minor = ($gpu => 3, $other => 5);
+my %minor = ($gpu => 3, $other => 5, '0000:33:00.0' => 7);
 fault(map { "set proc/driver/nvidia/gpus/$_/information Model: \\t\\t NVIDIA H100\\nDevice Minor: \\t $minor{$_}" } sort keys %minor);
+# A process that uses another GPU does not count as a user of these.
+fault('set proc/950/comm python3', 'link proc/950/fd/3 /dev/nvidia6');
 ok(wait_until(sub { has_systemd('org.freedesktop.systemd1') }), 'there is a systemd');
 configure(pools("@services"));
 my $bus    = Bus->new->listen;
