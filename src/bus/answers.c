@@ -3,7 +3,6 @@
 #include "answers.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -49,8 +48,7 @@ static void count(const Answer *a, bool running, size_t *ret_of_one, size_t *ret
 Answer *answer_free(Answer *a) {
         if (!a)
                 return NULL;
-        sd_event_source_disable_unref(a->timer);
-        sd_event_source_disable_unref(a->child);
+        child_watch_done(&a->child);
         validator_free(a->validator);
         cleanup_close(&a->text);
         request_done(&a->request);
@@ -248,8 +246,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
         Answer *a = userdata;
         Server *s = a->server;
 
-        a->child = sd_event_source_disable_unref(a->child);
-        a->timer = sd_event_source_disable_unref(a->timer);
+        child_watch_done(&a->child);
         if (take_text(a, end))
                 return 0;
         answer_remove(a);
@@ -260,8 +257,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
 /* The answer lasts until its process has ended, so that the limits count all processes. */
 static void kill_process(Answer *a) {
         a->replied = true;
-        if (a->child)
-                (void) sd_event_source_send_child_signal(a->child, SIGKILL, NULL, 0);
+        child_watch_kill(&a->child);
         if (a->validator)
                 validator_kill(a->validator);
 }
@@ -272,19 +268,6 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         refuse_failed(a, "took too long");
         kill_process(a);
         return 0;
-}
-
-static int watch(Answer *a, pid_t pid) {
-        sd_event *event = a->server->event;
-        int r = sd_event_add_child(event, &a->child, pid, WEXITED, on_exit_of_child, a);
-
-        if (r < 0) {
-                (void) kill(pid, SIGKILL);
-                return r;
-        }
-        (void) sd_event_source_set_child_process_own(a->child, true);
-        return sd_event_add_time_relative(event, &a->timer, CLOCK_MONOTONIC, ANSWER_TIMEOUT_SEC * UINT64_C(1000000), 0,
-                                          on_timeout, a);
 }
 
 static int start(Answer *a) {
@@ -298,7 +281,8 @@ static int start(Answer *a) {
                 return -errno;
         if (pid == 0)
                 run_child(a, parent);
-        return watch(a, pid);
+        return child_watch(&a->child, a->server->event, pid, ANSWER_TIMEOUT_SEC * UINT64_C(1000000), on_exit_of_child,
+                           on_timeout, a);
 }
 
 /* n: the processes that the caller has at most. */

@@ -10,10 +10,9 @@
  * caller can use up what another one needs: the last places are for callers that have none.
  */
 
-#include <systemd/sd-event.h>
-
 #include "bus/server.h"
 #include "guest/domxml.h"
+#include "host/childwatch.h"
 #include "host/validator.h"
 
 /* Child processes at once: of one caller, and of all. The last ones are for callers of which no process runs. */
@@ -51,7 +50,7 @@ struct Answer {
         bool validate;    /* the text is for passthroughd-libvirt: domxml_make_with_lines() */
 
         int text; /* the memfd that the child writes to; -1: the child was not started */
-        sd_event_source *child, *timer;
+        ChildWatch child;
         Validator *validator;
         Answer *next;
 };

@@ -84,15 +84,13 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static int watch(Worker *w, sd_event *event, uint64_t timeout_usec) {
-        int r = sd_event_add_child(event, &w->exit, w->pid, WEXITED, on_exit_of_child, w);
+        int r = child_watch(&w->watch, event, w->pid, timeout_usec, on_exit_of_child, on_timeout, w);
 
         if (r >= 0)
                 r = sd_event_add_io(event, &w->io, w->reports, EPOLLIN, on_io, w);
         /* Handle reports before the exit of the child. */
         if (r >= 0)
                 r = sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
-        if (r >= 0)
-                r = sd_event_add_time_relative(event, &w->timer, CLOCK_MONOTONIC, timeout_usec, 0, on_timeout, w);
         return r;
 }
 
@@ -133,12 +131,12 @@ bool worker_continue(Worker *w, bool may) {
 }
 
 void worker_extend(const Worker *w, uint64_t timeout_usec) {
-        (void) sd_event_source_set_time_relative(w->timer, timeout_usec);
-        (void) sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+        (void) sd_event_source_set_time_relative(w->watch.deadline, timeout_usec);
+        (void) sd_event_source_set_enabled(w->watch.deadline, SD_EVENT_ONESHOT);
 }
 
 void worker_drop_deadline(Worker *w) {
-        w->timer = sd_event_source_disable_unref(w->timer);
+        w->watch.deadline = sd_event_source_disable_unref(w->watch.deadline);
 }
 
 void worker_kill(const Worker *w) {
@@ -149,8 +147,7 @@ void worker_kill(const Worker *w) {
 void worker_done(Worker *w) {
         worker_kill(w);
         sd_event_source_disable_unref(w->io);
-        sd_event_source_disable_unref(w->exit);
-        sd_event_source_disable_unref(w->timer);
+        child_watch_done(&w->watch);
         cleanup_close(&w->lock);
         cleanup_close(&w->reports);
         cleanup_close(&w->go);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <systemd/sd-event.h>
 
+#include "host/childwatch.h"
 #include "util/sysfs.h"
 
 typedef struct WorkerKind {
@@ -30,9 +31,11 @@ typedef struct Worker {
         pid_t pid;   /* 0: no child was started, or it has exited */
         int reports; /* pipe from the child */
         int go;      /* pipe to the child, which waits for a byte; -1 when closed */
-        sd_event_source *io, *exit, *timer;
+        sd_event_source *io;
+        ChildWatch watch;
 } Worker;
-#define WORKER(process_name) ((Worker){ .process = (process_name), .lock = -1, .reports = -1, .go = -1 })
+#define WORKER(process_name)                                                                                           \
+        ((Worker){ .process = (process_name), .lock = -1, .reports = -1, .go = -1, .watch.may_hang = true })
 
 /*
  * Forks the child. Its only descriptors are stdio, its ends of the pipes and the lock; no signal is blocked; it dies

@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 
 #include "guest/validation.h"
+#include "host/childwatch.h"
 #include "util/fileio.h"
 #include "util/strings.h"
 #include "virtprogram.h"
@@ -35,7 +35,8 @@ struct GuestClient {
         bool ended;           /* the process was killed or closed its socket, and has not exited yet */
         bool waits_in_parent; /* run/libvirt does not exist, so its parent is watched */
         int fd;               /* the socket pair; -1 while no process runs */
-        sd_event_source *child, *io, *timer, *sockets;
+        ChildWatch child;
+        sd_event_source *io, *timer, *sockets;
 };
 
 static void start(GuestClient *c);
@@ -66,7 +67,7 @@ static void set_unknown(GuestClient *c, const char *reason) {
 
 /* Ends the process. It is started again after it has exited. */
 static void end(GuestClient *c, const char *reason) {
-        (void) sd_event_source_send_child_signal(c->child, SIGKILL, NULL, 0);
+        child_watch_kill(&c->child);
         c->io = sd_event_source_disable_unref(c->io);
         c->ended = true;
         c->answered = c->asked;
@@ -135,7 +136,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *info, void
                 (void) on_record(c->io, c->fd, 0, c);
         if (!c->ended)
                 end(c, VALIDATION_PROGRAM " has ended.");
-        c->child = sd_event_source_disable_unref(c->child);
+        child_watch_done(&c->child);
         cleanup_close(&c->fd);
         c->fd = -1;
         c->ended = false;
@@ -147,7 +148,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *info, void
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         GuestClient *c = userdata;
 
-        if (c->child)
+        if (c->child.exit)
                 end(c, "libvirt does not answer.");
         else
                 start(c);
@@ -165,15 +166,12 @@ static int spawn(GuestClient *c) {
         (void) close(fds[1]);
         if (r < 0)
                 return r;
-        r = sd_event_add_child(c->event, &c->child, pid, WEXITED, on_exit_of_child, c);
-        if (r < 0) {
-                (void) kill(pid, SIGKILL);
+        r = child_watch(&c->child, c->event, pid, 0, on_exit_of_child, NULL, c);
+        if (r < 0)
                 return r;
-        }
-        (void) sd_event_source_set_child_process_own(c->child, true);
         r = sd_event_add_io(c->event, &c->io, c->fd, EPOLLIN, on_record, c);
         if (r < 0)
-                c->child = sd_event_source_disable_unref(c->child);
+                child_watch_done(&c->child);
         return r;
 }
 
@@ -195,7 +193,7 @@ static bool has_socket(const GuestClient *c) {
 static void start(GuestClient *c) {
         int r;
 
-        if (c->child)
+        if (c->child.exit)
                 return;
         stop_timer(c);
         if (!has_socket(c))
@@ -247,7 +245,7 @@ static int on_socket(sd_event_source *source, const struct inotify_event *event,
 uint64_t guest_client_ask(GuestClient *c) {
         int waits;
 
-        if (!c->child)
+        if (!c->child.exit)
                 start(c);
         /* There is no process, it ends, or its first list is still to come. */
         if (c->unknown || send(c->fd, GUEST_REQUEST, strlen(GUEST_REQUEST), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
@@ -264,7 +262,7 @@ uint64_t guest_client_answered(const GuestClient *c) {
 
 void guest_client_expect(GuestClient *c) {
         c->expected = true;
-        if (c->child && !c->ended && c->unknown)
+        if (c->child.exit && !c->ended && c->unknown)
                 set_timer(c, ANSWER_TIMEOUT_SEC);
 }
 
@@ -274,7 +272,7 @@ GuestClient *guest_client_free(GuestClient *c) {
         sd_event_source_disable_unref(c->io);
         sd_event_source_disable_unref(c->timer);
         sd_event_source_disable_unref(c->sockets);
-        sd_event_source_disable_unref(c->child);
+        child_watch_done(&c->child);
         cleanup_close(&c->fd);
         guest_list_done(&c->list);
         free(c->unknown);

@@ -2,11 +2,11 @@
 /* One request to libvirt that changes the devices of a domain, in a process of its own. */
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
 #include "guest/validation.h"
+#include "host/childwatch.h"
 #include "host/guestclient.h"
 #include "util/fileio.h"
 #include "util/strings.h"
@@ -18,7 +18,7 @@ struct GuestPlug {
         void *userdata;
         bool late;  /* the process was killed by the timeout */
         int output; /* the memfd that the process writes to */
-        sd_event_source *child, *timer;
+        ChildWatch child;
 };
 
 static PlugResult read_result(const GuestPlug *p, const siginfo_t *end, char **ret) {
@@ -54,15 +54,14 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         GuestPlug *p = userdata;
 
         p->late = true;
-        (void) sd_event_source_send_child_signal(p->child, SIGKILL, NULL, 0);
+        child_watch_kill(&p->child);
         return 0;
 }
 
 GuestPlug *guest_plug_free(GuestPlug *p) {
         if (!p)
                 return NULL;
-        sd_event_source_disable_unref(p->timer);
-        sd_event_source_disable_unref(p->child);
+        child_watch_done(&p->child);
         cleanup_close(&p->output);
         free(p);
         return NULL;
@@ -103,17 +102,10 @@ int guest_plug_start(sd_event *event, const char *uri, const GuestPlugRequest *r
                 return -ENOMEM;
         *p = (GuestPlug){ .action = request->action, .ended = ended, .userdata = userdata, .output = -1 };
         r = spawn(p, uri, request, &pid);
-        if (r < 0)
-                return r;
-        r = sd_event_add_child(event, &p->child, pid, WEXITED, on_exit_of_child, p);
-        if (r < 0) {
-                (void) kill(pid, SIGKILL);
-                return r;
-        }
-        (void) sd_event_source_set_child_process_own(p->child, true);
-        r = sd_event_add_time_relative(event, &p->timer, CLOCK_MONOTONIC,
-                                       (request->timeout_sec + (uint64_t) PLUG_GRACE_SEC) * UINT64_C(1000000), 0,
-                                       on_timeout, p);
+        if (r >= 0)
+                r = child_watch(&p->child, event, pid,
+                                (request->timeout_sec + (uint64_t) PLUG_GRACE_SEC) * UINT64_C(1000000),
+                                on_exit_of_child, on_timeout, p);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(p);

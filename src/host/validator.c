@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 
+#include "host/childwatch.h"
 #include "util/strings.h"
 #include "virtprogram.h"
 
@@ -18,7 +18,7 @@ struct Validator {
         ValidatorEnded ended;
         void *userdata;
         int answer; /* the read end of the pipe from the process's standard output */
-        sd_event_source *child, *timer;
+        ChildWatch child;
 };
 
 static Verdict refuse_unknown(Refusal *ret, const char *remedy, const char *reason) {
@@ -81,7 +81,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
 }
 
 void validator_kill(Validator *v) {
-        (void) sd_event_source_send_child_signal(v->child, SIGKILL, NULL, 0);
+        child_watch_kill(&v->child);
 }
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -97,26 +97,12 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 Validator *validator_free(Validator *v) {
         if (!v)
                 return NULL;
-        sd_event_source_disable_unref(v->timer);
-        sd_event_source_disable_unref(v->child);
+        child_watch_done(&v->child);
         cleanup_close(&v->answer);
         free(v);
         return NULL;
 }
 DEFINE_CLEANUP(Validator *, validator_free)
-
-/* Watches the process and starts the timeout. sd-event kills and reaps the process when the event source is freed. */
-static int watch(Validator *v, sd_event *event, pid_t pid) {
-        int r = sd_event_add_child(event, &v->child, pid, WEXITED, on_exit_of_child, v);
-
-        if (r < 0) {
-                (void) kill(pid, SIGKILL);
-                return r;
-        }
-        (void) sd_event_source_set_child_process_own(v->child, true);
-        return sd_event_add_time_relative(event, &v->timer, CLOCK_MONOTONIC, VALIDATION_TIMEOUT_SEC * UINT64_C(1000000),
-                                          0, on_timeout, v);
-}
 
 static int start(Validator *v, sd_event *event, int document) {
         _cleanup_close_ int output = -1;
@@ -130,7 +116,9 @@ static int start(Validator *v, sd_event *event, int document) {
         v->answer = fds[0];
         output = fds[1];
         r = virt_program_start(NULL, 0, document, output, &pid);
-        return r < 0 ? r : watch(v, event, pid);
+        return r < 0 ? r
+                     : child_watch(&v->child, event, pid, VALIDATION_TIMEOUT_SEC * UINT64_C(1000000), on_exit_of_child,
+                                   on_timeout, v);
 }
 
 Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Children with a deadline: they are told of once, and none is left behind. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/childwatch.h"
+
+typedef struct Fixture {
+        sd_event *event;
+        ChildWatch watch;
+        unsigned n_exited, n_late;
+        siginfo_t end;
+} Fixture;
+
+static void block_sigchld(int how) {
+        sigset_t set;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        assert_int_equal(sigprocmask(how, &set, NULL), 0);
+}
+
+static int setup(void **state) {
+        static Fixture f;
+
+        f = (Fixture){ 0 };
+        block_sigchld(SIG_BLOCK);
+        *state = &f;
+        return sd_event_new(&f.event);
+}
+
+static int teardown(void **state) {
+        Fixture *f = *state;
+
+        child_watch_done(&f->watch);
+        sd_event_unref(f->event);
+        return 0;
+}
+
+static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void *userdata) {
+        Fixture *f = userdata;
+
+        f->n_exited++;
+        f->end = *end;
+        return sd_event_exit(f->event, 0);
+}
+
+static int on_late(sd_event_source *source, uint64_t usec, void *userdata) {
+        Fixture *f = userdata;
+
+        f->n_late++;
+        child_watch_kill(&f->watch);
+        return 0;
+}
+
+/* A child that exits at once with the status; negative: that waits to be killed. */
+static pid_t start(int status) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid > 0)
+                return pid;
+        while (status < 0)
+                (void) pause();
+        _exit(status);
+}
+
+static void assert_no_child(void) {
+        assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+        assert_int_equal(errno, ECHILD);
+}
+
+static void test_exit(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(child_watch(&f->watch, f->event, start(7), 60000000, on_exit_of_child, on_late, f), 0);
+        assert_true(sd_event_loop(f->event) >= 0);
+        assert_int_equal(f->n_exited, 1);
+        assert_int_equal(f->n_late, 0);
+        assert_int_equal(f->end.si_status, 7);
+        child_watch_done(&f->watch);
+        assert_no_child();
+}
+
+static void test_deadline(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(child_watch(&f->watch, f->event, start(-1), 1000, on_exit_of_child, on_late, f), 0);
+        assert_true(sd_event_loop(f->event) >= 0);
+        assert_int_equal(f->n_late, 1);
+        assert_int_equal(f->n_exited, 1);
+        assert_int_equal(f->end.si_code, CLD_KILLED);
+        child_watch_done(&f->watch);
+        assert_no_child();
+}
+
+static void test_done(void **state) {
+        Fixture *f = *state;
+
+        assert_int_equal(child_watch(&f->watch, f->event, start(-1), 0, on_exit_of_child, NULL, f), 0);
+        child_watch_done(&f->watch);
+        child_watch_kill(&f->watch);
+        assert_no_child();
+}
+
+static void test_may_hang(void **state) {
+        Fixture *f = *state;
+        pid_t pid = start(-1);
+
+        f->watch.may_hang = true;
+        assert_int_equal(child_watch(&f->watch, f->event, pid, 0, on_exit_of_child, NULL, f), 0);
+        child_watch_done(&f->watch);
+        assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* sd-event watches no child while SIGCHLD is not blocked. */
+static void test_failure(void **state) {
+        Fixture *f = *state;
+
+        block_sigchld(SIG_UNBLOCK);
+        assert_true(child_watch(&f->watch, f->event, start(-1), 0, on_exit_of_child, NULL, f) < 0);
+        assert_null(f->watch.exit);
+        assert_no_child();
+}
+
+int main(void) {
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_exit, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_done, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_may_hang, setup, teardown),
+                cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
