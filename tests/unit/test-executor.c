@@ -249,6 +249,23 @@ static void test_not_saved(void **state) {
         (void) last_report(REPORT_ALL_FOUND);
 }
 
+/* Without an answer from systemd it is unknown whether the service is active. The run ends before its first step. */
+static void test_without_systemd(void **state) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1), 0);
+        l->reports_found_state = true;
+        l->timeout_sec = 4;
+        add(l, STEP_STOP_SERVICE, FIRST, NULL, "x.service");
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, keep, NULL), 1);
+        assert_int_equal(n_reports, 1);
+        assert_int_equal(last_report(REPORT_FAILED)->step, 0);
+        assert_override(f, SECOND, "driver-a");
+}
+
 static void test_does_not_wait_for_what_is_offered(void **state) {
         Fixture *f = *state;
         uint64_t begin = clock_usec(CLOCK_MONOTONIC);
@@ -381,6 +398,7 @@ int main(void) {
                 TEST(test_gone_vf_is_done),
                 TEST(test_representor),
                 TEST(test_not_saved),
+                TEST(test_without_systemd),
                 TEST(test_does_not_wait_for_what_is_offered),
                 TEST(test_waits_for_what_may_be_offered),
                 TEST(test_vfs_of_a_pf),
