@@ -22,6 +22,7 @@ int main(int argc, char *argv[]) {
         sd_event *event;
         GuestPlug *plug;
         sigset_t set;
+        int r;
 
         if (argc < 5)
                 return EXIT_FAILURE;
@@ -33,5 +34,7 @@ int main(int argc, char *argv[]) {
                                                                               argv[5], (unsigned) atoi(argv[4]) },
                                                          on_end, event, &plug) < 0)
                 return EXIT_FAILURE;
-        return sd_event_loop(event);
+        r = sd_event_loop(event);
+        sd_event_unref(event);
+        return r;
 }
