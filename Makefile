@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# make                     build passthroughd, passthroughctl, passthroughd-holders and passthroughd-libvirt in build/
+# make                     build passthroughd, passthroughctl and the programs that passthroughd uses, in build/
 # make deps                install the Debian 12 packages that building, running and testing need (root)
 # make tests               build what tests run, and what tests/with-node needs
 # make demo                the main job on a simulated node
@@ -55,6 +55,7 @@ PKG_LIBS = $(eval PKG_LIBS := $$(shell pkg-config --libs $(PACKAGES)))$(PKG_LIBS
 FUSE_CFLAGS = $(eval FUSE_CFLAGS := $$(shell pkg-config --cflags fuse3))$(FUSE_CFLAGS)
 LIBVIRT_CFLAGS = $(eval LIBVIRT_CFLAGS := $$(shell pkg-config --cflags libvirt))$(LIBVIRT_CFLAGS)
 LIBVIRT_LIBS = $(eval LIBVIRT_LIBS := $$(shell pkg-config --libs libvirt libxml-2.0 libsystemd))$(LIBVIRT_LIBS)
+ROOT_LIBS = $(eval ROOT_LIBS := $$(shell pkg-config --libs libsystemd inih))$(ROOT_LIBS)
 HOLDERS_LIBS = $(eval HOLDERS_LIBS := $$(shell pkg-config --libs libsystemd))$(HOLDERS_LIBS)
 FUSE_LIBS = $(eval FUSE_LIBS := $$(shell pkg-config --libs fuse3))$(FUSE_LIBS)
 
@@ -77,6 +78,7 @@ LIB_SOURCES := $(sort $(foreach room,$(ROOMS),$(wildcard src/$(room)/*.c)))
 DAEMON_SOURCES := $(sort $(wildcard src/daemon/*.c))
 CTL_SOURCES := $(sort $(wildcard src/ctl/*.c))
 HOLDERS_SOURCES := $(sort $(wildcard src/holders/*.c))
+ROOT_SOURCES := $(sort $(wildcard src/root/*.c))
 VIRT_SOURCES := $(sort $(wildcard src/virt/*.c))
 NODESIM_SOURCES := $(sort $(wildcard tests/nodesim/*.c))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/test-*.c))
@@ -88,7 +90,7 @@ HYPERVISOR_SOURCES := $(sort $(wildcard tests/hypervisor/*.c))
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 LIB := $(BUILD)/libpassthrough.a
-PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-libvirt
+PROGRAMS := $(BUILD)/passthroughd $(BUILD)/passthroughctl $(BUILD)/passthroughd-holders $(BUILD)/passthroughd-root $(BUILD)/passthroughd-libvirt
 NODESIM := $(BUILD)/tests/nodesim
 SHIM := $(BUILD)/tests/netlink.so
 DYING := $(BUILD)/tests/dying.so
@@ -97,7 +99,7 @@ UNIT_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(UNIT_SOURCES))
 TOOLS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TOOL_SOURCES))
 FUZZ_MAIN := tests/fuzz/fuzz-main.c
 FUZZ_TESTS := $(patsubst tests/%.c,$(BUILD)/tests/%,$(filter-out tests/fuzz/fuzz-main.c,$(FUZZ_SOURCES)))
-OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES))
+OBJECTS := $(call object,$(LIB_SOURCES) $(DAEMON_SOURCES) $(CTL_SOURCES) $(HOLDERS_SOURCES) $(ROOT_SOURCES) $(VIRT_SOURCES) $(NODESIM_SOURCES) $(UNIT_SOURCES) $(FUZZ_SOURCES) $(TOOL_SOURCES) $(SHIM_SOURCES) $(DYING_SOURCES) $(HYPERVISOR_SOURCES))
 
 # Recordings of the simulated nodes, for passthroughctl --node.
 NODES := $(patsubst tests/%,$(BUILD)/%,$(wildcard tests/nodes/*.tree))
@@ -134,9 +136,13 @@ $(BUILD)/passthroughd: $(call object,$(DAEMON_SOURCES)) $(LIB)
 $(BUILD)/passthroughctl: $(call object,$(CTL_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
-# It keeps the rights to look into all processes: the fewer libraries the better.
+# These two have rights that the daemon lacks: the fewer libraries the better.
 $(BUILD)/passthroughd-holders: PKG_LIBS = $(HOLDERS_LIBS)
 $(BUILD)/passthroughd-holders: $(call object,$(HOLDERS_SOURCES)) $(LIB)
+	$(call say,LD,$@)
+	$(call link,$^)
+$(BUILD)/passthroughd-root: PKG_LIBS = $(ROOT_LIBS)
+$(BUILD)/passthroughd-root: $(call object,$(ROOT_SOURCES)) $(LIB)
 	$(call say,LD,$@)
 	$(call link,$^)
 # The only program that is linked with libvirt; of the others' libraries it needs few.
@@ -206,10 +212,13 @@ INSTALLED = \
 	755:$(BUILD)/passthroughd:$(PREFIX)/sbin/passthroughd \
 	755:$(BUILD)/passthroughctl:$(PREFIX)/bin/passthroughctl \
 	755:$(BUILD)/passthroughd-holders:$(PREFIX)/libexec/passthroughd-holders \
+	755:$(BUILD)/passthroughd-root:$(PREFIX)/libexec/passthroughd-root \
 	755:$(BUILD)/passthroughd-libvirt:$(PREFIX)/libexec/passthroughd-libvirt \
 	644:$(BUILD)/passthroughd.service:$(UNITDIR)/passthroughd.service \
 	644:$(BUILD)/passthroughd-holders.service:$(UNITDIR)/passthroughd-holders.service \
 	644:systemd/passthroughd-holders.socket:$(UNITDIR)/passthroughd-holders.socket \
+	644:$(BUILD)/passthroughd-root@.service:$(UNITDIR)/passthroughd-root@.service \
+	644:systemd/passthroughd-root.socket:$(UNITDIR)/passthroughd-root.socket \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
 	644:conf/org.passthroughd1.policy:$(PREFIX)/share/polkit-1/actions/org.passthroughd1.policy \
@@ -221,7 +230,7 @@ INSTALLED = \
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 field = $(word $(1),$(subst :, ,$(2)))
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@

@@ -5,8 +5,10 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 
 #include "host/holders.h"
+#include "host/rootservice.h"
 #include "manager.h"
 #include "util/log.h"
 #include "util/strings.h"
@@ -71,7 +73,7 @@ static int parse_arguments(int argc, char *argv[]) {
 int main(int argc, char *argv[]) {
         _cleanup_(cleanup_manager_free) Manager *m = NULL;
         const char *state_dir = getenv("STATE_DIRECTORY") ?: "/var/lib/passthroughd";
-        const char *holders = getenv("HOLDERS_SOCKET");
+        const char *holders = getenv("HOLDERS_SOCKET"), *root = getenv("ROOT_SOCKET");
         int r = parse_arguments(argc, argv);
         sigset_t early;
 
@@ -84,6 +86,10 @@ int main(int argc, char *argv[]) {
         /* glibc raises this threshold with each large buffer that is freed, and then keeps megabytes after a Describe.
          * A fixed threshold returns such buffers to the kernel. */
         (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+        /* systemd starts the daemon with capabilities as another user than root. Programs that the daemon starts get
+         * none.
+         */
+        (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         /* Block SIGHUP, so that a reload requested this early stays pending until the event loop handles it. */
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);
@@ -92,6 +98,8 @@ int main(int argc, char *argv[]) {
         if (!holders && streq(arg_sysroot, "/"))
                 holders = HOLDERS_SOCKET;
         holders_use_socket(holders);
+        if (root)
+                root_service_use_socket(root);
         r = manager_new(arg_sysroot, arg_config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EXIT_CONFIG ? EXIT_CONFIG : EXIT_FAILURE;

@@ -7,7 +7,9 @@
 #include <errno.h>
 
 #include "host/modprobe.h"
+#include "host/rootservice.h"
 #include "inventory.h"
+#include "util/clock.h"
 #include "util/log.h"
 #include "util/messages.h"
 #include "util/strings.h"
@@ -31,7 +33,7 @@ static void log_change(const Mlx4 *options, const char *path) {
                 log_notice("Removed %s: no pool wants VFs of mlx4_core.", path);
 }
 
-/* The problem for an error of modprobe_set(). */
+/* The problem for an error of modprobe_differs() or root_set_options(). */
 static char *describe_failure(const Mlx4 *options, const char *path, int error) {
         char *problem = NULL;
 
@@ -58,7 +60,9 @@ static int apply(const Manager *m, Mlx4 *options) {
 
         if (r < 0)
                 return r;
-        r = dir < 0 ? dir : modprobe_set(dir, options->text);
+        r = dir < 0 ? dir : modprobe_differs(dir, options->text);
+        if (r > 0)
+                r = root_set_options(options->text, clock_usec(CLOCK_MONOTONIC));
         if (r == -ENOENT && !options->text)
                 return 0;
         if (r < 0) {

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "host/nvidia.h"
+#include "host/rootservice.h"
 #include "units.h"
 
 uint64_t job_deadline(const StepList *steps, unsigned part) {
@@ -39,14 +40,15 @@ int service_report_active(const StepList *steps, size_t i, ServiceState *state, 
 }
 
 int service_stop(const Step *s, const ServiceState *state) {
-        return state->active ? unit_stop(s->to, state->stop_by) : 0;
+        return state->active ? root_stop_unit(s->to, state->stop_by) : 0;
 }
 
 /* All starts together get a quarter of the timeout of the job. After that the job goes on while systemd continues to
  * start the service. */
 void service_start(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
         bool asked;
-        int r = unit_start(steps->steps[i].to, job_deadline(steps, 4 * MAX(count_service_starts(steps), 1U)), &asked);
+        int r = root_start_unit(steps->steps[i].to, job_deadline(steps, 4 * MAX(count_service_starts(steps), 1U)),
+                                &asked);
 
         (void) report(&(Report){ .kind = asked ? REPORT_STARTED : REPORT_NOT_STARTED,
                                  .step = (uint32_t) i,

@@ -24,7 +24,7 @@ void service_start(const StepList *steps, size_t i, ReportFunction report, void 
  * must be a STEP_CLEAN. */
 bool clean_is_shared(const StepList *steps, size_t i, size_t j);
 /* Cleans the device of step first and those of later steps for the same pool, except where skipped is true for the
- * step. Returns the result of unit_run(). */
+ * step. Returns the result of root_clean(). */
 int devices_clean(const StepList *steps, size_t first, const bool *skipped, int *ret_status);
 /* For STEP_CHECK_IDLE: checks the device of step i together with those of the STEP_CHECK_IDLE steps that follow
  * directly. Returns 0 when no device is in use; else reports REPORT_FAILED and returns a negative errno. */

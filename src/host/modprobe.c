@@ -10,9 +10,11 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define FRAGMENT_MAX 65536U
+#define FRAGMENT_MAX      65536U
 /* The default, relative to the root. */
-#define DIRECTORY    "etc/modprobe.d"
+#define DIRECTORY         "etc/modprobe.d"
+#define OPTIONS           "options mlx4_core "
+#define OPTION_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_=, "
 
 int modprobe_open(const Sysfs *fs, const char *directory) {
         int fd;
@@ -59,16 +61,36 @@ static int write_fragment(int dir_fd, const char *text) {
         return r < 0 ? r : 1;
 }
 
-int modprobe_set(int dir_fd, const char *text) {
+/* Of what modprobe.d(5) knows, "install" and "remove" run a program as root. */
+static bool has_only_options(const char *text) {
+        while (*text) {
+                size_t n = strcspn(text, "\n"), prefix = strlen(OPTIONS);
+                bool is_option =
+                        strncmp(text, OPTIONS, prefix) == 0 && strspn(text + prefix, OPTION_CHARACTERS) == n - prefix;
+
+                if ((*text != '#' && !is_option) || text[n] != '\n')
+                        return false;
+                text += n + 1;
+        }
+        return true;
+}
+
+int modprobe_differs(int dir_fd, const char *text) {
         _cleanup_free_ char *before = NULL;
         int r = read_fragment(dir_fd, &before);
 
         if (r == -EEXIST && !text)
                 return 0;
-        if (r < 0)
+        return r < 0 ? r : !streq_ptr(before, text);
+}
+
+int modprobe_set(int dir_fd, const char *text) {
+        int r = modprobe_differs(dir_fd, text);
+
+        if (r <= 0)
                 return r;
-        if (streq_ptr(before, text))
-                return 0;
+        if (text && !has_only_options(text))
+                return -EINVAL;
         if (text)
                 return write_fragment(dir_fd, text);
         r = remove_file_at(dir_fd, MODPROBE_FRAGMENT);

@@ -3,8 +3,8 @@
 
 /*
  * Starts, stops and runs systemd units. Each call opens its own connection to the system bus and may block until
- * CLOCK_MONOTONIC has reached end (in microseconds). As those of host/driver.h, these functions must run in the child
- * process of a job.
+ * CLOCK_MONOTONIC has reached end (in microseconds). unit_is_active() runs in the child process of a job, the others in
+ * passthroughd-root.
  */
 
 #include <stdbool.h>

@@ -32,7 +32,7 @@ sub node_with_guests {
         if (!$ENV{NODE_ROOT}) {
                 my $build = abs_path($ENV{BUILD} // "$DIR/../../build");
                 my $dir   = $ENV{BUILD} = tempdir('guests.XXXXXX', TMPDIR => 1);
-                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders);
+                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-root);
                 cp("$build/passthroughd", "$dir/passthroughd") or die "$dir/passthroughd: $!";
                 spew("$dir/passthroughd-libvirt", "#!/bin/sh\n[ \$# = 0 ] && exec $build/passthroughd-libvirt\nexec $DIR/../fake-libvirt $dir\n");
                 chmod 0755, "$dir/passthroughd", "$dir/passthroughd-libvirt";

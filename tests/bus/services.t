@@ -218,6 +218,7 @@ ok(wait_until(sub { !has_systemd('org.freedesktop.systemd1') }), 'away: systemd 
 fault('release');
 is($bus->result($job), 'done', 'away: the job is done');
 like(log_since($log), names($daemon), 'away: the journal says what is missing');
+ok(wait_until(sub { log_since($log) =~ names('start-services') }), 'away: the next attempt fails too');
 $systemd = fork // die "fork: $!";
 if (!$systemd) { exec 'fake-systemd', $dir or die "fake-systemd: $!" }
 ok(wait_until(sub { has_systemd('org.freedesktop.systemd1') }), 'away: it is back');

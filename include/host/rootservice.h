@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, and writing the options
+ * of mlx4_core. The daemon is not root, so it asks a service, passthroughd-root. The service takes units and commands
+ * from the configuration alone, which belongs to root: a request names a unit or a pool, and never a command.
+ *
+ * systemd starts the service for each connection. A request is one message, and so is its answer.
+ */
+
+#include "config/config.h"
+
+/* The socket of the service. */
+#define ROOT_SOCKET "/run/passthroughd-root"
+
+/* Most devices in one call of root_clean(). */
+#define ROOT_DEVICES_MAX 4096U
+
+/* The socket to use instead of ROOT_SOCKET. path is borrowed. */
+void root_service_use_socket(const char *path);
+
+/*
+ * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds), and some seconds longer
+ * when the service hangs. -EPERM: the configuration does not have the unit or command. -EHOSTDOWN: the service does not
+ * answer, which is logged.
+ */
+
+/* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
+ * negative errno. */
+int root_stop_unit(const char *name, uint64_t end);
+/* Starts the unit, with the results of root_stop_unit(). *ret_asked: systemd has accepted or refused the start job, or
+ * the configuration does not have the unit, so a retry is useless. */
+int root_start_unit(const char *name, uint64_t end, bool *ret_asked);
+/*
+ * Runs the command of the pool with the addresses as further arguments. 0: the exit status was 0. 1: the exit status is
+ * in *ret_status, 128 plus the signal's number when a signal killed the command. -ETIMEDOUT: the command was killed,
+ * because it took too long. -ENOSYS: systemd is not on the bus. Otherwise a negative errno.
+ */
+int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t end, int *ret_status);
+/* Replaces the fragment as modprobe_set() does, with the same results. */
+int root_set_options(const char *text, uint64_t end);
+
+/*
+ * For the service: reads a request from the connection fd, does what it asks for if c has it, and sends the answer.
+ * modprobe_directory: NULL for the default. Returns 0 or a negative errno.
+ */
+int root_answer(int fd, const Config *c, const char *modprobe_directory);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The requests to passthroughd-root and their answers, from both sides. */
+
+#include "host/rootservice.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "host/modprobe.h"
+#include "units.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+/* Time that the service needs besides: systemd starts it, and kills a command that takes too long. */
+#define GRACE_USEC    3000000U
+#define PAYLOAD_MAX   65536U
+#define ADDRESSES_MAX (ROOT_DEVICES_MAX * sizeof(PciAddress))
+
+typedef enum RootAction {
+        ROOT_STOP_UNIT,   /* name: of the unit */
+        ROOT_START_UNIT,  /* name: of the unit */
+        ROOT_CLEAN,       /* name: of the pool; payload: the addresses of the devices */
+        ROOT_SET_OPTIONS, /* payload: the text */
+        ROOT_REMOVE_OPTIONS,
+} RootAction;
+
+/* The payload follows in the same message. */
+typedef struct Request {
+        uint32_t action;
+        char name[UNIT_NAME_MAX + 1];
+        uint64_t end;
+} Request;
+
+typedef struct Answer {
+        int32_t result, status;
+        bool asked;
+} Answer;
+
+_Static_assert(ADDRESSES_MAX <= PAYLOAD_MAX, "a message holds the addresses");
+
+static const char *socket_path = ROOT_SOCKET;
+
+void root_service_use_socket(const char *path) {
+        socket_path = path;
+}
+
+static int connect_service(uint64_t end) {
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        uint64_t now = clock_usec(CLOCK_MONOTONIC), patience = (end > now ? end - now : 0) + GRACE_USEC;
+        const struct timeval time = { .tv_sec = (time_t) (patience / 1000000U),
+                                      .tv_usec = (suseconds_t) (patience % 1000000U) };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        if (fd < 0)
+                return -errno;
+        if (strlen(socket_path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        strcpy(address.sun_path, socket_path);
+        if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) < 0 ||
+            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0 ||
+            connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int exchange(const Request *q, const void *payload, size_t size, Answer *ret) {
+        _cleanup_close_ int fd = connect_service(q->end);
+        struct iovec parts[] = { { (void *) q, sizeof(*q) }, { (void *) payload, size } };
+        const struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+                return -errno;
+        n = recv(fd, ret, sizeof(*ret), 0);
+        if (n < 0)
+                return -errno;
+        return n == sizeof(*ret) ? 0 : -ECONNRESET;
+}
+
+/* Returns the result of the answer. */
+static int ask(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, Answer *ret) {
+        Request q = { .action = action, .end = end };
+        int r;
+
+        *ret = (Answer){ 0 };
+        if (strlen(name) >= sizeof(q.name) || size > PAYLOAD_MAX)
+                return -E2BIG;
+        strcpy(q.name, name);
+        r = exchange(&q, payload, size, ret);
+        if (r >= 0)
+                return ret->result;
+        log_warning_errno(r, "passthroughd-root does not answer: %m");
+        return -EHOSTDOWN;
+}
+
+int root_stop_unit(const char *name, uint64_t end) {
+        Answer answer;
+
+        return ask(ROOT_STOP_UNIT, name, NULL, 0, end, &answer);
+}
+
+int root_start_unit(const char *name, uint64_t end, bool *ret_asked) {
+        Answer answer;
+        int r = ask(ROOT_START_UNIT, name, NULL, 0, end, &answer);
+
+        *ret_asked = answer.asked;
+        return r;
+}
+
+int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t end, int *ret_status) {
+        Answer answer;
+        int r = ask(ROOT_CLEAN, pool, devices, n * sizeof(*devices), end, &answer);
+
+        *ret_status = answer.status;
+        return r;
+}
+
+int root_set_options(const char *text, uint64_t end) {
+        Answer answer;
+
+        return ask(text ? ROOT_SET_OPTIONS : ROOT_REMOVE_OPTIONS, "", text, text ? strlen(text) : 0, end, &answer);
+}
+
+static bool is_stopped_for_jobs(const Config *c, const char *name) {
+        for (size_t i = 0; i < c->n_pools; i++)
+                for (size_t j = 0; j < c->pools[i].n_stop_services; j++)
+                        if (streq(c->pools[i].stop_services[j], name))
+                                return true;
+        return false;
+}
+
+static int clean(const Config *c, const Request *q, const void *payload, size_t size, int *ret_status) {
+        const Pool *pool = config_find_pool(c, q->name);
+        _cleanup_free_ char *command = NULL, *description = NULL, *addresses = NULL, *unit = NULL;
+        _cleanup_free_ const char **words = NULL;
+        const size_t n = size / sizeof(PciAddress);
+        char *rest, *word;
+        size_t used = 0;
+
+        if (!pool || !pool->cleaner)
+                return -EPERM;
+        if (n == 0 || n > ROOT_DEVICES_MAX || n * sizeof(PciAddress) != size)
+                return -EINVAL;
+        rest = command = strdup(pool->cleaner);
+        words = calloc(CLEANER_WORDS_MAX + n + 1, sizeof(*words));
+        addresses = calloc(n, PCI_ADDRESS_STRING_MAX);
+        if (!command || !words || !addresses ||
+            string_replace(&description, "Cleaning devices of pool %s", pool->name) < 0 ||
+            string_replace(&unit, "passthroughd-clean-%d-%s.service", (int) getpid(), pool->name) < 0)
+                return -ENOMEM;
+        while (used < CLEANER_WORDS_MAX && (word = string_next_word(&rest)))
+                words[used++] = word;
+        for (size_t i = 0; i < n; i++) {
+                PciAddress device;
+
+                memcpy(&device, (const char *) payload + i * sizeof(device), sizeof(device));
+                words[used++] = pci_address_format(device, addresses + i * PCI_ADDRESS_STRING_MAX);
+        }
+        return unit_run(unit, description, words, q->end, ret_status);
+}
+
+static int set_options(const char *directory, const char *text) {
+        _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
+        _cleanup_close_ int dir = -1;
+        int r = sysfs_new("/", &fs);
+
+        if (r < 0)
+                return r;
+        dir = modprobe_open(fs, directory);
+        return dir < 0 ? dir : modprobe_set(dir, text);
+}
+
+static int serve(const Config *c, const char *modprobe_directory, const Request *q, const char *payload, size_t size,
+                 Answer *answer) {
+        switch (q->action) {
+        case ROOT_STOP_UNIT:
+                return is_stopped_for_jobs(c, q->name) ? unit_stop(q->name, q->end) : -EPERM;
+        case ROOT_START_UNIT:
+                answer->asked = true;
+                return is_stopped_for_jobs(c, q->name) ? unit_start(q->name, q->end, &answer->asked) : -EPERM;
+        case ROOT_CLEAN:
+                return clean(c, q, payload, size, &answer->status);
+        case ROOT_SET_OPTIONS:
+                return strlen(payload) == size ? set_options(modprobe_directory, payload) : -EINVAL;
+        case ROOT_REMOVE_OPTIONS:
+                return set_options(modprobe_directory, NULL);
+        default:
+                return -EINVAL;
+        }
+}
+
+int root_answer(int fd, const Config *c, const char *modprobe_directory) {
+        _cleanup_free_ char *payload = calloc(1, PAYLOAD_MAX + 1);
+        Answer answer = { 0 };
+        Request q;
+        struct iovec parts[] = { { &q, sizeof(q) }, { payload, PAYLOAD_MAX } };
+        struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
+        ssize_t n;
+
+        if (!payload)
+                return -ENOMEM;
+        n = recvmsg(fd, &message, 0);
+        if (n < 0)
+                return -errno;
+        if ((size_t) n < sizeof(q) || message.msg_flags & MSG_TRUNC)
+                return -EBADMSG;
+        q.name[sizeof(q.name) - 1] = '\0';
+        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), &answer);
+        if (answer.result == -EPERM)
+                log_warning("Refused: the configuration has no StopServices= or CleanerCommand= for '%s'.",
+                            QUOTABLE(q.name));
+        return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
