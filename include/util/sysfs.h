@@ -24,7 +24,8 @@ const char *sysfs_root(const Sysfs *fs);
 /* Whether symbolic links cannot lead out of the root. False on kernels before 5.6. */
 bool sysfs_is_confined(const Sysfs *fs);
 
-/* Opens a file or directory below the root; O_CLOEXEC is added to flags. Returns the descriptor or negative errno. */
+/* Opens a file or directory below the root; O_CLOEXEC is added to flags. An attribute that this user may not open gets
+ * this user as owner, if the process has CAP_CHOWN. Returns the descriptor or negative errno. */
 int sysfs_open(const Sysfs *fs, const char *path, int flags);
 
 /*

@@ -3,6 +3,7 @@
 #include "caller.h"
 
 #include <errno.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "error.h"
@@ -183,16 +184,30 @@ static int enqueue(Server *s, sd_bus_message *call, size_t size, CallerMethod me
         return 1;
 }
 
+/* The uid of the process that opened the connection. Returns a negative errno when the kernel does not tell. */
+static int get_peer_uid(sd_bus *bus, uint32_t *ret) {
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        if (getsockopt(sd_bus_get_fd(bus), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        *ret = peer.uid;
+        return 0;
+}
+
 int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus_error *error) {
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_refusal_ Refusal refusal = { 0 };
-        uint32_t uid;
+        uint32_t uid = UINT32_MAX;
         size_t size;
         int r;
 
-        /* A peer without a bus is root, at the private socket, or this program itself, with server_new_peer(). */
-        if (!sender)
-                return method(s, call, getuid(), error);
+        /* A peer without a bus is root or the daemon's user, at the private socket, or this program itself, with
+         * server_new_peer(). */
+        if (!sender) {
+                r = get_peer_uid(sd_bus_message_get_bus(call), &uid);
+                return r < 0 ? r : method(s, call, uid, error);
+        }
         r = measure_call(call, &size);
         if (r < 0 && r != -EMSGSIZE)
                 return r;

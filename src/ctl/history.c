@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl history: the events of a device in the journal of this machine, as log_event() sent them. */
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <systemd/sd-journal.h>
 
@@ -10,6 +11,8 @@
 #include "table.h"
 #include "util/strings.h"
 #include "verbs.h"
+
+#define DAEMON_USER "passthroughd"
 
 static const Column columns[] = {
         { "TIME", "time" },
@@ -88,13 +91,25 @@ static int add_entry(sd_journal *j, const char *address, bool local, json_object
         return 0;
 }
 
-/* Reads the last max entries, newest first. Only root can send entries with _UID=0, so nobody else can forge one. */
+/* Nobody else can send entries with the uid of the daemon, or with that of root, which version 0.1 had. */
+static int match_daemon(sd_journal *j) {
+        const struct passwd *user = getpwnam(DAEMON_USER);
+        char match[32];
+        int r = sd_journal_add_match(j, "_UID=0", 0);
+
+        if (r < 0 || !user)
+                return r;
+        (void) snprintf(match, sizeof(match), "_UID=%u", user->pw_uid);
+        return sd_journal_add_match(j, match, 0);
+}
+
+/* Reads the last max entries, newest first. */
 static int read_newest_first(sd_journal *j, const char *address, size_t max, bool local, json_object *entries) {
         char match[sizeof("PASSTHROUGH_DEVICE=") + PCI_ADDRESS_STRING_MAX];
         int r;
 
         (void) snprintf(match, sizeof(match), "PASSTHROUGH_DEVICE=%s", address);
-        r = sd_journal_add_match(j, "_UID=0", 0);
+        r = match_daemon(j);
         if (r >= 0)
                 r = sd_journal_add_match(j, match, 0);
         if (r >= 0)

@@ -71,6 +71,13 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
         return r < 0 ? r : found;
 }
 
+/* Lets the daemon create files in the hugetlbfs, which belongs to root and may be writable for root alone. */
+static int make_writable(int dir) {
+        if (faccessat(dir, ".", W_OK, AT_EACCESS) >= 0 || errno != EACCES)
+                return 0;
+        return fchown(dir, geteuid(), (gid_t) -1) < 0 ? -errno : 0;
+}
+
 static int place_find(const Sysfs *fs, const Region *r, Place *p) {
         struct statfs s;
 
@@ -82,6 +89,11 @@ static int place_find(const Sysfs *fs, const Region *r, Place *p) {
                 return -ENOTSUP;
         p->memory = r->page_size > 0 ? open_hugepages(fs, r->page_size, p->path, sizeof(p->path)) : p->shm;
         return p->memory < 0 ? p->memory : 0;
+}
+
+/* No other user can create a file of such an owner. */
+static bool is_of_root_or_own(const struct stat *s) {
+        return s->st_uid == geteuid() || s->st_uid == 0;
 }
 
 /* The state of a file that has the region's name. */
@@ -157,7 +169,7 @@ static int move_aside(int dir, const char *name) {
         uint64_t random;
         struct stat s;
 
-        if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || s.st_uid == geteuid())
+        if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || is_of_root_or_own(&s))
                 return 0;
         if (getrandom(&random, sizeof(random), 0) != sizeof(random))
                 return -EIO;
@@ -167,6 +179,13 @@ static int move_aside(int dir, const char *name) {
         log_warning("A file of uid %u had the name of the shared memory region %s. The file was renamed to %s.",
                     s.st_uid, name, aside);
         return 0;
+}
+
+/* In a sticky directory the kernel lets QEMU follow only its own links and those of the directory's owner
+ * (fs.protected_symlinks). Without CAP_CHOWN, as in tests, the link stays the daemon's. */
+static void give_link_to_root(const Place *p, const char *name) {
+        if (geteuid() != 0)
+                (void) !fchownat(p->shm, name, 0, (gid_t) -1, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Links a file in a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. -EEXIST: another file or link has
@@ -179,15 +198,15 @@ static int link_memory(const Place *p, const char *name) {
         if (p->memory == p->shm)
                 return 0;
         (void) snprintf(target, sizeof(target), "%s/%s", p->path, name);
-        if (symlinkat(target, p->shm, name) >= 0)
-                return 0;
-        if (errno != EEXIST)
+        if (symlinkat(target, p->shm, name) < 0 && errno != EEXIST)
                 return -errno;
-        /* In a sticky directory the kernel does not let QEMU follow another user's link (fs.protected_symlinks). */
-        if (fstatat(p->shm, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || s.st_uid != geteuid())
+        if (fstatat(p->shm, name, &s, AT_SYMLINK_NOFOLLOW) < 0 || !is_of_root_or_own(&s))
                 return -EEXIST;
         n = readlinkat(p->shm, name, current, sizeof(current));
-        return n == (ssize_t) strlen(target) && memcmp(current, target, (size_t) n) == 0 ? 0 : -EEXIST;
+        if (n != (ssize_t) strlen(target) || memcmp(current, target, (size_t) n) != 0)
+                return -EEXIST;
+        give_link_to_root(p, name);
+        return 0;
 }
 
 /* Allocates the region's memory, creates the link, and gives the file to the group. */
@@ -227,6 +246,8 @@ static int create_or_open(int dir, const Region *r, bool *ret_made) {
         int fd = -ENOENT, k = move_aside(dir, region_file(r, name));
 
         *ret_made = false;
+        if (k >= 0)
+                k = make_writable(dir);
         if (k < 0)
                 return k;
         for (int i = 0; fd == -ENOENT && i < OPEN_ATTEMPTS; i++) {
@@ -306,7 +327,7 @@ static bool is_own_region(int dir, const char *name) {
         struct stat s;
 
         return strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0 &&
-               fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) >= 0 && s.st_uid == geteuid();
+               fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) >= 0 && is_of_root_or_own(&s);
 }
 
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n) {

@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "util/log.h"
 #include "util/sysfs.h"
@@ -90,17 +91,34 @@ bool sysfs_is_confined(const Sysfs *fs) {
         return fs->has_openat2;
 }
 
+static int open_below(const Sysfs *fs, const char *path, int flags) {
+        int fd;
+
+        if (fs->has_openat2)
+                return open_in_root(fs->root_fd, path, flags);
+        fd = openat(fs->root_fd, path, flags | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Attributes belong to root, and the daemon does not run as root. It makes itself the owner of those that it uses, by
+ * CAP_CHOWN, which works only on file systems that are writable in its sandbox. CAP_DAC_OVERRIDE would open every file
+ * of the machine, and every socket.
+ */
+static bool take_over(const Sysfs *fs, const char *path) {
+        _cleanup_close_ int fd = strncmp(path, "sys/", 4) == 0 ? open_below(fs, path, O_PATH) : -1;
+
+        return fd >= 0 && fchownat(fd, "", geteuid(), (gid_t) -1, AT_EMPTY_PATH) >= 0;
+}
+
 int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         int fd;
 
         path += strspn(path, "/");
         if (!*path)
                 path = ".";
-
-        if (fs->has_openat2)
-                return open_in_root(fs->root_fd, path, flags);
-        fd = openat(fs->root_fd, path, flags | O_CLOEXEC);
-        return fd < 0 ? -errno : fd;
+        fd = open_below(fs, path, flags);
+        return fd == -EACCES && take_over(fs, path) ? open_below(fs, path, flags) : fd;
 }
 
 /* Calls read(2) once, or until end of file when buf is larger than an attribute. Returns bytes or -errno. */

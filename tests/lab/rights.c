@@ -4,6 +4,8 @@
  * questions:
  *
  *   read PATH, write PATH   opens it
+ *   take PATH               makes itself the owner, and opens it for writing; for a socket connects
+ *   create PATH             creates a file
  *   connect PATH            connects to a UNIX socket
  *   ptrace PID              attaches to a process
  *   signal PID              may send it a signal
@@ -23,13 +25,14 @@
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static long try_open(const char *path, int flags) {
-        int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK);
+        int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK, 0600);
 
         return fd < 0 ? fd : close(fd);
 }
@@ -42,6 +45,15 @@ static long try_connect(const char *path) {
         r = connect(fd, (const struct sockaddr *) &address, sizeof(address));
         (void) close(fd);
         return r;
+}
+
+/* What is writable for its owner is opened then. */
+static long try_take(const char *path) {
+        struct stat s;
+
+        if (fchownat(AT_FDCWD, path, geteuid(), (gid_t) -1, 0) < 0 || stat(path, &s) < 0)
+                return -1;
+        return S_ISSOCK(s.st_mode) ? try_connect(path) : try_open(path, S_ISDIR(s.st_mode) ? O_RDONLY : O_WRONLY);
 }
 
 static long try_ptrace(pid_t pid) {
@@ -77,6 +89,10 @@ static void answer(const char *question, const char *object) {
                 r = try_open(object, O_RDONLY);
         else if (strcmp(question, "write") == 0)
                 r = try_open(object, O_WRONLY);
+        else if (strcmp(question, "take") == 0)
+                r = try_take(object);
+        else if (strcmp(question, "create") == 0)
+                r = try_open(object, O_WRONLY | O_CREAT | O_EXCL);
         else if (strcmp(question, "connect") == 0)
                 r = try_connect(object);
         else if (strcmp(question, "ptrace") == 0)

@@ -35,7 +35,10 @@ my $socket = IO::Socket::UNIX->new(Local => "$dir/of-root", Listen => 1) or die 
 my $other  = IO::Socket::UNIX->new(Local => "$dir/of-nobody", Listen => 1) or die "$dir/of-nobody: $!";
 chown((getpwnam 'nobody')[2], -1, "$dir/of-nobody");
 
-END { my $status = $?; kill 'KILL', grep { $_ } $root, $bare, $user; unlink $unit; system qw(rm -rf), $dir; system qw(systemctl daemon-reload); $? = $status }
+my ($registers) = glob '/sys/bus/pci/devices/*/resource0' or die "no device has registers\n";
+my @taken = ('/sys/bus/pci/rescan', $registers);
+
+END { my $status = $?; chown 0, -1, @taken; kill 'KILL', grep { $_ } $root, $bare, $user; unlink $unit; system qw(rm -rf), $dir; system qw(systemctl daemon-reload); $? = $status }
 
 # The answers in the sandbox of a service: all that its unit says, but for what runs in it and when.
 sub sandbox {
@@ -56,8 +59,19 @@ sub sandbox {
 }
 
 my ($main) = service('MainPID');
-my $status = join "\n", grep { /^(?:Uid|Cap\w+|NoNewPrivs|Seccomp):/ } split /\n/, output('cat', "/proc/$main/status");
-is(join("\n", sandbox('passthroughd', 'status')), $status, 'the process has the uid, the capabilities and the filter of the daemon');
+# The lines of the status of a process about privileges, but for ambient capabilities: the daemon passes none on.
+sub privileges { return join "\n", grep { /^(?:Uid|Cap(?!Amb)\w+|NoNewPrivs|Seccomp):/ } @_ }
+my $status = privileges(split /\n/, output('cat', "/proc/$main/status"));
+is(privileges(sandbox('passthroughd', 'status')), $status, 'the process has the uid, the capabilities and the filter of the daemon');
+like($status, qr/^Uid:\s+[1-9]/m, '... which is not root');
+my @children = split ' ', slurp("/proc/$main/task/$main/children");
+ok(scalar @children, 'the daemon has children');
+is_deeply([grep { slurp("/proc/$_/status") !~ /^CapPrm:\s+0+$/m && readlink("/proc/$_/exe") !~ m{/passthroughd$} } @children], [], '... and programs that it started have no capabilities');
+
+# Root calls the daemon on its private socket, and is not taken for the daemon's user.
+output(qw(passthroughctl allocate rights --cpus 1 --memory 16M));
+is((grep { $_->{name} eq 'rights' } @{ ctl_json('allocations')->{allocations} })[0]{owner}, 0, 'what root allocates belongs to root');
+output(qw(passthroughctl release rights));
 
 sub has_rights {
         my ($service, @table) = @_;
@@ -69,45 +83,64 @@ sub has_rights {
 
 has_rights('passthroughd',
         # Its work
-        ['write /sys/bus/pci/rescan',                 'ok',  'changes devices'],
+        ['take /sys/bus/pci/rescan',                  'ok',  'changes devices'],
         ['read /proc/1/mountinfo',                    'ok',  'sees the mounts of the host'],
         ['read /sys/kernel/iommu_groups',             'ok',  'sees IOMMU groups'],
         ['read /dev/shm',                             'ok',  'sees shared memory'],
         ['connect /run/dbus/system_bus_socket',       'ok',  'reaches the bus'],
         ['connect /run/passthroughd-holders',         'ok',  'asks who uses a device'],
         # Other processes
-        ["write /proc/1/mem",                         'EACCES', 'does not write to the memory of PID 1'],
-        ["read /proc/1/mem",                          'EACCES', 'does not read the memory of PID 1'],
-        ["read /proc/1/environ",                      'EACCES', 'does not read the environment of PID 1'],
+        ['write /proc/1/mem',                         'EACCES', 'does not write to the memory of PID 1'],
+        ['read /proc/1/mem',                          'EACCES', 'does not read the memory of PID 1'],
+        ['read /proc/1/environ',                      'EACCES', 'does not read the environment of PID 1'],
         ["write /proc/$root/mem",                     'EACCES', 'does not write to the memory of a process of root'],
         ["read /proc/$root/fd/0",                     'EACCES', 'does not see the files of a process of root'],
+        ["write /proc/$bare/mem",                     'EACCES', 'does not write to the memory of a process of root without capabilities'],
+        ["take /proc/$bare/mem",                      'EACCES', '... not as its owner either'],
+        ["read /proc/$bare/fd/0",                     'EACCES', 'does not see the files of a process of root without capabilities'],
         ["write /proc/$user/mem",                     'EACCES', 'does not write to the memory of a user'],
         ["read /proc/$user/fd/0",                     'EACCES', 'does not see the files of a user'],
         ["ptrace $root",                              'EPERM',  'traces no process of root'],
         ["ptrace $bare",                              'EPERM',  'traces no process of root without capabilities'],
+        ["signal $bare",                              'EPERM',  'sends no signal to a process of root'],
         ["signal $user",                              'EPERM',  'sends no signal to a user'],
         ['namespace /proc/1/ns/mnt',                  'EACCES', 'does not leave its sandbox'],
+        # Services of root
+        ["connect $dir/of-root",                      'EACCES', 'does not connect to the sockets of root, as that of docker'],
+        ["take $dir/of-root",                         'EROFS',  '... and does not become their owner'],
+        ["connect $dir/of-nobody",                    'EACCES', 'does not connect to the sockets of others'],
+        ['connect /run/systemd/private',              'EACCES', 'does not connect to systemd'],
+        ['take /run/systemd/private',                 'EROFS',  '... and does not become the owner of its socket'],
+        ['take /run/libvirt/libvirt-sock',            'EROFS',  'does not become the owner of the socket of libvirt'],
+        ['run systemd-run --quiet --wait true 2>/dev/null', '1', 'has systemd run no program'],
+        ['run systemctl stop lab-heartbeat.service 2>/dev/null', '1', 'has systemd stop no unit'],
         # The kernel
-        ['write /proc/sys/kernel/core_pattern',       'EROFS',  'does not choose the program for crashes'],
-        ['write /proc/sys/kernel/modprobe',           'EROFS',  'does not choose the program for modules'],
-        ['write /proc/sysrq-trigger',                 'EROFS',  'does not reboot by SysRq'],
-        ['write /sys/power/state',                    'EROFS',  'does not suspend'],
-        ['write /sys/kernel/mm/transparent_hugepage/enabled', 'EROFS', 'does not tune the kernel'],
+        ['write /proc/sys/kernel/core_pattern',       'EACCES', 'does not choose the program for crashes'],
+        ['take /proc/sys/kernel/core_pattern',        'EROFS',  '... not as its owner either'],
+        ['take /proc/sys/kernel/modprobe',            'EROFS',  'does not choose the program for modules'],
+        ['take /proc/sysrq-trigger',                  'EROFS',  'does not reboot by SysRq'],
+        ['take /sys/power/state',                     'EROFS',  'does not suspend'],
+        ['take /sys/kernel/mm/transparent_hugepage/enabled', 'EROFS', 'does not tune the kernel'],
         ['mount',                                     'EPERM',  'mounts nothing'],
         ['module',                                    'EPERM',  'loads no module'],
         ['bpf',                                       'EPERM',  'loads no BPF'],
         # Files and devices
-        ['write /etc/passwd',                         'EROFS',  'does not write to /etc'],
-        ['write /usr/bin/passthroughctl',             'EROFS',  'does not replace its program'],
+        ['read /etc/shadow',                          'EACCES', 'does not read the passwords'],
+        ['take /etc/shadow',                          'EROFS',  '... and does not become their owner'],
+        ['write /etc/passwd',                         'EACCES', 'does not write to /etc'],
+        ['take /etc/passwd',                          'EROFS',  '... and does not become the owner of a file there'],
+        ['create /etc/modprobe.d/evil.conf',          'EROFS', 'has modprobe run no program'],
+        ['take /etc/modprobe.d',                      'EROFS',  '... and does not become the owner of its directory'],
+        ['take /usr/bin/passthroughctl',              'EROFS',  'does not replace its program'],
+        ['create /run/evil',                          'EROFS', 'does not write to /run'],
         ["read $dir/secret",                          'EACCES', 'does not read the files of others'],
-        ["connect $dir/of-nobody",                    'EACCES', 'does not connect to the sockets of others'],
+        ["take $dir/secret",                          'EROFS',  '... and does not become their owner'],
         ['read /root',                                'EACCES', 'does not see the home of root'],
-        ['read /dev/vda',                             'EPERM',  'does not read the disk'],
+        ['read /dev/vda',                             'EACCES', 'does not read the disk'],
+        ['take /dev/vda',                             'EROFS',  '... and does not become its owner'],
         ['write /dev/kmsg',                           'EACCES', 'does not write to the log of the kernel'],
-        # What is left of root: the daemon has its uid, because sysfs is root's
-        ["write /proc/$bare/mem",                     'ok',  'LEFT: writes to the memory of a process of root without capabilities'],
-        ["connect $dir/of-root",                      'ok',  'LEFT: connects to the sockets of root'],
-        ['run systemd-run --quiet --wait true 2>/dev/null','ok',  'LEFT: has systemd run a program'],
+        # What is left: the registers of a device are an attribute beside those that the daemon writes
+        ["take $registers",                           'ok',  'LEFT: maps the registers of a device, which may have it write to memory'],
 );
 
 has_rights('passthroughd-holders',

@@ -55,14 +55,15 @@ like($err, names("'mpi'", TENANT, OTHER), '... and told why');
 
 # ---- as the kernel has it
 
-my ($kvm) = (getgrnam 'kvm')[2];
+my ($user, $kvm) = ((getpwnam 'passthroughd')[2], (getgrnam 'kvm')[2]);
 my %size = (FILE . 'mpi', 32, HUGE . 'halo', 4);
 for my $file (sort keys %size) {
         my @stat = stat $file;
-        is(sprintf('%o %d %d %d', @stat[2, 4, 5, 7]), sprintf('100660 0 %d %d', $kvm, $size{$file} * MIB), "$file is for QEMU's group");
+        is(sprintf('%o %d %d %d', @stat[2, 4, 5, 7]), sprintf('100660 %d %d %d', $user, $kvm, $size{$file} * MIB), "$file is for QEMU's group");
         is($stat[12] * 512, $size{$file} * MIB, '... and there as a whole');
 }
 is(readlink FILE . 'halo', HUGE . 'halo', 'the one of hugepages is found by its name as well');
+is((lstat FILE . 'halo')[4], 0, '... by a link that the kernel lets QEMU follow');
 
 # ---- the guests
 
