@@ -389,9 +389,6 @@ static void test_number(void **state _unused_) {
         node.is_block = true;
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
         assert_true(holder_search(proc, &wanted, true, PATIENCE, &h, &held) <= 0);
-        node.has_number = false;
-        assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
-        assert_int_equal(holder_search(proc, &wanted, true, PATIENCE, &h, &held), 1);
         node = (HolderNode){ .name = "card0", .has_number = true, .major = node.major, .minor = node.minor };
         assert_int_equal(lseek(proc, 0, SEEK_SET), 0);
         assert_true(holder_search(proc, &wanted, false, PATIENCE, &h, &held) <= 0);
