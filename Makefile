@@ -219,6 +219,8 @@ INSTALLED = \
 	644:systemd/passthroughd-holders.socket:$(UNITDIR)/passthroughd-holders.socket \
 	644:$(BUILD)/passthroughd-root@.service:$(UNITDIR)/passthroughd-root@.service \
 	644:systemd/passthroughd-root.socket:$(UNITDIR)/passthroughd-root.socket \
+	644:$(BUILD)/passthroughd-metrics.service:$(UNITDIR)/passthroughd-metrics.service \
+	644:systemd/passthroughd-metrics.timer:$(UNITDIR)/passthroughd-metrics.timer \
 	644:conf/org.passthroughd1.conf:$(PREFIX)/share/dbus-1/system.d/org.passthroughd1.conf \
 	644:conf/org.passthroughd1.service:$(PREFIX)/share/dbus-1/system-services/org.passthroughd1.service \
 	644:conf/org.passthroughd1.policy:$(PREFIX)/share/polkit-1/actions/org.passthroughd1.policy \
@@ -230,7 +232,7 @@ INSTALLED = \
 CONFIG_FILE = $(SYSCONFDIR)/passthroughd/passthroughd.conf
 field = $(word $(1),$(subst :, ,$(2)))
 
-UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service
+UNITS := $(BUILD)/passthroughd.service $(BUILD)/passthroughd-holders.service $(BUILD)/passthroughd-root@.service $(BUILD)/passthroughd-metrics.service
 $(UNITS): $(BUILD)/%: systemd/% Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)sed 's,/usr/\(\(s\?bin\|libexec\)/passthrough\),$(PREFIX)/\1,' $< > $@

@@ -22,6 +22,14 @@ typedef struct JobView {
         unsigned steps_done, steps_total;
 } JobView;
 
+/* The ended jobs of a verb with the same result. */
+typedef struct JobTime {
+        const char *verb, *result;
+        uint32_t n;
+        uint64_t usec; /* of all of them, from their start to their result */
+} JobTime;
+#define JOB_TIMES_MAX 32U
+
 typedef struct ServerCallbacks {
         HostView (*view)(void *userdata);
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
@@ -43,6 +51,8 @@ typedef struct ServerCallbacks {
         Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
+        /* The JobTimes since the start of the daemon, at most JOB_TIMES_MAX. Borrowed. */
+        const JobTime *(*list_job_times)(void *userdata, size_t *ret_n);
         /* server_waits_for_bus() is false now. Not called for server_new_peer(). */
         void (*bus_settled)(void *userdata);
 } ServerCallbacks;

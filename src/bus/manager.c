@@ -279,6 +279,18 @@ static int property_get_epoch(sd_bus *bus, const char *path, const char *interfa
         return sd_bus_message_append(reply, "t", s->epoch);
 }
 
+static int property_get_job_times(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                  sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Server *s = userdata;
+        size_t n;
+        const JobTime *times = s->callbacks->list_job_times(s->userdata, &n);
+        int r = sd_bus_message_open_container(reply, 'a', "(ssut)");
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sd_bus_message_append(reply, "(ssut)", times[i].verb, times[i].result, times[i].n, times[i].usec);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 #define NO_ARGS SD_BUS_NO_ARGS
 /* All methods have this flag. Without it sd-bus asks the bus for the caller's credentials, and blocks the event loop
  * until the bus replies. The methods check the caller themselves: caller.h. */
@@ -317,6 +329,7 @@ static const sd_bus_vtable manager_vtable[] = {
         SD_BUS_METHOD_WITH_ARGS("DescribeTopology", NO_ARGS, SD_BUS_RESULT("v", json), method_counted, OPEN),
         SD_BUS_PROPERTY("Version", "s", property_get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
         SD_BUS_PROPERTY("ReadOnly", "s", property_get_read_only, 0, 0),
+        SD_BUS_PROPERTY("JobTimes", "a(ssut)", property_get_job_times, 0, 0),
         SD_BUS_PROPERTY("Epoch", "t", property_get_epoch, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceAdded", SD_BUS_ARGS("s", address, "o", device), 0),
         SD_BUS_SIGNAL_WITH_ARGS("DeviceRemoved", SD_BUS_ARGS("s", address, "o", device), 0),

@@ -21,6 +21,11 @@ static const OptionNote snapshot_notes[] = {
         { 0 },
 };
 
+static const OptionNote metrics_notes[] = {
+        { OPTION_JSON, NULL, "metrics prints OpenMetrics text; 'pools --json' and 'list --json' have the numbers" },
+        { 0 },
+};
+
 static const OptionNote history_notes[] = {
         { OPTION_NODE, NULL, "a recorded node has no journal" },
         { 0 },
@@ -28,6 +33,7 @@ static const OptionNote history_notes[] = {
 
 static const Verb verbs[] = {
         { "list", verb_list, "", 0, 0, BIT(OPTION_POOL) | BIT(OPTION_ALL) | OPTIONS_NODE, "List the devices in pools" },
+        { "pools", verb_pools, "", 0, 0, OPTIONS_NODE, "Show what is free, by pool and by NUMA node" },
         { "show", verb_show, "DEVICE|ALLOCATION", 1, 1, OPTIONS_NODE,
           "Show all facts about a device or an allocation" },
         { "explain", verb_explain, "DEVICE", 1, 1, OPTIONS_NODE, "Say whether a device is available, or why not" },
@@ -59,6 +65,7 @@ static const Verb verbs[] = {
           history_notes },
         { "quarantine", verb_quarantine, "[DEVICE]", 0, 1, BIT(OPTION_CLEAR) | BIT(OPTION_NO_WAIT),
           "List devices in quarantine, or clear one" },
+        { "metrics", verb_metrics, "", 0, 0, 0, "Print numbers of the node for Prometheus", metrics_notes },
         { "rescan", verb_rescan, "", 0, 0, 0, "Read the hardware again" },
         { "reload", verb_reload, "", 0, 0, 0, "Read the configuration again" },
 };

@@ -73,6 +73,20 @@ char *view_memory(json_object *allocation) {
         return TAKE_PTR(text);
 }
 
+unsigned view_count_cpus(json_object *o, const char *key) {
+        const char *text = reply_text(o, key) ?: "";
+        unsigned long first, last, n = 0;
+        char *end;
+
+        for (; *text; text = *end ? end + 1 : end) {
+                first = last = strtoul(text, &end, 10);
+                if (*end == '-')
+                        last = strtoul(end + 1, &end, 10);
+                n += last - first + 1;
+        }
+        return (unsigned) n;
+}
+
 uint64_t view_memory_total(json_object *allocation) {
         json_object *nodes = reply_object(allocation, "memory");
         uint64_t total = 0;

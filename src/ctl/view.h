@@ -21,6 +21,9 @@ char *view_held(json_object *allocation, const char *separator);
 /* The memory of an allocation on all NUMA nodes, in bytes. */
 uint64_t view_memory_total(json_object *allocation);
 
+/* The number of CPUs in a list, "0-3,8". */
+unsigned view_count_cpus(json_object *o, const char *key);
+
 /* Prints on stderr why the node is read-only, if it is. node: the reply to Describe or Explain. */
 void view_read_only(json_object *node);
 

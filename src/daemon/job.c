@@ -8,6 +8,7 @@
 
 #include "bus/names.h"
 #include "manager.h"
+#include "util/clock.h"
 #include "util/strings.h"
 #include "util/stringtable.h"
 
@@ -36,6 +37,7 @@ Job *job_new(Manager *m, const struct JobKind *kind, uint32_t id, const char *su
         *job = (Job){ .manager = m,
                       .kind = kind,
                       .id = id,
+                      .since = clock_usec(CLOCK_MONOTONIC),
                       .steps = steps,
                       .current = steps->n,
                       .worker = WORKER("passthroughd-job") };

@@ -33,6 +33,7 @@ typedef struct Job {
         char *step, *message; /* the current step, "" before the first; why the job failed, "" if it did not */
         size_t current;       /* index of the current step; steps->n before the first */
         unsigned n_begun;
+        uint64_t since;  /* CLOCK_MONOTONIC, when the job was started */
         bool held;       /* until job_let_begin() */
         bool has_result; /* the result is known */
         Worker worker;

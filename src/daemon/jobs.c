@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "inventory.h"
+#include "util/clock.h"
 #include "util/fileio.h"
 #include "util/log.h"
 #include "util/messages.h"
@@ -177,6 +178,20 @@ static void begin_waiting(Manager *m) {
                         (void) job_let_begin(m->jobs.list[i]);
 }
 
+static void count_time(JobQueue *q, const Job *job, JobResult result) {
+        const char *verb = job->kind->verb, *text = job_result_to_string(result);
+        size_t i = 0;
+
+        while (i < q->n_times && !(streq(q->times[i].verb, verb) && streq(q->times[i].result, text)))
+                i++;
+        if (i == ELEMENTSOF(q->times))
+                return;
+        if (i == q->n_times)
+                q->times[q->n_times++] = (JobTime){ .verb = verb, .result = text };
+        q->times[i].n++;
+        q->times[i].usec += clock_usec(CLOCK_MONOTONIC) - job->since;
+}
+
 static void on_end(Job *job, JobResult result) {
         Manager *m = job->manager;
 
@@ -190,6 +205,7 @@ static void on_end(Job *job, JobResult result) {
                 log_full(LOG_ERR, 0,
                          (&(LogFields){ .id = MESSAGE_JOB_FAILED, .allocation = job->subject, .step = job->step }),
                          "Job %u, %s %s: %s", job->id, job->kind->verb, job->subject, job->message);
+        count_time(&m->jobs, job, result);
         publish(m, job);
         job->starting = false;
         server_job_changed(m->publisher.server, job->id);

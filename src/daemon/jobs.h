@@ -6,6 +6,7 @@
  * jobs have stopped.
  */
 
+#include "bus/server.h"
 #include "host/joblock.h"
 #include "host/store.h"
 #include "job.h"
@@ -26,6 +27,8 @@ typedef struct JobQueue {
         Orphans orphans;
         char **stopped; /* services stopped for jobs */
         size_t n_stopped;
+        JobTime times[JOB_TIMES_MAX]; /* of the jobs that have ended */
+        size_t n_times;
 } JobQueue;
 
 /* jobs.c */

@@ -193,6 +193,13 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         return n;
 }
 
+static const JobTime *on_list_job_times(void *userdata, size_t *ret_n) {
+        const Manager *m = userdata;
+
+        *ret_n = m->jobs.n_times;
+        return m->jobs.times;
+}
+
 static void on_bus_settled(void *userdata) {
         Manager *m = userdata;
 
@@ -213,6 +220,7 @@ static const ServerCallbacks server_callbacks = {
         .measure = on_measure,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
+        .list_job_times = on_list_job_times,
         .bus_settled = on_bus_settled,
 };
 

@@ -216,6 +216,11 @@ static size_t on_list_jobs(void *userdata, uint32_t *ret_ids, size_t max) {
         return 0;
 }
 
+static const JobTime *on_list_job_times(void *userdata, size_t *ret_n) {
+        *ret_n = 0;
+        return NULL;
+}
+
 const ServerCallbacks replay_node_callbacks = {
         .view = on_view,
         .allocate = on_allocate,
@@ -229,4 +234,5 @@ const ServerCallbacks replay_node_callbacks = {
         .measure = on_measure,
         .find_job = on_find_job,
         .list_jobs = on_list_jobs,
+        .list_job_times = on_list_job_times,
 };

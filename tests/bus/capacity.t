@@ -157,7 +157,7 @@ my %operations = (
         allocate => sub { my $n = int rand 3; return allocate($root, "guest$n", (rand() < 0.5 ? (gpu => 1) : ()), 'ib-vf' => 1 + int rand 2, cpus => 1 + int rand 3, memory => 2**28) },
         release  => sub { return release($root, 'guest' . int rand 3) },
         fail     => sub {
-                fault('fail 1 EIO');
+                fault('reset', 'fail 1 EIO');
                 my $result = release($root, 'guest' . int rand 3);
                 fault('reset');
                 return $result;
@@ -185,6 +185,12 @@ is(allocate($root, 'guest0', gpu => 1, 'ib-vf' => 1), 'done', 'an allocation');
 check('when it is ready');
 cmp_ok($told, '>', 0, 'is told');
 is_deeply([@{ $shown->{'/org/passthroughd1/pool/gpu'} }{qw(Total Available Allocated OutOfService)}], [1, 0, 1, 0], 'its GPU is allocated');
+is_deeply([map { { %$_{qw(name total available allocated out_of_service)} } } grep { $_->{name} eq 'gpu' } @{ ctl_json('pools')->{pools} }],
+        [{ name => 'gpu', total => 1, available => 0, allocated => 1, out_of_service => 0 }], 'passthroughctl pools has the same numbers');
+my ($status, $out) = ctl('pools');
+is($status, 0, 'and prints them');
+like($out, qr/^gpu +all +1 +0 +1 +0$/m, 'for all NUMA nodes');
+like($out, qr/^gpu +1 +1 +0 +1 +0$/m, 'and for each');
 fault("remove $gpu_path");
 rescan();
 check('a device is missing');

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* passthroughctl pools: how many devices of each pool, and how much of each NUMA node, can be allocated. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "document.h"
+#include "report.h"
+#include "table.h"
+#include "util/strings.h"
+#include "verbs.h"
+#include "view.h"
+
+static const Column pool_columns[] = {
+        { "POOL" },
+        { "NODE", "id", .right = true },
+        { "TOTAL", "total", .right = true },
+        { "AVAILABLE", "available", .right = true },
+        { "ALLOCATED", "allocated", .right = true },
+        { "OUT-OF-SERVICE", "out_of_service", .right = true },
+};
+
+static const Column node_columns[] = {
+        { "NODE", .right = true },   { "CPUS", .right = true }, { "FREE", .right = true },
+        { "MEMORY", .right = true }, { "FREE", .right = true }, { "FREE-PAGES", .cut = true },
+};
+
+static void add_counts(Table *table, const char *pool, const char *node, json_object *counts) {
+        const char *cells[ELEMENTSOF(pool_columns)] = { pool, node };
+
+        for (size_t i = 2; i < ELEMENTSOF(pool_columns); i++)
+                cells[i] = reply_cell(counts, pool_columns[i].key);
+        table_add(table, cells);
+}
+
+/* A line for the pool, and one for each NUMA node. */
+static int print_pools(const Args *args, json_object *node) {
+        _cleanup_table_ Table table;
+
+        table_init(&table, pool_columns, ELEMENTSOF(pool_columns));
+        for (size_t i = 0; i < reply_length(node, "pools"); i++) {
+                json_object *pool = reply_element(node, "pools", i);
+
+                add_counts(&table, reply_cell(pool, "name"), "all", pool);
+                for (size_t j = 0; j < reply_length(pool, "numa_nodes"); j++) {
+                        json_object *part = reply_element(pool, "numa_nodes", j);
+
+                        add_counts(&table, reply_cell(pool, "name"), reply_cell(part, "id"), part);
+                }
+        }
+        return table_print(&table, args, "There are no pools. Define pools in passthroughd.conf(5).");
+}
+
+static char *count_cpus(json_object *node, const char *key) {
+        char *text = NULL;
+
+        (void) string_replace(&text, "%u", view_count_cpus(node, key));
+        return text;
+}
+
+static char *format_size_of(json_object *node, const char *key) {
+        int64_t bytes = 0;
+        char *text = NULL;
+
+        (void) reply_number(node, key, &bytes);
+        (void) string_replace(&text, "%s", FORMAT_SIZE((uint64_t) bytes));
+        return text;
+}
+
+/* "512 of 1024 x 2 MiB"; NULL without huge pages. */
+static char *list_pages(json_object *node) {
+        char *text = NULL;
+
+        for (size_t i = 0; i < reply_length(node, "pages"); i++) {
+                json_object *pages = reply_element(node, "pages", i);
+                int64_t size = 0, total = 0, unused = 0;
+
+                (void) reply_number(pages, "size", &size);
+                (void) reply_number(pages, "total", &total);
+                (void) reply_number(pages, "free", &unused);
+                if (total > 0)
+                        (void) string_append(&text, text ? ", " : "", "%" PRId64 " of %" PRId64 " x %s", unused, total,
+                                             FORMAT_SIZE((uint64_t) size));
+        }
+        return text;
+}
+
+static int print_nodes(const Args *args, json_object *node) {
+        _cleanup_table_ Table table;
+
+        table_init(&table, node_columns, ELEMENTSOF(node_columns));
+        for (size_t i = 0; i < reply_length(node, "nodes"); i++) {
+                json_object *n = reply_element(node, "nodes", i);
+                _cleanup_free_ char *cpus = count_cpus(n, "cpus"), *cpus_free = count_cpus(n, "cpus_free");
+                _cleanup_free_ char *memory = format_size_of(n, "memory");
+                _cleanup_free_ char *memory_free = format_size_of(n, "memory_free"), *pages = list_pages(n);
+
+                table_add(&table,
+                          (const char *[]){ reply_cell(n, "id"), cpus, cpus_free, memory, memory_free, pages ?: "-" });
+        }
+        return table_print(&table, args, "This node has no NUMA nodes.");
+}
+
+static int print_tables(const Args *args, json_object *node) {
+        int r;
+
+        view_read_only(node);
+        r = print_pools(args, node);
+        if (r < 0)
+                return r;
+        putchar('\n');
+        return print_nodes(args, node);
+}
+
+static int print_json(const Args *args, json_object *node) {
+        static const char *const keys[] = { "pools", "nodes" };
+        json_object *o = json_object_new_object();
+
+        for (size_t i = 0; o && i < ELEMENTSOF(keys); i++)
+                if (json_object_object_add(o, keys[i], json_object_get(reply_member(node, keys[i]))) < 0)
+                        return report_errno(args, -ENOMEM, "Cannot print");
+        return o ? document_print(args, o) : report_errno(args, -ENOMEM, "Cannot print");
+}
+
+int verb_pools(const Args *args) {
+        _cleanup_(cleanup_client_free) Client *c = NULL;
+        _cleanup_json_ json_object *node = NULL;
+        int r;
+
+        r = client_new(args, &c);
+        if (r >= 0)
+                r = reply_ask(c, "Describe", NULL, NULL, &node);
+        if (r < 0)
+                return r;
+        return args_has(args, OPTION_JSON) ? print_json(args, node) : print_tables(args, node);
+}
