@@ -48,6 +48,9 @@
 
 /* Keys of a request, a{sv}. Unknown keys are refused. */
 #define REQUEST_KEY_DEVICES             "devices"             /* a(su): pool and count, in slot order */
+#define REQUEST_KEY_AT                  "at"                  /* a(ss): pool and address of devices to take */
+#define REQUEST_KEY_HOST_NODES          "host-nodes"          /* au: the NUMA nodes of the host to take */
+#define REQUEST_KEY_CPUS_FROM           "cpus-from"           /* s: the CPUs to take from, "8-15,120-127" */
 #define REQUEST_KEY_CPUS                "cpus"                /* u: vCPUs */
 #define REQUEST_KEY_MEMORY              "memory"              /* t: bytes */
 #define REQUEST_KEY_PAGE_SIZE           "page-size"           /* t: bytes */

@@ -37,19 +37,30 @@ typedef struct RequestAttributes {
         VfAttributes attributes;
 } RequestAttributes;
 
+/* A device that the request wants, for one of the count of its pool. */
+typedef struct RequestDevice {
+        char *pool;
+        PciAddress address;
+} RequestDevice;
+
 typedef struct Request {
         RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is the order of the guest slots */
         size_t n_pools;
+        RequestDevice at[REQUEST_DEVICES_MAX]; /* each address at most once */
+        size_t n_at;
         RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot at most once */
         size_t n_attributes;
         Region regions[ALLOCATION_REGIONS_MAX]; /* shared memory; the planner chooses the node */
         size_t n_regions;
-        unsigned cpus;       /* vCPUs, each pinned to one host CPU; 0: no CPUs */
-        uint64_t memory;     /* bytes; 0 if and only if cpus is 0 */
-        uint64_t page_size;  /* bytes; 0: ordinary pages */
-        unsigned cells;      /* guest NUMA cells; 0: as few as possible */
-        NumaPolicy numa;     /* a pool may have a stricter policy, which then counts for its devices */
-        Proximity proximity; /* largest distance of a GPU and its NIC */
+        unsigned cpus;                        /* vCPUs, each pinned to one host CPU; 0: no CPUs */
+        uint64_t memory;                      /* bytes; 0 if and only if cpus is 0 */
+        uint64_t page_size;                   /* bytes; 0: ordinary pages */
+        unsigned cells;                       /* guest NUMA cells; 0: as few as possible */
+        int host_nodes[ALLOCATION_CELLS_MAX]; /* ids: the nodes of the guest are exactly these, each once */
+        size_t n_host_nodes;                  /* 0: the planner chooses the nodes */
+        CpuSet cpus_from;                     /* the guest gets CPUs of this set alone; empty: any */
+        NumaPolicy numa;                      /* a pool may have a stricter policy, which then counts for its devices */
+        Proximity proximity;                  /* largest distance of a GPU and its NIC */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         GuestTopology topology; /* invalid: mirror for more than one device if it fits, else flat */
@@ -71,6 +82,10 @@ int request_add_pool(Request *r, const char *pool, unsigned count);
 bool request_find_pool(const Request *r, const char *pool, size_t *ret);
 /* Copies the names; request_check() validates them. 0, -ENOMEM, -E2BIG beyond REQUEST_LIMITS_MAX. */
 int request_add_limit(Request *r, const char *pool, const char *other, Proximity limit);
+/* Copies pool. 0, -ENOMEM, -E2BIG beyond REQUEST_DEVICES_MAX, -EEXIST when address is in the request already. */
+int request_add_device(Request *r, const char *pool, PciAddress address);
+/* 0, -E2BIG beyond ALLOCATION_CELLS_MAX, -EEXIST when node is in the request already. */
+int request_add_host_node(Request *r, int node);
 /* Copies slot. 0, -ENOMEM, -E2BIG beyond REQUEST_DEVICES_MAX, -EEXIST when slot has attributes already. */
 int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes);
 /*
@@ -82,6 +97,9 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
 /* The slot name of the index-th device of a pool, "gpu0" or "a100_0". SLOT_NAME_MAX bytes are enough for it. */
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
+
+/* True when the caller has chosen devices, nodes or CPUs. */
+bool request_is_exact(const Request *r);
 
 /* The page size of the request's memory, in bytes. */
 uint64_t request_page(const Request *r);

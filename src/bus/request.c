@@ -5,15 +5,18 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 
 #include "bus/names.h"
 #include "plan/proximity.h"
+#include "server-internal.h"
 #include "util/strings.h"
 
 /* The longest strings of a request, in bytes: longer than any that is valid, but short enough for calls that wait. */
 #define NAME_SIZE_MAX       255U
 #define ATTRIBUTES_SIZE_MAX 1023U
 #define PROXIMITY_SIZE_MAX  8191U
+#define CPUS_SIZE_MAX       16383U
 
 /* Checks a string before it is copied. */
 static int check_size(const char *text, size_t max, Refusal *ret) {
@@ -120,6 +123,64 @@ static int refuse_slot(const char *slot, int error, Refusal *ret) {
         return error;
 }
 
+static int read_at(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *pool, *text;
+        int k = sd_bus_message_enter_container(m, 'a', "(ss)");
+
+        if (k < 0)
+                return k;
+        while ((k = sd_bus_message_read(m, "(ss)", &pool, &text)) > 0) {
+                PciAddress address;
+
+                if (check_size(pool, NAME_SIZE_MAX, ret) < 0 || bus_read_address(text, &address, ret) != VERDICT_NONE)
+                        return -EINVAL;
+                k = request_add_device(r, pool, address);
+                if (k == -EEXIST)
+                        (void) refuse_request(ret, NULL, "The request names %s twice.", PCI_ADDRESS_STR(address));
+                else if (k == -E2BIG)
+                        (void) refuse_request(ret, NULL, "A request can name at most %u devices.", REQUEST_DEVICES_MAX);
+                if (k < 0)
+                        return k;
+        }
+        return k < 0 ? k : sd_bus_message_exit_container(m);
+}
+
+static int read_host_nodes(sd_bus_message *m, Request *r, Refusal *ret) {
+        uint32_t node;
+        int k = sd_bus_message_enter_container(m, 'a', "u");
+
+        if (k < 0)
+                return k;
+        while ((k = sd_bus_message_read(m, "u", &node)) > 0) {
+                k = node > INT_MAX ? -EINVAL : request_add_host_node(r, (int) node);
+                if (k == -EINVAL)
+                        (void) refuse_request(ret, NULL, "There is no NUMA node %" PRIu32 ".", node);
+                else if (k == -EEXIST)
+                        (void) refuse_request(ret, NULL, "The request names NUMA node %" PRIu32 " twice.", node);
+                else if (k == -E2BIG)
+                        (void) refuse_request(ret, NULL, "A request can name at most %u NUMA nodes.",
+                                              ALLOCATION_CELLS_MAX);
+                if (k < 0)
+                        return k;
+        }
+        return k < 0 ? k : sd_bus_message_exit_container(m);
+}
+
+static int read_cpus_from(sd_bus_message *m, Request *r, Refusal *ret) {
+        const char *s;
+        int k = sd_bus_message_read(m, "s", &s);
+
+        if (k < 0)
+                return k;
+        if (check_size(s, CPUS_SIZE_MAX, ret) < 0)
+                return -EINVAL;
+        if (cpuset_parse(s, &r->cpus_from) >= 0 && !cpuset_is_empty(&r->cpus_from))
+                return 0;
+        (void) refuse_request(ret, "List CPU numbers and ranges: 8-15,120-127.", "There is no set of CPUs '%s'.",
+                              QUOTABLE(s));
+        return -EINVAL;
+}
+
 static int read_vf_attributes(sd_bus_message *m, Request *r, Refusal *ret) {
         const char *slot, *text;
         int k = sd_bus_message_enter_container(m, 'a', "{ss}");
@@ -200,6 +261,9 @@ static const struct {
         int (*read)(sd_bus_message *m, Request *r, Refusal *ret);
 } request_keys[] = {
         { REQUEST_KEY_DEVICES, "a(su)", read_devices },
+        { REQUEST_KEY_AT, "a(ss)", read_at },
+        { REQUEST_KEY_HOST_NODES, "au", read_host_nodes },
+        { REQUEST_KEY_CPUS_FROM, "s", read_cpus_from },
         { REQUEST_KEY_CPUS, "u", read_cpus },
         { REQUEST_KEY_MEMORY, "t", read_memory },
         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size },
@@ -244,11 +308,11 @@ static int read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *re
                         k = request_keys[i].read(m, r, ret);
                 return k < 0 ? k : sd_bus_message_exit_container(m);
         }
-        (void) refuse_request(
-                ret,
-                "The keys are devices, cpus, memory, page-size, cells, numa, proximity, topology, vf-attributes, "
-                "shared-memory, owner, release-with-domain, force and repeat.",
-                "There is no request key '%s'.", QUOTABLE(key));
+        (void) refuse_request(ret,
+                              "The keys are devices, at, host-nodes, cpus-from, cpus, memory, page-size, cells, numa, "
+                              "proximity, topology, vf-attributes, "
+                              "shared-memory, owner, release-with-domain, force and repeat.",
+                              "There is no request key '%s'.", QUOTABLE(key));
         return -EINVAL;
 }
 

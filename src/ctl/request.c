@@ -64,20 +64,44 @@ static int region_parse(const Args *args, char *word, SharedMemory *ret) {
         return ret->name ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
 
-static int regions_parse(const Args *args, PoolCounts *p) {
-        _cleanup_free_ char *list = NULL;
-        char *rest, *word;
+/* Parses "gpu=0000:13:00.0". */
+static int chosen_parse(const Args *args, const char *word, ChosenDevice *ret) {
+        const char *equals = strchr(word, '=');
+        ChosenDevice d;
+
+        if (!equals || equals == word || !equals[1])
+                return report_usage(args, "'%s' is not POOL=ADDRESS, such as gpu=0000:13:00.0", word);
+        d = (ChosenDevice){ .pool = strndup(word, (size_t) (equals - word)), .address = strdup(equals + 1) };
+        *ret = d;
+        return d.pool && d.address ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
+}
+
+/* Parses the lists of --shared-memory and --at. */
+static int lists_parse(const Args *args, PoolCounts *p) {
+        const char *regions = args_has(args, OPTION_SHARED_MEMORY) ? args->text[OPTION_SHARED_MEMORY] : "",
+                   *at = args_has(args, OPTION_AT) ? args->text[OPTION_AT] : "";
+        _cleanup_free_ char *region_list = strdup(regions), *at_list = strdup(at);
+        char *rest = region_list, *word;
         int r = 0;
 
-        if (!args_has(args, OPTION_SHARED_MEMORY))
-                return 0;
-        rest = list = strdup(args->text[OPTION_SHARED_MEMORY]);
-        p->regions = calloc(strlen(args->text[OPTION_SHARED_MEMORY]) + 1, sizeof(*p->regions));
-        if (!list || !p->regions)
+        p->regions = calloc(strlen(regions) + 1, sizeof(*p->regions));
+        p->at = calloc(strlen(at) + 1, sizeof(*p->at));
+        if (!region_list || !at_list || !p->regions || !p->at)
                 return report_errno(args, -ENOMEM, "Cannot read the arguments");
-        while (r == 0 && (word = strsep(&rest, ",")))
+        while (*regions && r == 0 && (word = strsep(&rest, ",")))
                 r = region_parse(args, word, &p->regions[p->n_regions++]);
+        for (rest = at_list; *at && r == 0 && (word = strsep(&rest, ","));)
+                r = chosen_parse(args, word, &p->at[p->n_at++]);
         return r;
+}
+
+static int host_nodes_parse(const Args *args, PoolCounts *p) {
+        if (!args_has(args, OPTION_HOST_NODES))
+                return 0;
+        if (cpuset_parse(args->text[OPTION_HOST_NODES], &p->host_nodes) < 0 || cpuset_is_empty(&p->host_nodes))
+                return report_usage(args, "'%s' is not a list of NUMA nodes, such as 0,1",
+                                    args->text[OPTION_HOST_NODES]);
+        return 0;
 }
 
 int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
@@ -94,7 +118,9 @@ int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
                 if (r != 0)
                         return r;
         }
-        int r = regions_parse(args, &p);
+        int r = lists_parse(args, &p);
+        if (r == 0)
+                r = host_nodes_parse(args, &p);
         if (r != 0)
                 return r;
         *ret = p;
@@ -111,6 +137,11 @@ void pool_counts_done(PoolCounts *p) {
         }
         for (size_t i = 0; i < p->n_regions; i++)
                 free(p->regions[i].name);
+        for (size_t i = 0; i < p->n_at; i++) {
+                free(p->at[i].pool);
+                free(p->at[i].address);
+        }
+        free(p->at);
         free(p->regions);
         free(p->items);
         free(p->slots);
@@ -153,6 +184,23 @@ static int append_attributes(const PoolCounts *pools, sd_bus_message *m) {
         return r < 0 ? r : close_array(m);
 }
 
+static int append_at(const PoolCounts *pools, sd_bus_message *m) {
+        int r = open_array(m, REQUEST_KEY_AT, "a(ss)", "(ss)");
+
+        for (size_t i = 0; r >= 0 && i < pools->n_at; i++)
+                r = sd_bus_message_append(m, "(ss)", pools->at[i].pool, pools->at[i].address);
+        return r < 0 ? r : close_array(m);
+}
+
+static int append_host_nodes(const PoolCounts *pools, sd_bus_message *m) {
+        int r = open_array(m, REQUEST_KEY_HOST_NODES, "au", "u");
+
+        for (int n = cpuset_next(&pools->host_nodes, 0); r >= 0 && n >= 0;
+             n = cpuset_next(&pools->host_nodes, (unsigned) n + 1))
+                r = sd_bus_message_append(m, "u", (uint32_t) n);
+        return r < 0 ? r : close_array(m);
+}
+
 static int append_regions(const PoolCounts *pools, sd_bus_message *m) {
         int r = open_array(m, REQUEST_KEY_SHARED_MEMORY, "a(stt)", "(stt)");
 
@@ -173,6 +221,7 @@ static const RequestOption request_options[] = {
         { OPTION_MEMORY, REQUEST_KEY_MEMORY, 't' },
         { OPTION_PAGE_SIZE, REQUEST_KEY_PAGE_SIZE, 't' },
         { OPTION_CELLS, REQUEST_KEY_CELLS, 'u' },
+        { OPTION_CPUS_FROM, REQUEST_KEY_CPUS_FROM, 's' },
         { OPTION_NUMA, REQUEST_KEY_NUMA, 's' },
         { OPTION_PROXIMITY, REQUEST_KEY_PROXIMITY, 's' },
         { OPTION_TOPOLOGY, REQUEST_KEY_TOPOLOGY, 's' },
@@ -205,6 +254,10 @@ int request_append(const Args *args, const char *name, const PoolCounts *pools, 
                 r = append_attributes(pools, call);
         if (r >= 0 && pools->n_regions > 0)
                 r = append_regions(pools, call);
+        if (r >= 0 && pools->n_at > 0)
+                r = append_at(pools, call);
+        if (r >= 0 && !cpuset_is_empty(&pools->host_nodes))
+                r = append_host_nodes(pools, call);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(request_options); i++)
                 if (args_has(args, request_options[i].option))
                         r = append_option(args, &request_options[i], call);

@@ -5,6 +5,7 @@
  * Only types are checked here; the daemon checks the values. */
 
 #include "client.h"
+#include "model/cpuset.h"
 
 typedef struct PoolCount {
         char *pool;
@@ -21,6 +22,10 @@ typedef struct SharedMemory {
         uint64_t size, page_size; /* bytes; page_size 0: ordinary pages */
 } SharedMemory;
 
+typedef struct ChosenDevice {
+        char *pool, *address;
+} ChosenDevice;
+
 typedef struct PoolCounts {
         PoolCount *items;
         size_t n;
@@ -28,10 +33,13 @@ typedef struct PoolCounts {
         size_t n_slots;
         SharedMemory *regions; /* from --shared-memory */
         size_t n_regions;
+        ChosenDevice *at; /* from --at */
+        size_t n_at;
+        CpuSet host_nodes; /* from --host-nodes */
 } PoolCounts;
 
-/* Parses --shared-memory and the operands, starting with operand number first. 0, EXIT_USAGE or a negative errno; both
- * errors are reported. The caller frees *ret with pool_counts_done(). */
+/* Parses --shared-memory, --at, --host-nodes and the operands, starting with operand number first. 0, EXIT_USAGE or a
+ * negative errno; both errors are reported. The caller frees *ret with pool_counts_done(). */
 int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret);
 void pool_counts_done(PoolCounts *p);
 #define _cleanup_pool_counts_ _cleanup_(pool_counts_done)

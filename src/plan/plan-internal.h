@@ -24,7 +24,8 @@ typedef struct Planner {
         const Request *request;
         SearchPool pools[REQUEST_POOLS_MAX];  /* the pools of the request, in its order */
         size_t limits[REQUEST_LIMITS_MAX][2]; /* indices into pools, for each limit of the request */
-        bool *is_free;                        /* by device index */
+        bool *is_free;                        /* by device index, as the next */
+        bool *is_required;                    /* devices that the request names */
         Search *search;
         uint64_t *work;   /* comparisons left for this request and all relaxed variants of it */
         bool lenient;     /* ignore the NUMA policies of pools */
@@ -94,6 +95,13 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
 Verdict planner_refuse_memory(const Planner *p, Refusal *ret);
 /* The free memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
 char *planner_list_memory(const Planner *p);
+
+/* plan-exact.c: refuses when one of the devices, nodes or CPUs that the request names cannot be had, and says which. */
+Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret);
+/* Adds to the refusal what the request names, within which there is no plan. */
+void planner_add_exact(const Request *r, Refusal *ret);
+/* The device, or a member of its IOMMU group, is one of view->in_use. */
+bool planner_is_in_use(const HostView *view, const PciDevice *dev);
 
 /* plan-counts.c: refuses when a pool has fewer free devices than the request wants. */
 Verdict planner_check_counts(const Planner *p, Refusal *ret);

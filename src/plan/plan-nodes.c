@@ -188,6 +188,17 @@ static void contest_enter(Contest *c, const NodeChoice *choice) {
         c->found++;
 }
 
+/* -ENOENT: the set has no choice. */
+static int try_nodes(const Planner *p, NodeChoice *choice, Contest *contest) {
+        int r = has_room(p, choice) ? choose_devices(p, choice) : -ENOENT;
+
+        if (r < 0)
+                return r;
+        complete_score(p, choice);
+        contest_enter(contest, choice);
+        return 0;
+}
+
 /* Tries all sets of k nodes. */
 static int choose_among(const Planner *p, size_t k, Contest *contest) {
         NodeChoice choice = { .n_nodes = k };
@@ -195,19 +206,14 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
         for (size_t i = 0; i < k; i++)
                 choice.nodes[i] = i;
         do {
-                int r = -ENOENT;
+                int r;
 
                 if (*p->work < NODE_SET_WORK)
                         return -E2BIG;
                 *p->work -= NODE_SET_WORK;
-                if (has_room(p, &choice))
-                        r = choose_devices(p, &choice);
+                r = try_nodes(p, &choice, contest);
                 if (r < 0 && r != -ENOENT)
                         return r;
-                if (r < 0)
-                        continue;
-                complete_score(p, &choice);
-                contest_enter(contest, &choice);
         } while (!(contest->any && contest->found > 0) && next_set(choice.nodes, k, p->context->inventory->n_nodes));
         return 0;
 }
@@ -250,11 +256,32 @@ static bool may_do(const Planner *p, size_t k) {
         return roomy >= k;
 }
 
+static int node_compare(const void *a, const void *b) {
+        const size_t *x = a, *y = b;
+
+        return (*x > *y) - (*x < *y);
+}
+
+/* Tries the nodes that the request names. planner_check_exact() has checked that they exist. */
+static int choose_named(const Planner *p, Contest *contest) {
+        NodeChoice choice = { .n_nodes = p->request->n_host_nodes };
+        int r;
+
+        for (size_t i = 0; i < choice.n_nodes; i++)
+                choice.nodes[i] = (size_t) inventory_node_index(p->context->inventory, p->request->host_nodes[i]);
+        qsort(choice.nodes, choice.n_nodes, sizeof(choice.nodes[0]), node_compare);
+        r = try_nodes(p, &choice, contest);
+        return r == -ENOENT ? 0 : r;
+}
+
 /* Uses as few nodes as possible. */
 static int choose(const Planner *p, Contest *contest) {
         size_t n = p->context->inventory->n_nodes, least = p->request->cells ?: 1,
                most = p->request->cells ?: ALLOCATION_CELLS_MAX;
         int r = check_limits(p);
+
+        if (r == 0 && p->request->n_host_nodes > 0)
+                return choose_named(p, contest);
 
         for (size_t k = least; r == 0 && k <= MIN(most, n) && contest->found == 0; k++)
                 r = may_do(p, k) ? choose_among(p, k, contest) : 0;

@@ -278,6 +278,9 @@ Verdict planner_refuse(const Planner *p, Refusal *ret) {
                 v = check_room(p, ret);
         if (v == VERDICT_NONE)
                 v = check_places(p, ret);
-        planner_nearest(p, v, ret);
+        if (request_is_exact(p->request))
+                planner_add_exact(p->request, ret);
+        else
+                planner_nearest(p, v, ret);
         return v;
 }

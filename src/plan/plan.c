@@ -94,6 +94,8 @@ Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work,
         if (v == VERDICT_NONE)
                 v = check_pools(view, r, ret_refusal);
         if (v == VERDICT_NONE)
+                v = planner_check_exact(view, r, ret_refusal);
+        if (v == VERDICT_NONE)
                 v = planner_check_regions(view, r, ret_refusal);
         if (v != VERDICT_NONE)
                 return v;

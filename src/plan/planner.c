@@ -6,7 +6,7 @@
 #include "model/cores.h"
 #include "plan-internal.h"
 
-static bool is_in_use(const HostView *view, const PciDevice *dev) {
+bool planner_is_in_use(const HostView *view, const PciDevice *dev) {
         for (size_t i = 0; i < view->n_in_use; i++) {
                 const PciDevice *used = inventory_find(view->inventory, view->in_use[i]);
 
@@ -19,7 +19,7 @@ static bool is_in_use(const HostView *view, const PciDevice *dev) {
 static bool is_free(const HostView *view, const PciDevice *dev) {
         return policy_verdict(view->policy, dev) == VERDICT_NONE &&
                ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE &&
-               !is_in_use(view, dev);
+               !planner_is_in_use(view, dev);
 }
 
 static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t node) {
@@ -67,6 +67,29 @@ static void find_candidates(Planner *p) {
         }
 }
 
+static void find_required(Planner *p) {
+        for (size_t i = 0; i < p->request->n_at; i++) {
+                const PciDevice *dev = inventory_find(p->context->inventory, p->request->at[i].address);
+
+                if (dev)
+                        p->is_required[inventory_device_index(p->context->inventory, dev)] = true;
+        }
+}
+
+/* The free CPUs of the node that the request permits. */
+static void find_cpus(Planner *p, size_t node) {
+        const HostView *view = p->context;
+        const CpuSet *from = &p->request->cpus_from;
+        CpuSet *free_cpus = &p->free_cpus[node];
+
+        ledger_cpus_free(view->ledger, view->inventory, view->config, &view->inventory->nodes[node], free_cpus);
+        for (int c = cpuset_is_empty(from) ? -1 : cpuset_next(free_cpus, 0); c >= 0;
+             c = cpuset_next(free_cpus, (unsigned) c + 1))
+                if (!cpuset_has(from, (unsigned) c))
+                        cpuset_remove(free_cpus, (unsigned) c);
+        p->n_free_cpus[node] = cores_count(view->inventory, free_cpus);
+}
+
 static void find_memory(Planner *p, uint64_t page_size) {
         const HostView *view = p->context;
 
@@ -82,7 +105,8 @@ int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *w
         *p = (Planner){ .context = view, .request = r, .work = work, .threads = cores_threads(inv) };
         p->is_free = calloc(inv->n_devices + 1, sizeof(*p->is_free));
         p->free_cpus = calloc(inv->n_nodes + 1, sizeof(*p->free_cpus));
-        if (!p->is_free || !p->free_cpus)
+        p->is_required = calloc(inv->n_devices + 1, sizeof(*p->is_required));
+        if (!p->is_free || !p->free_cpus || !p->is_required)
                 return -ENOMEM;
         for (size_t i = 0; i < r->n_pools; i++)
                 p->pools[i] = (SearchPool){ .pool = config_find_pool(view->config, r->pools[i].pool),
@@ -90,14 +114,13 @@ int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *w
         for (size_t i = 0; i < r->n_limits; i++)
                 for (unsigned side = 0; side < 2; side++)
                         (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
-        for (size_t i = 0; i < inv->n_nodes; i++) {
-                ledger_cpus_free(view->ledger, inv, view->config, &inv->nodes[i], &p->free_cpus[i]);
-                p->n_free_cpus[i] = cores_count(inv, &p->free_cpus[i]);
-        }
+        for (size_t i = 0; i < inv->n_nodes; i++)
+                find_cpus(p, i);
         find_memory(p, r->page_size);
         find_candidates(p);
         find_gpu_nics(p);
-        return search_new(view, p->pools, r->n_pools, p->is_free, &p->search);
+        find_required(p);
+        return search_new(view, p->pools, r->n_pools, p->is_free, p->is_required, &p->search);
 }
 
 void planner_ask(Planner *p, const Request *r) {
@@ -111,6 +134,7 @@ void planner_ask(Planner *p, const Request *r) {
 
 void planner_done(Planner *p) {
         free(p->is_free);
+        free(p->is_required);
         free(p->free_cpus);
         p->search = search_free(p->search);
 }

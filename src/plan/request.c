@@ -17,6 +17,8 @@ void request_init(Request *r) {
 void request_done(Request *r) {
         for (size_t i = 0; i < r->n_pools; i++)
                 free(r->pools[i].pool);
+        for (size_t i = 0; i < r->n_at; i++)
+                free(r->at[i].pool);
         for (size_t i = 0; i < r->n_attributes; i++)
                 free(r->attributes[i].slot);
         for (size_t i = 0; i < r->n_limits; i++) {
@@ -61,6 +63,35 @@ int request_add_limit(Request *r, const char *pool, const char *other, Proximity
                 return -ENOMEM;
         r->limits[r->n_limits++] = (RequestLimit){ .pools = { TAKE_PTR(first), TAKE_PTR(second) }, .limit = limit };
         return 0;
+}
+
+int request_add_device(Request *r, const char *pool, PciAddress address) {
+        char *copy;
+
+        for (size_t i = 0; i < r->n_at; i++)
+                if (pci_address_equal(r->at[i].address, address))
+                        return -EEXIST;
+        if (r->n_at >= REQUEST_DEVICES_MAX)
+                return -E2BIG;
+        copy = strdup(pool);
+        if (!copy)
+                return -ENOMEM;
+        r->at[r->n_at++] = (RequestDevice){ .pool = copy, .address = address };
+        return 0;
+}
+
+int request_add_host_node(Request *r, int node) {
+        for (size_t i = 0; i < r->n_host_nodes; i++)
+                if (r->host_nodes[i] == node)
+                        return -EEXIST;
+        if (r->n_host_nodes >= ALLOCATION_CELLS_MAX)
+                return -E2BIG;
+        r->host_nodes[r->n_host_nodes++] = node;
+        return 0;
+}
+
+bool request_is_exact(const Request *r) {
+        return r->n_at > 0 || r->n_host_nodes > 0 || !cpuset_is_empty(&r->cpus_from);
 }
 
 int request_add_attributes(Request *r, const char *slot, const VfAttributes *attributes) {
@@ -111,6 +142,33 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
         if (total == 0 && r->cpus == 0)
                 return refuse_request(ret, "Ask for devices of a pool, for vCPUs with memory, or both.",
                                       "The request wants neither devices nor CPUs.");
+        return VERDICT_NONE;
+}
+
+/* check_devices() has checked the counts. */
+static Verdict check_exact(const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_pools; i++) {
+                unsigned n = 0;
+
+                for (size_t k = 0; k < r->n_at; k++)
+                        n += streq(r->at[k].pool, r->pools[i].pool);
+                if (n > r->pools[i].count)
+                        return refuse_request(ret, "Ask for as many devices of the pool as are named.",
+                                              "The request names %u devices of pool '%s', but wants %u.", n,
+                                              r->pools[i].pool, r->pools[i].count);
+        }
+        for (size_t k = 0; k < r->n_at; k++)
+                if (!request_find_pool(r, r->at[k].pool, NULL))
+                        return refuse_request(ret, "Ask for the pool, with a count.",
+                                              "The request names %s of pool '%s', of which it wants no device.",
+                                              PCI_ADDRESS_STR(r->at[k].address), QUOTABLE(r->at[k].pool));
+        if (r->n_host_nodes > 0 && r->cells > 0 && r->cells != r->n_host_nodes)
+                return refuse_request(ret, "Leave the cells out: there is one for each host node.",
+                                      "The request wants %u guest NUMA cells on %zu host nodes.", r->cells,
+                                      r->n_host_nodes);
+        if (!cpuset_is_empty(&r->cpus_from) && r->cpus == 0)
+                return refuse_request(ret, "Say how many vCPUs the guest gets.",
+                                      "The request names CPUs but wants no vCPUs.");
         return VERDICT_NONE;
 }
 
@@ -291,9 +349,9 @@ static Verdict check_regions(const Request *r, Refusal *ret) {
 }
 
 Verdict request_check(const Request *r, Refusal *ret) {
-        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices,       check_cpus,       check_memory,
-                                                                  check_cells,         check_attributes, check_regions,
-                                                                  request_check_limits };
+        Verdict (*const checks[])(const Request *, Refusal *) = { check_devices, check_exact,         check_cpus,
+                                                                  check_memory,  check_cells,         check_attributes,
+                                                                  check_regions, request_check_limits };
 
         for (size_t i = 0; i < ELEMENTSOF(checks); i++) {
                 Verdict v = checks[i](r, ret);

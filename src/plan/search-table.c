@@ -200,6 +200,10 @@ int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
         return 0;
 }
 
+void search_table_drop_first(Table *t) {
+        t->entries[0] = t->entries[--t->n];
+}
+
 /* True when a comes first: a and b have the same number of devices, ascending, and are compared by address. */
 static bool picks_before(const Entry *a, const Entry *b) {
         for (unsigned i = 0; i < a->n; i++)

@@ -110,6 +110,8 @@ bool search_table_is_empty(const Table *t);
 
 /* Adds a choice: the devices of the last entry, which have lower addresses, and device. 0 or -ENOMEM. */
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
+/* Drops the first choice, the empty one. */
+void search_table_drop_first(Table *t);
 /* The best complete choice, or NULL. */
 const Entry *search_table_best(const Space *s, const Table *t);
 

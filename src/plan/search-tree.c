@@ -21,7 +21,7 @@ typedef struct Kin {
  */
 typedef struct VfFamily {
         const HostView *context;
-        const bool *is_free;
+        const bool *is_free, *is_required;
         uint32_t *family;       /* of a VF: its PF; of any other device: itself */
         uint32_t *family_group; /* the group of all free devices of a family, NONE, or SEVERAL */
         uint32_t *group;        /* index of the group, or NONE */
@@ -79,10 +79,10 @@ static Level find_group_level(const VfFamily *k, uint32_t group) {
         return one_family ? LEVEL_GROUP : whole_families ? LEVEL_CLUSTER : LEVEL_ALL;
 }
 
-static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free) {
+static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free, const bool *is_required) {
         const Inventory *inv = view->inventory;
 
-        *k = (VfFamily){ .context = view, .is_free = is_free };
+        *k = (VfFamily){ .context = view, .is_free = is_free, .is_required = is_required };
         k->family = calloc(inv->n_devices + 1, sizeof(*k->family));
         k->family_group = malloc((inv->n_devices + 1) * sizeof(*k->family_group));
         k->group = malloc((inv->n_devices + 1) * sizeof(*k->group));
@@ -197,7 +197,7 @@ static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n
                 p++;
         if (dev->type == PCI_TYPE_VF && p == n_pools)
                 return false;
-        kin = dev->type == PCI_TYPE_VF ? find_kin(k, p, device) : NULL;
+        kin = dev->type == PCI_TYPE_VF && !k->is_required[device] ? find_kin(k, p, device) : NULL;
         if (kin && kin->first && kin->n >= pools[p].wanted) {
                 kin->first->more++;
                 return false;
@@ -212,18 +212,19 @@ static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n
         if (p < n_pools) {
                 leaf->is_wanted = true;
                 leaf->pool = (uint8_t) p;
+                leaf->is_required = k->is_required[device];
         }
         return true;
 }
 
-int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
-                size_t *ret_n) {
+int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
+                const bool *is_required, Leaf **ret, size_t *ret_n) {
         _cleanup_free_ Leaf *leaves = NULL;
         VfFamily family;
         size_t n = 0;
         int r;
 
-        r = vf_family_init(&family, view, is_free);
+        r = vf_family_init(&family, view, is_free, is_required);
         leaves = calloc(view->inventory->n_devices + 1, sizeof(*leaves));
         if (!leaves)
                 r = -ENOMEM;

@@ -27,11 +27,12 @@ typedef struct Leaf {
         unsigned more;          /* interchangeable VFs of its PF that are not leaves themselves */
         uint8_t node;           /* search_node() */
         bool is_vf;
+        bool is_required; /* in each choice */
 } Leaf;
 
 /*
  * The leaves are sorted so that each place is a range. Of interchangeable VFs of one PF, only as many become leaves as
  * the request wants, those with the lowest addresses. 0 or -ENOMEM; the caller frees *ret.
  */
-int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Leaf **ret,
-                size_t *ret_n);
+int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
+                const bool *is_required, Leaf **ret, size_t *ret_n);

@@ -30,12 +30,13 @@ size_t search_node(const Inventory *inv, const PciDevice *dev) {
         return node >= 0 ? (size_t) node : dev->numa_node >= 0 ? SEARCH_NODE_ELSEWHERE : SEARCH_NODE_UNKNOWN;
 }
 
-int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret) {
+int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
+               const bool *is_required, Search **ret) {
         Search *s = calloc(1, sizeof(*s));
         int r = s ? 0 : -ENOMEM;
 
         if (r == 0)
-                r = leaves_make(view, pools, n_pools, is_free, &s->leaves, &s->n_leaves);
+                r = leaves_make(view, pools, n_pools, is_free, is_required, &s->leaves, &s->n_leaves);
         if (r < 0) {
                 search_free(s);
                 return r;
@@ -90,8 +91,10 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
-/* Adds one device. Costs that it shares with other devices are added at higher levels. */
+/* Adds one device. Costs that it shares with other devices are added at higher levels. -ENOENT: a required device is no
+ * candidate. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
+        int absent = leaf->is_required ? -ENOENT : 0, r;
         NodeAffinity affinity = leaf_affinity(s, leaf);
         Cost cost = s->space.pools[leaf->pool].is_gpu_nic
                             ? cost_of(COST_NIC_OFF, affinity != NODE_AFFINITY_LOCAL)
@@ -99,10 +102,13 @@ static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
                                       cost_of(COST_REMOTE, affinity == NODE_AFFINITY_REMOTE);
 
         if (!is_candidate(s, leaf) || cost_off_node(t->entries[t->n - 1].cost + cost) > s->most)
-                return 0;
+                return absent;
         if (leaf->group_level == LEVEL_ALL && leaf->group_free > 1)
                 cost |= cost_of(COST_HELD, leaf->group_free - 1);
-        return search_table_put(t, cost, &s->space.one[leaf->pool][leaf->is_vf], leaf->device);
+        r = search_table_put(t, cost, &s->space.one[leaf->pool][leaf->is_vf], leaf->device);
+        if (r >= 0 && leaf->is_required)
+                search_table_drop_first(t);
+        return r;
 }
 
 /* The cost that VFs of one PF have together. */
@@ -175,9 +181,9 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
 
 /* True when two leaves are interchangeable except for their addresses. Of such leaves, the first ones suffice. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
-        return a->is_wanted == b->is_wanted && a->pool == b->pool && a->is_vf == b->is_vf && a->load == b->load &&
-               a->spare == b->spare && a->group_level == b->group_level && a->group_free == b->group_free &&
-               leaf_affinity(s, a) == leaf_affinity(s, b);
+        return a->is_wanted == b->is_wanted && !a->is_required && !b->is_required && a->pool == b->pool &&
+               a->is_vf == b->is_vf && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
+               a->group_free == b->group_free && leaf_affinity(s, a) == leaf_affinity(s, b);
 }
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
@@ -238,6 +244,8 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                 if (end == first + 1) {
                         alike = count_alike(s, leaf, alike, single);
                         single = true;
+                        if (!is_candidate(s, leaf) && leaf->is_required)
+                                return -ENOENT;
                         if (!is_candidate(s, leaf))
                                 continue;
                         /* Only below a switch: devices farther apart differ in their places. */

@@ -45,8 +45,10 @@ typedef struct SearchPool {
 /* The tree for one request, for all sets of NUMA nodes. */
 typedef struct Search Search;
 
-/* is_free: by inventory index, borrowed only for the call. 0 or -ENOMEM. */
-int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free, Search **ret);
+/* is_free, is_required: by inventory index, borrowed only for the call. Each choice has all required devices, which are
+ * free. 0 or -ENOMEM. */
+int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
+               const bool *is_required, Search **ret);
 Search *search_free(Search *s);
 /* Changes the counts. The pools must be those of search_new(), each with the same count or a smaller one. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);

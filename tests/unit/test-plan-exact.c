@@ -36,6 +36,7 @@ typedef enum Feature {
         FEATURE_DEVICES_ONLY,  /* requests without CPUs */
         FEATURE_TWO_VF_POOLS,  /* VFs of one PF in two pools */
         FEATURE_MANY_POOLS,    /* a few devices of each of up to eight */
+        FEATURE_NAMED,         /* the request names devices, nodes and CPUs, on a node of one of the kinds above */
         FEATURE_CHIPLETS,      /* eight NUMA nodes, each with one switch above a GPU and a PF */
 } Feature;
 
@@ -343,8 +344,49 @@ static TestNode *make_chiplets(Request *r) {
         return g.node;
 }
 
+/* Free cores of which no thread is taken, some of them. */
+static void name_cpus(const TestNode *t, Request *r) {
+        for (size_t i = 0; i < t->inventory->n_nodes; i++) {
+                CpuSet cpus;
+
+                ledger_cpus_free(t->ledger, t->inventory, t->config, &t->inventory->nodes[i], &cpus);
+                for (size_t j = 0; j < t->inventory->n_cpus; j++) {
+                        const Cpu *cpu = &t->inventory->cpus[j];
+                        bool is_first = cpu->core == cpu->id;
+
+                        if (cpuset_has(&cpus, cpu->id) &&
+                            (is_first ? below(4) > 0 : cpuset_has(&r->cpus_from, cpu->core)))
+                                cpuset_add(&r->cpus_from, cpu->id);
+                }
+        }
+}
+
+static void name_some(const TestNode *t, Request *r) {
+        unsigned named[REQUEST_POOLS_MAX] = { 0 };
+        size_t pool;
+
+        for (size_t i = 0; i < t->inventory->n_devices; i++) {
+                const PciDevice *dev = &t->inventory->devices[i];
+                const Pool *of = policy_pool(t->policy, dev);
+
+                if (of && request_find_pool(r, of->name, &pool) && named[pool] < r->pools[pool].count &&
+                    below(3) == 0) {
+                        assert_int_equal(request_add_device(r, of->name, dev->address), 0);
+                        named[pool]++;
+                }
+        }
+        for (size_t i = 0; i < t->inventory->n_nodes; i++)
+                if (below(4) == 0)
+                        assert_int_equal(request_add_host_node(r, t->inventory->nodes[i].id), 0);
+        if (r->n_host_nodes > 0)
+                r->cells = 0;
+        if (r->cpus > 0 && below(3) == 0)
+                name_cpus(t, r);
+}
+
 static TestNode *make_case(Feature feature, Request *r) {
-        Generator g = { .node = node_new(), .feature = feature, .bus = 1 };
+        bool is_named = feature == FEATURE_NAMED;
+        Generator g = { .node = node_new(), .feature = is_named ? (Feature) below(FEATURE_NAMED) : feature, .bus = 1 };
         unsigned n_nodes = 1 + below(3), threads = 1 + below(2);
         const char *names = choose_pools(&g);
         _cleanup_free_ char *config = NULL;
@@ -361,13 +403,15 @@ static TestNode *make_case(Feature feature, Request *r) {
                 for (unsigned p = 0, ports = 1 + below(3); p < ports; p++)
                         add_root_port(&g, host, 0x40 * h, p + 1, numa);
         }
-        for (size_t i = 0; feature == FEATURE_MANY_POOLS && i < g.node->inventory->n_devices; i++)
+        for (size_t i = 0; g.feature == FEATURE_MANY_POOLS && i < g.node->inventory->n_devices; i++)
                 g.node->inventory->devices[i].device = (uint16_t) below(MODELS);
-        config = make_config(feature);
+        config = make_config(g.feature);
         node_ready(g.node, config);
         for (unsigned i = below(4); i > 0; i--)
                 occupy(g.node, i);
         make_request(&g, names, threads, r);
+        if (is_named)
+                name_some(g.node, r);
         return g.node;
 }
 
@@ -706,8 +750,23 @@ static bool is_better(const Choice *a, const Choice *b) {
         return c < 0;
 }
 
+static bool has_named(const Oracle *o, const Choice *c) {
+        for (size_t i = 0; i < o->request->n_at; i++) {
+                bool found = false;
+
+                for (size_t j = 0; j < c->n; j++)
+                        found = found ||
+                                pci_address_equal(device_at(o, c->devices[j])->address, o->request->at[i].address);
+                if (!found)
+                        return false;
+        }
+        return true;
+}
+
 static void consider(Oracle *o, Choice *c) {
         c->score = (Score){ 0 };
+        if (!has_named(o, c))
+                return;
         for (size_t i = 0; i < c->n; i++) {
                 const PciDevice *dev = device_at(o, c->devices[i]);
 
@@ -754,11 +813,12 @@ static void choose(Oracle *o, Choice *c, size_t at, unsigned counts[]) {
 }
 
 /* CPUs in cores of the node of which no thread is taken. */
-static unsigned free_threads(const TestNode *t, int node) {
+static unsigned free_threads(const TestNode *t, const CpuSet *from, int node) {
         unsigned n = 0;
 
         for (size_t i = 0; i < t->inventory->n_cpus; i++) {
-                bool taken = t->inventory->cpus[i].node != node;
+                bool taken = t->inventory->cpus[i].node != node ||
+                             (!cpuset_is_empty(from) && !cpuset_has(from, t->inventory->cpus[i].id));
 
                 for (size_t j = 0; j < t->inventory->n_cpus; j++)
                         taken = taken || (t->inventory->cpus[j].core == t->inventory->cpus[i].core &&
@@ -804,7 +864,8 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes) {
                 share = MIN(left, (cores / k + (n < cores % k)) * threads);
                 left -= share;
                 memory = (pages / k + (n < pages % k)) * page;
-                if (share == 0 || memory == 0 || free_threads(o->node, inv->nodes[i].id) < share ||
+                if (share == 0 || memory == 0 ||
+                    free_threads(o->node, &o->request->cpus_from, inv->nodes[i].id) < share ||
                     memory > free_memory(o->node, &inv->nodes[i], o->request->page_size))
                         return false;
                 n++;
@@ -815,7 +876,7 @@ static bool nodes_have_room(const Oracle *o, unsigned nodes) {
 static void oracle_run(Oracle *o) {
         const Inventory *inv = o->node->inventory;
         Choice c = { 0 };
-        unsigned counts[REQUEST_POOLS_MAX] = { 0 };
+        unsigned counts[REQUEST_POOLS_MAX] = { 0 }, named = 0;
 
         for (size_t i = 0; i < inv->n_devices; i++)
                 for (size_t p = 0; p < o->request->n_pools; p++)
@@ -825,10 +886,13 @@ static void oracle_run(Oracle *o) {
                                 o->candidates[o->n_candidates] = (uint32_t) i;
                                 o->pool[o->n_candidates++] = p;
                         }
+        for (size_t i = 0; i < o->request->n_host_nodes; i++)
+                named |= 1U << inventory_node_index(inv, o->request->host_nodes[i]);
         /* Fewer nodes are better, whatever the devices are. */
         for (int k = 1; k <= (int) inv->n_nodes && !o->best.found; k++)
                 for (c.nodes = 1; c.nodes < 1U << inv->n_nodes; c.nodes++)
-                        if (__builtin_popcount(c.nodes) == k && nodes_have_room(o, c.nodes))
+                        if (__builtin_popcount(c.nodes) == k && (named == 0 || named == c.nodes) &&
+                            nodes_have_room(o, c.nodes))
                                 choose(o, &c, 0, counts);
 }
 
@@ -848,7 +912,8 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
 
         for (size_t i = 0; i < t->inventory->n_nodes; i++)
                 (void) fprintf(f, "  node %d socket %d: %u free CPUs, %s free\n", t->inventory->nodes[i].id,
-                               t->inventory->nodes[i].package, free_threads(t, t->inventory->nodes[i].id),
+                               t->inventory->nodes[i].package,
+                               free_threads(t, &o->request->cpus_from, t->inventory->nodes[i].id),
                                FORMAT_SIZE(free_memory(t, &t->inventory->nodes[i], o->request->page_size)));
         for (size_t i = 0; i < t->inventory->n_devices; i++) {
                 const PciDevice *dev = &t->inventory->devices[i];
@@ -868,6 +933,10 @@ static void print_case(FILE *f, const Oracle *o, const Plan *plan, const Refusal
 
                 (void) fprintf(f, " %s", text);
         }
+        for (size_t i = 0; i < o->request->n_at; i++)
+                (void) fprintf(f, " at %s=%s", o->request->at[i].pool, PCI_ADDRESS_STR(o->request->at[i].address));
+        for (size_t i = 0; i < o->request->n_host_nodes; i++)
+                (void) fprintf(f, " host node %d", o->request->host_nodes[i]);
         (void) fprintf(f, " cpus %u memory %s cells %u %s %s\n", o->request->cpus, FORMAT_SIZE(o->request->memory),
                        o->request->cells, numa_policy_to_string(o->request->numa),
                        proximity_to_string(o->request->proximity));
@@ -944,6 +1013,8 @@ static bool same_feasibility(const Oracle *o) {
         Planner p;
         int r;
 
+        if (planner_check_exact(&o->node->context, o->request, NULL) != VERDICT_NONE)
+                return !o->best.found;
         assert_int_equal(planner_init(&p, &o->node->context, o->request, &work), 0);
         r = planner_is_feasible(&p, &n_nodes);
         planner_done(&p);
@@ -1054,6 +1125,10 @@ static void test_exact_many_pools(void **state) {
         compare_many(FEATURE_MANY_POOLS);
 }
 
+static void test_exact_named(void **state) {
+        compare_many(FEATURE_NAMED);
+}
+
 static void test_exact_chiplets(void **state) {
         compare_many(FEATURE_CHIPLETS);
 }
@@ -1099,6 +1174,7 @@ int main(void) {
                 cmocka_unit_test(test_exact_devices_only),
                 cmocka_unit_test(test_exact_two_pools_of_vfs),
                 cmocka_unit_test(test_exact_many_pools),
+                cmocka_unit_test(test_exact_named),
                 cmocka_unit_test(test_exact_chiplets),
                 cmocka_unit_test(test_socket_keeps_the_nic_with_its_gpu),
                 cmocka_unit_test(test_preferred_keeps_the_nic_with_its_gpu),
