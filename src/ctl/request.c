@@ -76,32 +76,47 @@ static int chosen_parse(const Args *args, const char *word, ChosenDevice *ret) {
         return d.pool && d.address ? 0 : report_errno(args, -ENOMEM, "Cannot read the arguments");
 }
 
-/* Parses the lists of --shared-memory and --at. */
-static int lists_parse(const Args *args, PoolCounts *p) {
-        const char *regions = args_has(args, OPTION_SHARED_MEMORY) ? args->text[OPTION_SHARED_MEMORY] : "",
-                   *at = args_has(args, OPTION_AT) ? args->text[OPTION_AT] : "";
-        _cleanup_free_ char *region_list = strdup(regions), *at_list = strdup(at);
-        char *rest = region_list, *word;
+static int host_node_parse(const Args *args, const char *word, uint32_t *ret) {
+        uint64_t node;
+
+        if (parse_unsigned(word, INT32_MAX, &node) < 0)
+                return report_usage(args, "'%s' is not the number of a NUMA node", word);
+        *ret = (uint32_t) node;
+        return 0;
+}
+
+static int list_word_parse(const Args *args, Option option, char *word, PoolCounts *p) {
+        if (option == OPTION_SHARED_MEMORY)
+                return region_parse(args, word, &p->regions[p->n_regions++]);
+        if (option == OPTION_AT)
+                return chosen_parse(args, word, &p->at[p->n_at++]);
+        return host_node_parse(args, word, &p->host_nodes[p->n_host_nodes++]);
+}
+
+/* Parses the words of an option whose value is a list. *ret_array gets room for each of them. */
+static int list_parse(const Args *args, Option option, void **ret_array, size_t element, PoolCounts *p) {
+        const char *text = args_has(args, option) ? args->text[option] : NULL;
+        _cleanup_free_ char *list = NULL;
+        char *rest, *word;
         int r = 0;
 
-        p->regions = calloc(strlen(regions) + 1, sizeof(*p->regions));
-        p->at = calloc(strlen(at) + 1, sizeof(*p->at));
-        if (!region_list || !at_list || !p->regions || !p->at)
+        if (!text)
+                return 0;
+        rest = list = strdup(text);
+        *ret_array = calloc(strlen(text) + 1, element);
+        if (!list || !*ret_array)
                 return report_errno(args, -ENOMEM, "Cannot read the arguments");
-        while (*regions && r == 0 && (word = strsep(&rest, ",")))
-                r = region_parse(args, word, &p->regions[p->n_regions++]);
-        for (rest = at_list; *at && r == 0 && (word = strsep(&rest, ","));)
-                r = chosen_parse(args, word, &p->at[p->n_at++]);
+        while (r == 0 && (word = strsep(&rest, ",")))
+                r = list_word_parse(args, option, word, p);
         return r;
 }
 
-static int host_nodes_parse(const Args *args, PoolCounts *p) {
-        if (!args_has(args, OPTION_HOST_NODES))
-                return 0;
-        if (cpuset_parse(args->text[OPTION_HOST_NODES], &p->host_nodes) < 0 || cpuset_is_empty(&p->host_nodes))
-                return report_usage(args, "'%s' is not a list of NUMA nodes, such as 0,1",
-                                    args->text[OPTION_HOST_NODES]);
-        return 0;
+static int lists_parse(const Args *args, PoolCounts *p) {
+        int r = list_parse(args, OPTION_SHARED_MEMORY, (void **) &p->regions, sizeof(*p->regions), p);
+
+        if (r == 0)
+                r = list_parse(args, OPTION_AT, (void **) &p->at, sizeof(*p->at), p);
+        return r != 0 ? r : list_parse(args, OPTION_HOST_NODES, (void **) &p->host_nodes, sizeof(*p->host_nodes), p);
 }
 
 int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
@@ -119,8 +134,6 @@ int pool_counts_parse(const Args *args, size_t first, PoolCounts *ret) {
                         return r;
         }
         int r = lists_parse(args, &p);
-        if (r == 0)
-                r = host_nodes_parse(args, &p);
         if (r != 0)
                 return r;
         *ret = p;
@@ -142,6 +155,7 @@ void pool_counts_done(PoolCounts *p) {
                 free(p->at[i].address);
         }
         free(p->at);
+        free(p->host_nodes);
         free(p->regions);
         free(p->items);
         free(p->slots);
@@ -195,9 +209,8 @@ static int append_at(const PoolCounts *pools, sd_bus_message *m) {
 static int append_host_nodes(const PoolCounts *pools, sd_bus_message *m) {
         int r = open_array(m, REQUEST_KEY_HOST_NODES, "au", "u");
 
-        for (int n = cpuset_next(&pools->host_nodes, 0); r >= 0 && n >= 0;
-             n = cpuset_next(&pools->host_nodes, (unsigned) n + 1))
-                r = sd_bus_message_append(m, "u", (uint32_t) n);
+        for (size_t i = 0; r >= 0 && i < pools->n_host_nodes; i++)
+                r = sd_bus_message_append(m, "u", pools->host_nodes[i]);
         return r < 0 ? r : close_array(m);
 }
 
@@ -256,7 +269,7 @@ int request_append(const Args *args, const char *name, const PoolCounts *pools, 
                 r = append_regions(pools, call);
         if (r >= 0 && pools->n_at > 0)
                 r = append_at(pools, call);
-        if (r >= 0 && !cpuset_is_empty(&pools->host_nodes))
+        if (r >= 0 && pools->n_host_nodes > 0)
                 r = append_host_nodes(pools, call);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(request_options); i++)
                 if (args_has(args, request_options[i].option))

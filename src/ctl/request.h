@@ -5,7 +5,6 @@
  * Only types are checked here; the daemon checks the values. */
 
 #include "client.h"
-#include "model/cpuset.h"
 
 typedef struct PoolCount {
         char *pool;
@@ -35,7 +34,8 @@ typedef struct PoolCounts {
         size_t n_regions;
         ChosenDevice *at; /* from --at */
         size_t n_at;
-        CpuSet host_nodes; /* from --host-nodes */
+        uint32_t *host_nodes; /* from --host-nodes */
+        size_t n_host_nodes;
 } PoolCounts;
 
 /* Parses --shared-memory, --at, --host-nodes and the operands, starting with operand number first. 0, EXIT_USAGE or a

@@ -33,7 +33,7 @@ my $bus  = Bus->new->listen;
 (my $policy = slurp("$ENV{NODE_TMP}/policy.conf")) =~ s{</busconfig>}{<policy user="games"><allow send_destination="org.passthroughd1"/></policy></busconfig>};
 spew("$ENV{NODE_TMP}/policy.conf", $policy);
 is($bus->ask('org.freedesktop.DBus', '/org/freedesktop/DBus', 'org.freedesktop.DBus', 'ReloadConfig')->{error}, undef, 'another member of the group');
-is(allocate($bus, 'vm', gpu => 1, cpus => 4, memory => 1 << 30), 'done', 'an allocation for documents');
+is(allocate($bus, 'vm', gpu => 1, cpus => 4, memory => 1 << 30, owner => scalar getpwnam 'nobody'), 'done', 'an allocation for documents, which nobody owns');
 
 # ---- what is measured
 
