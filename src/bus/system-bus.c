@@ -75,6 +75,8 @@ static void on_lost(Connection *c, const char *why) {
         callers_done(s);
         reports_cancel(&s->reports);
         connection_close(c);
+        /* What the bus counted against the daemon is gone with the connection. */
+        s->budget = (Budget){ 0 };
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;
         b->retry = sd_event_source_disable_unref(b->retry);
