@@ -93,6 +93,7 @@ static int add_entry(sd_journal *j, const char *address, bool local, json_object
 
 /* Nobody else can send entries with the uid of the daemon, or with that of root, which version 0.1 had. */
 static int match_daemon(sd_journal *j) {
+        /* cppcheck-suppress getpwnamCalled ; passthroughctl has one thread */
         const struct passwd *user = getpwnam(DAEMON_USER);
         char match[32];
         int r = sd_journal_add_match(j, "_UID=0", 0);

@@ -77,7 +77,7 @@ sub end_polkitd {
         $polkitd = undef;
         return wait_until(sub { !$root->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'NameHasOwner', 's', POLKIT)->{body}[0] });
 }
-END { local $? = $?; end_polkitd() }
+END { kill 'KILL', $polkitd if $polkitd }
 
 sub post_allocate {
         my ($bus, $name, @pairs) = @_;
