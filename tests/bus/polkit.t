@@ -64,7 +64,7 @@ sub start_polkitd {
         $polkitd = fork // die "fork: $!";
         if (!$polkitd) {
                 my @mounts = map { "mount --bind $dir/$_->[0] $_->[1]" } ['actions', '/usr/share/polkit-1/actions'], ['rules', '/usr/share/polkit-1/rules.d'], ['etc', '/etc/polkit-1/rules.d'];
-                exec 'unshare', '--mount', 'sh', '-c', join(' && ', 'chmod -R a+rX ' . $dir, @mounts, 'exec /usr/lib/polkit-1/polkitd --no-debug >>$dir/log 2>&1') or POSIX::_exit(1);
+                exec "$FindBin::Bin/../private-mounts", 'sh', '-c', join(' && ', 'chmod -R a+rX ' . $dir, @mounts, 'exec /usr/lib/polkit-1/polkitd --no-debug >>$dir/log 2>&1') or POSIX::_exit(1);
         }
         return wait_until(sub { $root->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'NameHasOwner', 's', POLKIT)->{body}[0] });
 }
