@@ -12,6 +12,11 @@
  * no such document, or -ENOMEM.
  */
 int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n);
+/*
+ * The host PCI function of a text that is one <hostdev> as passthroughd writes it: of a PCI device that libvirt shall
+ * not bind to a driver, with nothing that names a file or another device. 0, -EINVAL for any other text.
+ */
+int domain_facts_hostdev(const char *xml, PciAddress *ret);
 /* The alias of the element with this host PCI function. The caller frees; NULL when there is none, or out of memory. */
 char *domain_facts_alias(const char *xml, PciAddress device);
 

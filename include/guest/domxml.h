@@ -61,9 +61,12 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
  */
 Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                        const char *slot, char **ret, Refusal *ret_refusal);
-/* The same for a guest that runs, with the place that guest_ports_choose() has chosen. */
-Verdict domxml_hostdev_at(const Inventory *inv, const Config *config, const Allocation *a, const GuestFunction *place,
-                          char **ret, Refusal *ret_refusal);
+/* The same for a->devices[device] and a guest that runs: without an address. */
+Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, const Allocation *a, size_t device,
+                                char **ret, Refusal *ret_refusal);
+/* Adds the place that guest_ports_choose() has chosen to the text of a <hostdev> without an address. The caller frees;
+ * NULL: out of memory. */
+char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
 /*
  * The guest's PCI tree as an XML document for NCCL_TOPO_FILE; otherwise as domxml_make(). Devices below pcie.0 are left

@@ -68,7 +68,7 @@ typedef struct GuestPciRoom {
 /* The room in a domain without a template. */
 #define GUEST_PCI_ROOM_DEFAULT ((GuestPciRoom){ .first_index = 1, .bus_end = GUEST_BUSES_MAX, .others = 16 })
 
-/* True for the devices a guest gets: assigned ones and companions. */
+/* True for the devices a guest gets: assigned ones and companions, unless they are being attached or detached. */
 bool guest_pci_shows(const AllocationDevice *dev);
 
 /* 0, -ENOMEM, -E2BIG when bus numbers, controller indices or slots do not suffice. */

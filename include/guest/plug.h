@@ -15,6 +15,7 @@
 
 #define PLUG_HOSTDEV_MAX  16384U /* bytes of a <hostdev> */
 #define PLUG_DOCUMENT_MAX (1024U * 1024U)
+#define PLUG_SECONDS_MAX  86400U
 #define PLUG_GRACE_SEC    5U /* after SECONDS the process is killed this much later */
 
 typedef enum PlugAction {

@@ -31,9 +31,9 @@ typedef struct Report {
         int32_t error;      /* negative errno */
         int32_t status;     /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none */
         VfAttributes found; /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
-        char holder[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX +
-                    32]; /* REPORT_FAILED of STEP_CHECK_IDLE: the user of the device and the remedy; else "" */
-        bool switchdev;  /* REPORT_FAILED of a step that sets attributes: the mode of the PF's eswitch */
+        /* REPORT_FAILED of a step that knows more than an error: the sentences that say why and what to do; else "" */
+        char message[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX + 32];
+        bool switchdev;                /* REPORT_FAILED of a step that sets attributes: the mode of the PF's eswitch */
         char representor[IF_NAMESIZE]; /* in that mode: the representor of the VF; "" when none was found */
 } Report;
 

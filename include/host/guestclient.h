@@ -11,7 +11,6 @@
 #include <systemd/sd-event.h>
 
 #include "guest/guest-list.h"
-#include "guest/plug.h"
 #include "util/sysfs.h"
 
 typedef struct GuestClient GuestClient;
@@ -47,32 +46,3 @@ void guest_client_expect(GuestClient *c);
 const GuestList *guest_client_list(const GuestClient *c);
 /* Why the guests are unknown, a sentence; NULL while they are known. */
 const char *guest_client_unknown(const GuestClient *c);
-
-/*
- * A request that changes the devices of one domain or prints its document (guest/plug.h). It runs in a process of its
- * own, so that it delays neither the daemon nor the reports of guests.
- */
-typedef struct GuestPlug GuestPlug;
-
-typedef struct GuestPlugRequest {
-        PlugAction action;
-        const char *uuid;     /* of the domain */
-        const char *hostdev;  /* text of one <hostdev>; NULL for PLUG_DESCRIBE */
-        unsigned timeout_sec; /* PLUG_DETACH waits so long for the guest; libvirt itself gets PLUG_GRACE_SEC more */
-} GuestPlugRequest;
-
-/*
- * The end of a request. text: the document when PLUG_DESCRIBE is done, else why the result is not PLUG_DONE, printable
- * and without a full stop. It is valid only during the call. The request is already freed.
- */
-typedef void (*GuestPlugEnded)(PlugResult result, const char *text, void *userdata);
-
-/*
- * Starts a request to the libvirt at uri. Calls ended() once, at most timeout_sec + PLUG_GRACE_SEC later. A process
- * that is killed, by the timeout too, gives PLUG_UNKNOWN: libvirt may still serve the request; repeat it to know the
- * result. SIGCHLD must be blocked. Returns 0; or a negative errno, and ended() is not called.
- */
-int guest_plug_start(sd_event *event, const char *uri, const GuestPlugRequest *request, GuestPlugEnded ended,
-                     void *userdata, GuestPlug **ret);
-/* Kills the process; ended() is not called after this. */
-GuestPlug *guest_plug_free(GuestPlug *p);

@@ -2,14 +2,16 @@
 #pragma once
 
 /*
- * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, and writing the options
- * of mlx4_core. The daemon is not root, so it asks a service, passthroughd-root. The service takes units and commands
- * from the configuration alone, which belongs to root: a request names a unit or a pool, and never a command.
+ * What takes root: stopping and starting the units of StopServices=, running a CleanerCommand=, writing the options of
+ * mlx4_core, and changing the devices of the domains of Libvirt=. The daemon is not root, so it asks a service,
+ * passthroughd-root. The service takes units and commands from the configuration alone, which belongs to root: a
+ * request names a unit, a pool or a domain, and never a command.
  *
  * systemd starts the service for each connection. A request is one message, and so is its answer.
  */
 
 #include "config/config.h"
+#include "host/plug.h"
 
 /* The socket of the service. */
 #define ROOT_SOCKET "/run/passthroughd-root"
@@ -40,6 +42,12 @@ int root_start_unit(const char *name, uint64_t end, bool *ret_asked);
 int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t end, int *ret_status);
 /* Replaces the fragment as modprobe_set() does, with the same results. */
 int root_set_options(const char *text, uint64_t end);
+
+/*
+ * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_read_text(), or NULL; the caller frees. When the
+ * service does not answer, the result is PLUG_UNKNOWN.
+ */
+PlugResult root_plug(const PlugRequest *request, char **ret_text);
 
 /*
  * For the service: reads a request from the connection fd, does what it asks for if c has it, and sends the answer.

@@ -41,9 +41,22 @@ typedef enum DeviceRole {
 const char *device_role_to_string(DeviceRole r);
 DeviceRole device_role_from_string(const char *s);
 
+/* Whether a device belongs to its allocation already, and still. */
+typedef enum DevicePhase {
+        DEVICE_PHASE_SETTLED,
+        DEVICE_PHASE_ATTACHING, /* an attach has not ended, or was interrupted: to be detached again */
+        DEVICE_PHASE_DETACHING, /* a detach has not ended: the device is on its way back to the host */
+        DEVICE_PHASE_KEPT,      /* settled: a detach has failed, because the guest did not release the device */
+        _DEVICE_PHASE_MAX,
+        _DEVICE_PHASE_INVALID = -22,
+} DevicePhase;
+const char *device_phase_to_string(DevicePhase p);
+DevicePhase device_phase_from_string(const char *s);
+
 typedef struct AllocationDevice {
         PciAddress address;
         DeviceRole role;
+        DevicePhase phase;
         char *slot; /* pool and index: "gpu0", "ib-vf1", "a100_0"; a companion adds its function: "gpu0-1"; NULL for
                        held devices */
         char *pool; /* NULL for companions and held devices that are in no pool */
@@ -95,6 +108,7 @@ typedef struct Allocation {
         AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
         char *domain;             /* the running domain that uses its devices, NULL: none known; not on disk */
         bool running;        /* the guest has all its memory allocated; not on disk. Changed by ledger_set_running() */
+        bool halted;         /* the last job on its devices that are not settled has failed; not on disk */
         bool resume_refused; /* ready, but its devices are not bound: reconcile binds them when the cause has passed;
                                 not on disk */
         char *reason; /* a sentence: the cause of the state, or of a ready allocation that no guest can use as reserved.
@@ -140,6 +154,22 @@ Allocation *allocation_copy(const Allocation *a);
  * of memory.
  */
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role);
+/* The guest has the device, or will have it: it is neither on its way to the allocation nor back to the host. */
+static inline bool allocation_device_is_settled(const AllocationDevice *d) {
+        return d->phase == DEVICE_PHASE_SETTLED || d->phase == DEVICE_PHASE_KEPT;
+}
+/* A device of a is not settled. */
+bool allocation_is_changing(const Allocation *a);
+/*
+ * Return a copy of a in no ledger, in state ready and without domain and reason: with all its devices, as settled ones;
+ * with those that are not settled, as settled ones; with the settled ones. NULL: out of memory.
+ */
+Allocation *allocation_with_all(const Allocation *a);
+Allocation *allocation_changing_part(const Allocation *a);
+Allocation *allocation_settled_part(const Allocation *a);
+/* Moves the devices of b to a: before the held devices of a, or behind them if they are held themselves. -ENOMEM leaves
+ * both unchanged. */
+int allocation_take_devices(Allocation *a, Allocation *b);
 /* NULL when a does not claim the address. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
 /*
@@ -153,7 +183,8 @@ uint64_t allocation_memory(const Allocation *a);
  * serial number is unknown, the same path.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
-/* Every device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the binding. */
+/* Every settled device of a is present, is the allocated card, and is bound to its VFIO driver. A boot undoes the
+ * binding. */
 bool allocation_is_bound(const Allocation *a, const Inventory *inv);
 /* Both serial numbers are known, and they differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);

@@ -68,6 +68,12 @@ typedef struct HostView {
  * much.
  */
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
+/*
+ * Plans further devices for a, as close as possible to those that it has. The allocation of *ret has only the new
+ * devices, in slots that a does not have; the score is that of all devices together. r: may have devices, numa,
+ * proximity, limits and attributes. Otherwise as plan_make().
+ */
+Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)
 

@@ -28,7 +28,8 @@ bool allocation_left_pools(const Policy *p, const Allocation *a);
  * VERDICT_NONE when a guest may use device d of allocation a. The device is on the node, it is the card that was
  * allocated, and no other device of its IOMMU group makes the group unusable for a guest. When a is ready, the device
  * is also bound to its VFIO driver, and the PF of a VF reports the attributes that were promised. Otherwise
- * VERDICT_MISSING, _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER or _CONTESTED.
+ * VERDICT_MISSING, _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER or _CONTESTED. A device
+ * that is not settled is accepted.
  */
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*

@@ -31,6 +31,11 @@ typedef enum StepKind {
         STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to the host driver from */
         STEP_MAKE_REGION,   /* create the shared memory region on its node, readable and writable for the group to */
         STEP_REMOVE_REGION, /* wipe and remove the shared memory region */
+        STEP_FIND_PORTS,    /* find a free port in the domain from (a UUID) for the device of each STEP_PLUG; without a
+                               domain, these have nothing to do */
+        STEP_PLUG,          /* attach the <hostdev> to to the domain from */
+        STEP_UNPLUG,        /* have the domain from release the <hostdev> to; a domain without it has released it */
+        STEP_CHECK_UNUSED,  /* wait until no process has the device open, which is bound to its VFIO driver */
         _STEP_KIND_MAX,
 } StepKind;
 
@@ -42,8 +47,8 @@ typedef struct Step {
         char *from, *to;
         /*
          * For STEP_SAVE_VF_STATE and the steps that set attributes, device is the PF and vf the index of the VF.
-         * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE vf is 1
-         * when device is a VF.
+         * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE and
+         * STEP_CHECK_UNUSED vf is 1 when device is a VF.
          */
         unsigned vf;
         PciAddress target;
@@ -67,7 +72,10 @@ typedef struct StepList {
         bool skips_missing_devices; /* steps for a device that has left the node count as done */
         bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs and the
                                services to   be stopped, and waits until the report is on disk */
-        unsigned timeout_sec;       /* of the job; the limits for stopping and starting services are part of it */
+        unsigned timeout_sec; /* of the job; the limits for stopping and starting services and for the release of a
+                                 device by its guest are part of it */
+        Allocation *guest;    /* owned: the allocation whose domain STEP_FIND_PORTS looks at, with all devices settled;
+                                 NULL    without such a step */
 } StepList;
 
 StepList *step_list_new(void);
@@ -103,6 +111,19 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * driver, they stay there.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
+/*
+ * Extends steps, made by steps_prepare() for the part of a with the n addresses: looks for ports before all other steps
+ * and plugs the devices in after them. hostdevs: the text of the <hostdev> of each device, without a guest address.
+ * uuid: of the domain. 0 or -ENOMEM.
+ */
+int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
+               StepList *steps);
+/*
+ * Extends steps, made by steps_release() for part: before all other steps has the domain release the devices, and
+ * checks that no process has a device of part open. Otherwise as steps_plug().
+ */
+int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
+                 StepList *steps);
 /*
  * Extends steps, made by steps_prepare(): first stops the services that the configuration names for the pools of the
  * devices that are unbound, then checks that the devices are idle, and at the end starts the services in reverse order.

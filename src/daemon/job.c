@@ -86,8 +86,8 @@ void job_may_write(Job *job, bool may) {
 static char *failure(const Step *step, const Report *report) {
         const char *representor = report->representor[0] ? report->representor : NULL;
 
-        if (report->holder[0])
-                return strdup(report->holder);
+        if (report->message[0])
+                return strdup(report->message);
         if (!step_gives_attributes(step))
                 return step_failure(step, report->error, NULL);
         if (report->switchdev)

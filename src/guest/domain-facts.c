@@ -68,6 +68,72 @@ int domain_facts_devices(const char *xml, PciAddress **ret, size_t *ret_n) {
         return r;
 }
 
+/* What a <hostdev> may have: the attributes of each element; in "name=value" the value is required. */
+static const struct {
+        const char *parent, *name, *attributes;
+} hostdev_parts[] = {
+        { NULL, "hostdev", "mode=subsystem type=pci managed=no" },
+        { "hostdev", "driver", "name=vfio model iommufd" },
+        { "hostdev", "source", "" },
+        { "source", "address", "domain bus slot function" },
+        { "hostdev", "rom", "bar=off" },
+        { "hostdev", "acpi", "nodeset" },
+        { "hostdev", "alias", "name" },
+        { "hostdev", "address", "type=pci domain bus slot function multifunction" },
+};
+
+static bool has_attribute(const char *list, const char *name, const char *value) {
+        _cleanup_free_ char *words = strdup(list);
+        char *rest = words, *word;
+
+        while (words && (word = string_next_word(&rest))) {
+                char *required = strchr(word, '=');
+
+                if (required)
+                        *required++ = '\0';
+                if (streq(word, name))
+                        return !required || streq(required, value);
+        }
+        return false;
+}
+
+static bool attributes_are_plain(const xmlNode *node, const char *list) {
+        for (const xmlAttr *a = node->properties; a; a = a->next) {
+                _cleanup_free_ char *value = node_get(node, (const char *) a->name);
+
+                if (a->ns || !value || !has_attribute(list, (const char *) a->name, value))
+                        return false;
+        }
+        return true;
+}
+
+static bool is_plain(const xmlNode *node, const char *parent) {
+        size_t i = 0;
+
+        while (i < ELEMENTSOF(hostdev_parts) &&
+               !(streq_ptr(hostdev_parts[i].parent, parent) && node_is(node, hostdev_parts[i].name)))
+                i++;
+        return i < ELEMENTSOF(hostdev_parts) && attributes_are_plain(node, hostdev_parts[i].attributes);
+}
+
+static bool children_are_plain(const xmlNode *node) {
+        for (const xmlNode *n = node->children; n; n = n->next)
+                if (!xmlIsBlankNode(n) && (!is_plain(n, (const char *) node->name) || !children_are_plain(n)))
+                        return false;
+        return true;
+}
+
+int domain_facts_hostdev(const char *xml, PciAddress *ret) {
+        xmlDoc *doc = domain_document_read(xml);
+        const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;
+        bool plain = root && is_plain(root, NULL) && node_has(root, "mode", "subsystem") &&
+                     node_has(root, "type", "pci") && node_has(root, "managed", "no") && children_are_plain(root) &&
+                     domain_device_source(root, ret);
+
+        xmlFreeDoc(doc);
+        return plain ? 0 : -EINVAL;
+}
+
 char *domain_facts_alias(const char *xml, PciAddress device) {
         xmlDoc *doc = domain_document_read(xml);
         const xmlNode *devices = domain_document_devices(doc), *alias;

@@ -147,9 +147,8 @@ xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev) {
         return hostdev;
 }
 
-void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f, bool running) {
-        if (!running)
-                write_nodeset(d, hostdev, f);
+void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
+        write_nodeset(d, hostdev, f);
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
@@ -249,7 +248,7 @@ void domain_write_devices(Domain *d) {
         for (size_t i = 0; i < d->pci->n_functions; i++) {
                 const GuestFunction *f = &d->pci->functions[i];
 
-                domain_write_place(d, domain_write_hostdev(d, &d->a->devices[f->device]), f, false);
+                domain_write_place(d, domain_write_hostdev(d, &d->a->devices[f->device]), f);
         }
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_shmem(d, &d->a->regions[i]);

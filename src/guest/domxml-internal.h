@@ -76,8 +76,8 @@ static inline bool domain_needs_iommu(const Domain *d) {
 void domain_write_devices(Domain *d);
 /* Adds the <hostdev> of one device, without its place in the guest. */
 xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev);
-/* Adds the place. running: for a guest that runs, whose firmware has no table for the cell of a new device. */
-void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f, bool running);
+/* Adds the place in the guest. */
+void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 
 /* domxml-nccl.c: the topology file for NCCL in the guest. Needs d->pci. The caller frees; NULL when out of memory. */
 xmlDoc *domain_nccl(Domain *d);

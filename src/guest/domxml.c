@@ -294,20 +294,17 @@ static const GuestFunction *find_function(const GuestPci *pci, size_t device) {
         return NULL;
 }
 
-/* place: in a running guest; NULL: as in the document. */
 static Verdict make_hostdev(const Inventory *inv, const Config *config, const Allocation *a,
-                            const DomainTemplate *template, const AllocationDevice *dev, const GuestFunction *place,
-                            char **ret, Refusal *ret_refusal) {
+                            const DomainTemplate *template, const AllocationDevice *dev, bool placed, char **ret,
+                            Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
         if (v == VERDICT_NONE) {
                 xmlNode *hostdev = domain_write_hostdev(&d, dev);
 
-                if (place)
-                        domain_write_place(&d, hostdev, place, true);
-                else if (has_document(a))
-                        domain_write_place(&d, hostdev, find_function(d.pci, (size_t) (dev - a->devices)), false);
+                if (placed && has_document(a))
+                        domain_write_place(&d, hostdev, find_function(d.pci, (size_t) (dev - a->devices)));
                 v = take_text(&d, d.doc, hostdev, ret, ret_refusal);
         }
         domain_done(&d);
@@ -318,13 +315,23 @@ Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocat
                        const char *slot, char **ret, Refusal *ret_refusal) {
         const AllocationDevice *dev = find_slot(a, slot);
 
-        return dev ? make_hostdev(inv, config, a, template, dev, NULL, ret, ret_refusal)
+        return dev ? make_hostdev(inv, config, a, template, dev, true, ret, ret_refusal)
                    : refuse_slot(a, slot, ret_refusal);
 }
 
-Verdict domxml_hostdev_at(const Inventory *inv, const Config *config, const Allocation *a, const GuestFunction *place,
-                          char **ret, Refusal *ret_refusal) {
-        return make_hostdev(inv, config, a, NULL, &a->devices[place->device], place, ret, ret_refusal);
+Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, const Allocation *a, size_t device,
+                                char **ret, Refusal *ret_refusal) {
+        return make_hostdev(inv, config, a, NULL, &a->devices[device], false, ret, ret_refusal);
+}
+
+char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place) {
+        const char *end = strstr(hostdev, "</hostdev>");
+
+        return end ? string_format(
+                             "%.*s<address type='pci' domain='0x0000' bus='0x%02x' slot='0x%02x' function='0x%u'/>%s",
+                             (int) (end - hostdev), hostdev, place->guest.bus, place->guest.slot, place->guest.function,
+                             end)
+                   : NULL;
 }
 
 int domxml_guest_addresses(const Inventory *inv, const Allocation *a, GuestAddress **ret, size_t *ret_n) {

@@ -9,7 +9,7 @@
 #define HOLE64_DEFAULT (32ULL << 30) /* QEMU's q35 without pcihole64 (domain.md F8) */
 
 bool guest_pci_shows(const AllocationDevice *dev) {
-        return dev->role == DEVICE_ROLE_ASSIGNED || dev->role == DEVICE_ROLE_COMPANION;
+        return dev->role != DEVICE_ROLE_HELD && allocation_device_is_settled(dev);
 }
 
 /* Each VF is a card of its own, whatever its address. */

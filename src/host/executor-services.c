@@ -89,7 +89,7 @@ int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportF
         /* The check of the preceding step covered this device. */
         if (i > 0 && steps->steps[i - 1].kind == STEP_CHECK_IDLE)
                 return 0;
-        r = find_holder(fs, steps, i, failed.holder, sizeof(failed.holder));
+        r = find_holder(fs, steps, i, failed.message, sizeof(failed.message));
         if (r == 0)
                 return 0;
         failed.error = r > 0 ? -EBUSY : r;

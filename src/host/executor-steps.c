@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "driver.h"
+#include "executor-plug.h"
 #include "host/pcipath.h"
 #include "host/region.h"
 #include "host/vfattr.h"
@@ -206,4 +207,8 @@ const StepAction step_actions[_STEP_KIND_MAX] = {
         [STEP_START_SERVICE] = { NULL, NULL, true },
         [STEP_CHECK_IDLE] = { NULL, NULL, true },
         [STEP_CLEAN] = { NULL, NULL, true, true },
+        [STEP_FIND_PORTS] = { NULL, NULL, true },
+        [STEP_PLUG] = { NULL, plug_undo, false },
+        [STEP_UNPLUG] = { NULL, NULL, true },
+        [STEP_CHECK_UNUSED] = { plug_check_unused, NULL, true },
 };

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 
 #include "eswitch.h"
+#include "executor-plug.h"
 #include "executor-services.h"
 #include "executor-steps.h"
 #include "host/pcipath.h"
@@ -32,6 +33,7 @@ typedef struct StepResult {
         bool cleaned; /* the command of an earlier step cleaned this device too, with this result and exit status */
         int result, status;
         bool reported; /* done and reported together with an earlier step */
+        PlugPlace place;
 } StepResult;
 
 /* Undoes the run, from the failed step backwards. A step that changed nothing is not undone. The failed step is, unless
@@ -55,6 +57,9 @@ static int undo(const Sysfs *fs, const StepList *steps, size_t failed, const Ste
                         continue;
                 (void) report(&(Report){ .kind = REPORT_UNDO_FAILED, .step = (uint32_t) i, .error = r }, userdata);
                 result = r;
+                /* The guest may still have the device, so it must stay bound to its VFIO driver. */
+                if (s->kind == STEP_PLUG)
+                        return r;
         }
         return result;
 }
@@ -230,6 +235,31 @@ static int run_identity(const Sysfs *fs, const StepList *steps, size_t i, StepRe
         return 0;
 }
 
+static bool is_of_plug(const Step *s) {
+        return s->kind == STEP_FIND_PORTS || s->kind == STEP_PLUG || s->kind == STEP_UNPLUG;
+}
+
+static int run_find_ports(const StepList *steps, size_t i, StepResult *done, ReportFunction report, void *userdata) {
+        _cleanup_free_ PlugPlace *places = calloc(steps->n, sizeof(*places));
+        int r = places ? plug_find_ports(steps, i, places, report, userdata) : -ENOMEM;
+
+        for (size_t k = 0; r >= 0 && k < steps->n; k++)
+                done[k].place = places[k];
+        return r;
+}
+
+static int run_plug(const StepList *steps, size_t i, StepResult *done, ReportFunction report, void *userdata) {
+        int r;
+
+        if (steps->steps[i].kind == STEP_FIND_PORTS)
+                return run_find_ports(steps, i, done, report, userdata);
+        if (steps->steps[i].kind == STEP_UNPLUG)
+                return unplug_device(steps, i, report, userdata);
+        r = plug_device(steps, i, &done[i].place, report, userdata);
+        done[i].changed = r > 0;
+        return r;
+}
+
 /* Runs a step of any kind. */
 static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepResult *done, ReportFunction report,
                          void *userdata) {
@@ -237,6 +267,8 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
 
         if (step_actions[steps->steps[i].kind].run)
                 return run_step(fs, steps, i, &done[i]);
+        if (is_of_plug(&steps->steps[i]))
+                return run_plug(steps, i, done, report, userdata);
         if (steps->steps[i].kind == STEP_CLEAN)
                 r = run_clean(steps, i, done);
         else if (steps->steps[i].kind == STEP_TRY_ATTRIBUTES)
@@ -247,13 +279,12 @@ static int dispatch_step(const Sysfs *fs, const StepList *steps, size_t i, StepR
         return r;
 }
 
-/* Reports before the undo, because the undo may remove the representor. devices_check_idle() has reported its own
- * failure. */
+/* Reports before the undo, because the undo may remove the representor. Some steps have reported their own failure. */
 static void report_failed(const Sysfs *fs, const Step *s, uint32_t i, int error, const StepResult *done,
                           ReportFunction report, void *userdata) {
         Report failed = { .kind = REPORT_FAILED, .step = i, .error = error, .found = done->found };
 
-        if (s->kind == STEP_CHECK_IDLE)
+        if (s->kind == STEP_CHECK_IDLE || is_of_plug(s))
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
                 failed.switchdev = eswitch_find_representor(fs, s->device, s->vf, failed.representor);

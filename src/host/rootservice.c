@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -28,7 +29,15 @@ typedef enum RootAction {
         ROOT_CLEAN,       /* name: of the pool; payload: the addresses of the devices */
         ROOT_SET_OPTIONS, /* payload: the text */
         ROOT_REMOVE_OPTIONS,
+        ROOT_PLUG, /* name: the UUID of the domain; payload: the action, the seconds, the <hostdev>; with a descriptor
+                    */
 } RootAction;
+
+/* The payload of ROOT_PLUG. */
+typedef struct PlugPayload {
+        uint32_t action, timeout_sec;
+        char hostdev[PLUG_HOSTDEV_MAX + 1];
+} PlugPayload;
 
 /* The payload follows in the same message. */
 typedef struct Request {
@@ -43,6 +52,13 @@ typedef struct Answer {
 } Answer;
 
 _Static_assert(ADDRESSES_MAX <= PAYLOAD_MAX, "a message holds the addresses");
+_Static_assert(sizeof(PlugPayload) <= PAYLOAD_MAX, "a message holds the <hostdev>");
+
+/* A descriptor that goes with a message. */
+typedef union Passed {
+        char buffer[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+} Passed;
 
 static const char *socket_path = ROOT_SOCKET;
 
@@ -69,14 +85,41 @@ static int connect_service(uint64_t end) {
         return TAKE_FD(fd);
 }
 
-static int exchange(const Request *q, const void *payload, size_t size, Answer *ret) {
+static void pass_descriptor(struct msghdr *m, Passed *passed, int fd) {
+        struct cmsghdr *c;
+
+        *passed = (Passed){ 0 };
+        m->msg_control = passed;
+        m->msg_controllen = sizeof(*passed);
+        c = CMSG_FIRSTHDR(m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(fd));
+        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
+/* The descriptor of the message, which the caller closes; -1: none. */
+static int take_descriptor(struct msghdr *m) {
+        const struct cmsghdr *c = CMSG_FIRSTHDR(m);
+        int fd = -1;
+
+        if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd)))
+                memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+        return fd;
+}
+
+/* output: a descriptor to pass; -1: none. */
+static int exchange(const Request *q, const void *payload, size_t size, int output, Answer *ret) {
         _cleanup_close_ int fd = connect_service(q->end);
         struct iovec parts[] = { { (void *) q, sizeof(*q) }, { (void *) payload, size } };
-        const struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
+        struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
+        Passed passed;
         ssize_t n;
 
         if (fd < 0)
                 return fd;
+        if (output >= 0)
+                pass_descriptor(&message, &passed, output);
         if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
                 return -errno;
         n = recv(fd, ret, sizeof(*ret), 0);
@@ -85,8 +128,9 @@ static int exchange(const Request *q, const void *payload, size_t size, Answer *
         return n == sizeof(*ret) ? 0 : -ECONNRESET;
 }
 
-/* Returns the result of the answer. */
-static int ask(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, Answer *ret) {
+/* Returns the result of the answer. output: as exchange(). */
+static int ask_with(RootAction action, const char *name, const void *payload, size_t size, int output, uint64_t end,
+                    Answer *ret) {
         Request q = { .action = action, .end = end };
         int r;
 
@@ -94,11 +138,15 @@ static int ask(RootAction action, const char *name, const void *payload, size_t 
         if (strlen(name) >= sizeof(q.name) || size > PAYLOAD_MAX)
                 return -E2BIG;
         strcpy(q.name, name);
-        r = exchange(&q, payload, size, ret);
+        r = exchange(&q, payload, size, output, ret);
         if (r >= 0)
                 return ret->result;
         log_warning_errno(r, "passthroughd-root does not answer: %m");
         return -EHOSTDOWN;
+}
+
+static int ask(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, Answer *ret) {
+        return ask_with(action, name, payload, size, -1, end, ret);
 }
 
 int root_stop_unit(const char *name, uint64_t end) {
@@ -127,6 +175,24 @@ int root_set_options(const char *text, uint64_t end) {
         Answer answer;
 
         return ask(text ? ROOT_SET_OPTIONS : ROOT_REMOVE_OPTIONS, "", text, text ? strlen(text) : 0, end, &answer);
+}
+
+PlugResult root_plug(const PlugRequest *request, char **ret_text) {
+        _cleanup_close_ int output = memfd_create("answer", MFD_CLOEXEC);
+        PlugPayload payload = { .action = request->action, .timeout_sec = request->timeout_sec };
+        uint64_t patience = (request->timeout_sec + (uint64_t) PLUG_GRACE_SEC) * 1000000U;
+        Answer answer;
+
+        *ret_text = NULL;
+        if (output < 0 || strlen(request->hostdev) >= sizeof(payload.hostdev))
+                return PLUG_FAILED;
+        strcpy(payload.hostdev, request->hostdev);
+        if (ask_with(ROOT_PLUG, request->uuid, &payload, sizeof(payload), output,
+                     clock_usec(CLOCK_MONOTONIC) + patience, &answer) < 0 ||
+            answer.status < 0 || answer.status >= _PLUG_RESULT_MAX ||
+            plug_read_text(output, request->action == PLUG_DESCRIBE && answer.status == PLUG_DONE, ret_text) < 0)
+                return PLUG_UNKNOWN;
+        return (PlugResult) answer.status;
 }
 
 static bool is_stopped_for_jobs(const Config *c, const char *name) {
@@ -178,8 +244,28 @@ static int set_options(const char *directory, const char *text) {
         return dir < 0 ? dir : modprobe_set(dir, text);
 }
 
+static int plug(const Config *c, const Request *q, const void *payload, size_t size, int output, int *ret_status) {
+        PlugPayload p;
+
+        if (!c->libvirt)
+                return -EPERM;
+        if (size != sizeof(p) || output < 0)
+                return -EINVAL;
+        memcpy(&p, payload, sizeof(p));
+        p.hostdev[sizeof(p.hostdev) - 1] = '\0';
+        if (p.action >= _PLUG_ACTION_MAX)
+                return -EINVAL;
+        *ret_status = (int) plug_make(c->libvirt,
+                                      &(PlugRequest){ .action = (PlugAction) p.action,
+                                                      .uuid = q->name,
+                                                      .hostdev = p.hostdev,
+                                                      .timeout_sec = MIN(p.timeout_sec, PLUG_SECONDS_MAX) },
+                                      output);
+        return 0;
+}
+
 static int serve(const Config *c, const char *modprobe_directory, const Request *q, const char *payload, size_t size,
-                 Answer *answer) {
+                 int output, Answer *answer) {
         switch (q->action) {
         case ROOT_STOP_UNIT:
                 return is_stopped_for_jobs(c, q->name) ? unit_stop(q->name, q->end) : -EPERM;
@@ -192,6 +278,8 @@ static int serve(const Config *c, const char *modprobe_directory, const Request 
                 return strlen(payload) == size ? set_options(modprobe_directory, payload) : -EINVAL;
         case ROOT_REMOVE_OPTIONS:
                 return set_options(modprobe_directory, NULL);
+        case ROOT_PLUG:
+                return plug(c, q, payload, size, output, &answer->status);
         default:
                 return -EINVAL;
         }
@@ -202,20 +290,26 @@ int root_answer(int fd, const Config *c, const char *modprobe_directory) {
         Answer answer = { 0 };
         Request q;
         struct iovec parts[] = { { &q, sizeof(q) }, { payload, PAYLOAD_MAX } };
-        struct msghdr message = { .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
+        Passed passed;
+        struct msghdr message = { .msg_iov = parts,
+                                  .msg_iovlen = ELEMENTSOF(parts),
+                                  .msg_control = &passed,
+                                  .msg_controllen = sizeof(passed) };
+        _cleanup_close_ int output = -1;
         ssize_t n;
 
         if (!payload)
                 return -ENOMEM;
-        n = recvmsg(fd, &message, 0);
+        n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
         if (n < 0)
                 return -errno;
+        output = take_descriptor(&message);
         if ((size_t) n < sizeof(q) || message.msg_flags & MSG_TRUNC)
                 return -EBADMSG;
         q.name[sizeof(q.name) - 1] = '\0';
-        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), &answer);
+        answer.result = serve(c, modprobe_directory, &q, payload, (size_t) n - sizeof(q), output, &answer);
         if (answer.result == -EPERM)
-                log_warning("Refused: the configuration has no StopServices= or CleanerCommand= for '%s'.",
+                log_warning("Refused: the configuration has no StopServices=, CleanerCommand= or Libvirt= for '%s'.",
                             QUOTABLE(q.name));
         return send(fd, &answer, sizeof(answer), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

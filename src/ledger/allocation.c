@@ -21,6 +21,14 @@ static const char *const device_role_table[_DEVICE_ROLE_MAX] = {
 };
 DEFINE_STRING_TABLE(device_role, DeviceRole, _DEVICE_ROLE_MAX)
 
+static const char *const device_phase_table[_DEVICE_PHASE_MAX] = {
+        [DEVICE_PHASE_SETTLED] = "settled",
+        [DEVICE_PHASE_ATTACHING] = "attaching",
+        [DEVICE_PHASE_DETACHING] = "detaching",
+        [DEVICE_PHASE_KEPT] = "kept",
+};
+DEFINE_STRING_TABLE(device_phase, DevicePhase, _DEVICE_PHASE_MAX)
+
 AllocationState allocation_shown_state(const Allocation *a) {
         if (a->state != ALLOCATION_READY)
                 return a->state;
@@ -44,19 +52,20 @@ Allocation *allocation_new(const char *name) {
         return TAKE_PTR(a);
 }
 
+static void device_done(AllocationDevice *d) {
+        free(d->slot);
+        free(d->pool);
+        free(d->prior_driver);
+        free(d->prior_override);
+        free(d->vfio_driver);
+        free(d->path);
+}
+
 Allocation *allocation_free(Allocation *a) {
         if (!a)
                 return NULL;
-        for (size_t i = 0; i < a->n_devices; i++) {
-                AllocationDevice *d = &a->devices[i];
-
-                free(d->slot);
-                free(d->pool);
-                free(d->prior_driver);
-                free(d->prior_override);
-                free(d->vfio_driver);
-                free(d->path);
-        }
+        for (size_t i = 0; i < a->n_devices; i++)
+                device_done(&a->devices[i]);
         free(a->devices);
         free(a->pins);
         free(a->reason);
@@ -125,6 +134,66 @@ Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, co
         return TAKE_PTR(rest);
 }
 
+bool allocation_is_changing(const Allocation *a) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (!allocation_device_is_settled(&a->devices[i]))
+                        return true;
+        return false;
+}
+
+/* settled, changing: whether the copy has the devices that are settled, and those that are not. */
+static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
+        Allocation *part = allocation_copy(a);
+        size_t n = 0;
+
+        for (size_t i = 0; part && i < part->n_devices; i++)
+                if (allocation_device_is_settled(&part->devices[i]) ? settled : changing) {
+                        part->devices[n] = part->devices[i];
+                        if (changing)
+                                part->devices[n].phase = DEVICE_PHASE_SETTLED;
+                        n++;
+                } else
+                        device_done(&part->devices[i]);
+        if (!part)
+                return NULL;
+        part->n_devices = n;
+        part->state = ALLOCATION_READY;
+        free(part->domain);
+        free(part->reason);
+        part->domain = part->reason = NULL;
+        return part;
+}
+
+Allocation *allocation_with_all(const Allocation *a) {
+        return copy_part(a, true, true);
+}
+
+Allocation *allocation_changing_part(const Allocation *a) {
+        return copy_part(a, false, true);
+}
+
+Allocation *allocation_settled_part(const Allocation *a) {
+        return copy_part(a, true, false);
+}
+
+int allocation_take_devices(Allocation *a, Allocation *b) {
+        size_t shown = 0;
+
+        for (size_t i = 0; i < b->n_devices; i++)
+                if (ARRAY_RESERVE(a->devices, a->n_devices + i) < 0)
+                        return -ENOMEM;
+        while (shown < a->n_devices && a->devices[shown].role != DEVICE_ROLE_HELD)
+                shown++;
+        for (size_t i = 0; i < b->n_devices; i++) {
+                size_t at = b->devices[i].role == DEVICE_ROLE_HELD ? a->n_devices : shown++;
+
+                memmove(&a->devices[at + 1], &a->devices[at], (a->n_devices++ - at) * sizeof(*a->devices));
+                a->devices[at] = b->devices[i];
+        }
+        b->n_devices = 0;
+        return 0;
+}
+
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (!a->devices[i].lost && pci_address_equal(a->devices[i].address, address))
@@ -164,8 +233,9 @@ bool allocation_is_bound(const Allocation *a, const Inventory *inv) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(inv, a->devices[i].address);
 
-                if (!dev || !allocation_device_is(&a->devices[i], dev) ||
-                    !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i])))
+                if (allocation_device_is_settled(&a->devices[i]) &&
+                    (!dev || !allocation_device_is(&a->devices[i], dev) ||
+                     !streq_ptr(dev->driver, allocation_driver(a, &a->devices[i]))))
                         return false;
         }
         return true;

@@ -137,6 +137,16 @@ static int parse_attributes(json_object *o, AllocationDevice *d) {
         return r;
 }
 
+static int parse_phase(json_object *o, AllocationDevice *d) {
+        _cleanup_free_ char *phase = NULL;
+        int r = json_object_object_get_ex(o, "phase", NULL) ? get_string(o, "phase", false, &phase) : 0;
+
+        if (r < 0 || !phase)
+                return r;
+        d->phase = device_phase_from_string(phase);
+        return (int) d->phase < 0 ? -EBADMSG : 0;
+}
+
 /* Members that older versions did not write; all are optional. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         _cleanup_free_ char *serial = NULL;
@@ -173,7 +183,8 @@ static int parse_device(json_object *o, Allocation *a) {
         d = allocation_add_device(a, address, device_role_from_string(role));
         if (!d)
                 return -ENOMEM;
-        r = get_string(o, "slot", d->role == DEVICE_ROLE_HELD, &d->slot);
+        r = parse_phase(o, d);
+        r = r ?: get_string(o, "slot", d->role == DEVICE_ROLE_HELD, &d->slot);
         r = r ?: get_string(o, "pool", true, &d->pool);
         r = r ?: get_string(o, "prior_driver", true, &d->prior_driver);
         r = r ?: get_string(o, "prior_override", true, &d->prior_override);

@@ -34,6 +34,8 @@ static void put_device(JsonText *t, const AllocationDevice *d) {
         json_text_literal(t, "\n    { \"address\": ");
         json_text_address(t, d->address);
         put_value(t, "role", string, device_role_to_string(d->role));
+        if (d->phase != DEVICE_PHASE_SETTLED)
+                put_value(t, "phase", string, device_phase_to_string(d->phase));
         put_value(t, "slot", string, d->slot);
         put_value(t, "pool", string, d->pool);
         put_value(t, "prior_driver", string, d->prior_driver);

@@ -195,8 +195,11 @@ static Verdict refuse_no_driver(const Allocation *a, const AllocationDevice *d, 
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const char *driver = allocation_driver(a, d);
         const PciDevice *dev;
-        Verdict v = check_present(view, a, d, &dev, ret);
+        Verdict v;
 
+        if (!allocation_device_is_settled(d))
+                return VERDICT_NONE;
+        v = check_present(view, a, d, &dev, ret);
         if (v != VERDICT_NONE)
                 return v;
         v = device_status_check(view->status, d->address, DEVICE_STUCK, ret);
@@ -222,7 +225,8 @@ Verdict promise_check_hardware(const HostView *view, const Allocation *a, Refusa
         Verdict v = VERDICT_NONE;
 
         for (size_t i = 0; v == VERDICT_NONE && i < a->n_devices; i++)
-                v = check_present(view, a, &a->devices[i], &dev, ret);
+                if (allocation_device_is_settled(&a->devices[i]))
+                        v = check_present(view, a, &a->devices[i], &dev, ret);
         return v;
 }
 

@@ -12,9 +12,10 @@
 
 static void help(void) {
         puts("Usage: passthroughd-root [OPTION...]\n"
-             "Stop or start a unit of StopServices=, run a CleanerCommand=, or write the\n"
-             "options of mlx4_core, for passthroughd. systemd starts this program for each\n"
-             "connection to its socket, which is its standard input.\n"
+             "Stop or start a unit of StopServices=, run a CleanerCommand=, write the options\n"
+             "of mlx4_core, or change the devices of a domain of Libvirt=, for passthroughd.\n"
+             "systemd starts this program for each connection to its socket, which is its\n"
+             "standard input.\n"
              "\n"
              "  --config=FILE   Read FILE and FILE.d/*.conf instead of passthroughd.conf(5)\n"
              "  -h, --help      Show this help\n"

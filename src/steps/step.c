@@ -18,6 +18,7 @@ StepList *step_list_free(StepList *l) {
                 free(l->steps[i].from);
                 free(l->steps[i].to);
         }
+        allocation_free(l->guest);
         free(l->steps);
         free(l);
         return NULL;
@@ -147,6 +148,14 @@ char *step_describe(const Step *s) {
                                      s->region.name, s->region.node);
         case STEP_REMOVE_REGION:
                 return string_format("wipe and remove the shared memory '%s'", s->region.name);
+        case STEP_FIND_PORTS:
+                return string_format("find free PCI ports in the guest");
+        case STEP_PLUG:
+                return string_format("plug %s into the guest", address);
+        case STEP_UNPLUG:
+                return string_format("have the guest release %s", address);
+        case STEP_CHECK_UNUSED:
+                return string_format("check that no process has %s open", address);
         case _STEP_KIND_MAX:
                 break;
         }

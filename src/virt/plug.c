@@ -16,8 +16,6 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define SECONDS_MAX 86400U
-
 typedef struct Plug {
         sd_event *event;
         virConnect *connection;
@@ -185,28 +183,21 @@ static PlugResult describe(const Plug *p) {
 
 /* Reads the <hostdev> on stdin. */
 static bool read_hostdev(Plug *p) {
-        _cleanup_free_ PciAddress *devices = NULL;
-        _cleanup_free_ char *domain = NULL;
-        size_t size, n = 0;
+        size_t size;
 
-        if (read_all_fd(STDIN_FILENO, PLUG_HOSTDEV_MAX, &p->hostdev, &size) < 0)
-                return false;
-        domain = string_format("<domain><devices>%s</devices></domain>", p->hostdev);
-        if (!domain || domain_facts_devices(domain, &devices, &n) < 0 || n != 1)
-                return false;
-        p->device = devices[0];
-        return true;
+        return read_all_fd(STDIN_FILENO, PLUG_HOSTDEV_MAX, &p->hostdev, &size) >= 0 &&
+               domain_facts_hostdev(p->hostdev, &p->device) >= 0;
 }
 
 int plug_run(int argc, char *argv[]) {
         Plug p = { .action = argc == 4 ? plug_action_from_string(argv[1]) : _PLUG_ACTION_INVALID };
         uint64_t seconds;
 
-        if (p.action < 0 || parse_unsigned(argv[3], SECONDS_MAX, &seconds) < 0)
+        if (p.action < 0 || parse_unsigned(argv[3], PLUG_SECONDS_MAX, &seconds) < 0)
                 return (int) end(PLUG_FAILED, "The arguments are malformed");
         p.seconds = (unsigned) seconds;
         if (p.action != PLUG_DESCRIBE && !read_hostdev(&p))
-                return (int) end(PLUG_FAILED, "The hostdev has no address of one host device");
+                return (int) end(PLUG_FAILED, "The text is not the hostdev of one PCI device");
         libvirt_silence();
         if (sd_event_new(&p.event) < 0)
                 return (int) end(PLUG_FAILED, NULL);

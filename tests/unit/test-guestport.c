@@ -2,7 +2,10 @@
 
 /* Free ports of a domain for new devices, and the <hostdev> of one device. The domain is that of the document. */
 
+#include <errno.h>
+
 #include "domxml-fixture.h"
+#include "guest/domain-facts.h"
 #include "guest/guestpci.h"
 #include "guest/xmlnode.h"
 
@@ -205,22 +208,65 @@ static char *flat(const char *text) {
 /* It is that of the document; a running guest gets it at another place. */
 static void test_hostdev(void **state) {
         _cleanup_case_ Case c = one_node("vm7");
-        _cleanup_free_ char *text = hostdev(&c, "ib-vf0"), *at = NULL, *whole = make(&c, NULL), *none = NULL;
+        _cleanup_free_ char *text = hostdev(&c, "ib-vf0"), *anywhere = NULL, *at = NULL, *whole = make(&c, NULL),
+                            *none = NULL;
         _cleanup_free_ char *flat_whole = flat(whole), *flat_text = flat(text);
         _cleanup_refusal_ Refusal refusal = { 0 };
         const GuestFunction place = { .device = 1, .guest.bus = 9 };
+        PciAddress address;
 
         assert_has(flat_whole, flat_text);
         assert_int_equal(strncmp(text, "<hostdev mode=\"subsystem\"", 25), 0);
         assert_has(text, "<address domain=\"0x0000\" bus=\"0x83\" slot=\"0x00\" function=\"0x1\"/>");
         c.inv->libvirt.acpi_nodeset = true;
-        assert_int_equal(domxml_hostdev_at(c.inv, c.config, c.a, &place, &at, NULL), VERDICT_NONE);
-        assert_has(at, "<alias name=\"ua-ib-vf0\"/>");
-        assert_has(at, "<address type=\"pci\" domain=\"0x0000\" bus=\"0x09\" slot=\"0x00\" function=\"0x0\"/>");
-        assert_has_not(at, "nodeset");
+        assert_int_equal(domxml_hostdev_anywhere(c.inv, c.config, c.a, 1, &anywhere, NULL), VERDICT_NONE);
+        assert_has(anywhere, "<alias name=\"ua-ib-vf0\"/>");
+        assert_has_not(anywhere, "type=\"pci\" domain");
+        assert_has_not(anywhere, "nodeset");
+        assert_int_equal(domain_facts_hostdev(anywhere, &address), 0);
+        at = domxml_place_hostdev(anywhere, &place);
+        assert_has(at, "<address type='pci' domain='0x0000' bus='0x09' slot='0x00' function='0x0'/></hostdev>");
+        assert_int_equal(domain_facts_hostdev(at, &address), 0);
+        assert_string_equal(PCI_ADDRESS_STR(address), "0000:83:00.1");
         assert_int_equal(domxml_hostdev(c.inv, c.config, c.a, NULL, "ib-vf1", &none, &refusal), VERDICT_NO_SUCH_DEVICE);
         assert_has(refusal.message, "gpu0, ib-vf0");
         record("slot", refusal.message);
+}
+
+/* passthroughd-libvirt takes no other device than the one that it is asked to plug in, and nothing that names a file.
+ */
+static void test_plain_hostdev(void **state) {
+        static const struct {
+                const char *before, *after; /* the <source> */
+                bool plain;
+        } cases[] = {
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", "</hostdev>", true },
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", "<rom bar='off'/></hostdev>", true },
+                { "<hostdev mode='subsystem' type='pci'>", "</hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='yes'>", "</hostdev>", false },
+                { "<hostdev mode='subsystem' type='usb' managed='no'>", "</hostdev>", false },
+                { "<hostdev mode='capabilities' type='pci' managed='no'>", "</hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", "<rom file='/etc/shadow'/></hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", "<driver name='kvm'/></hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", "<teaming persistent='x'/></hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='no' x='1'>", "</hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='no'></hostdev><x>", "</x>", false },
+                { "<hostdev xmlns:q='q' q:mode='a' mode='subsystem' type='pci' managed='no'>", "</hostdev>", false },
+                { "<hostdev mode='subsystem' type='pci' managed='no'>", " text</hostdev>", false },
+                { "<disk type='file'>", "</disk>", false },
+                { "<!DOCTYPE hostdev><hostdev mode='subsystem' type='pci' managed='no'>", "</hostdev>", false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_free_ char *text = NULL;
+                PciAddress address;
+
+                assert_true(string_replace(&text,
+                                           "%s<source><address domain='0x0000' bus='0x83' slot='0x00' "
+                                           "function='0x1'/></source>%s",
+                                           cases[i].before, cases[i].after) >= 0);
+                assert_int_equal(domain_facts_hostdev(text, &address), cases[i].plain ? 0 : -EINVAL);
+        }
 }
 
 /* An allocation without CPUs has no document, but its devices can be attached to any domain. */
@@ -244,7 +290,8 @@ int main(void) {
                 cmocka_unit_test(test_cell),          cmocka_unit_test(test_no_port),
                 cmocka_unit_test(test_circle),        cmocka_unit_test(test_mirror),
                 cmocka_unit_test(test_no_expander),   cmocka_unit_test(test_hostdev),
-                cmocka_unit_test(test_hostdev_alone), cmocka_unit_test(test_sentences),
+                cmocka_unit_test(test_plain_hostdev), cmocka_unit_test(test_hostdev_alone),
+                cmocka_unit_test(test_sentences),
         };
 
         return cmocka_run_group_tests_name("guestport", tests, NULL, teardown);

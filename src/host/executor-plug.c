@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Plugs devices into a running guest and takes them out. */
+
+#include "executor-plug.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "guest/domxml.h"
+#include "host/pcipath.h"
+#include "host/rootservice.h"
+#include "util/clock.h"
+#include "util/strings.h"
+
+/* For requests in which libvirt does not wait for the guest, and for the guest to release a device in an undo. */
+#define REQUEST_SEC     10U
+/* QEMU closes a device shortly after libvirt has said that it is removed. */
+#define CLOSE_WAIT_USEC (5U * 1000U * 1000U)
+#define CLOSE_POLL_MSEC 50
+
+static const int result_errors[_PLUG_RESULT_MAX] = {
+        [PLUG_DONE] = 0, [PLUG_NO_DOMAIN] = 0, [PLUG_FAILED] = -EIO, [PLUG_KEPT] = -EBUSY, [PLUG_UNKNOWN] = -ETIMEDOUT,
+};
+
+static int fail(size_t i, int error, const char *text, const char *remedy, ReportFunction report, void *userdata) {
+        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i, .error = error };
+
+        (void) snprintf(failed.message, sizeof(failed.message), "%s%s%s", text, remedy ? " " : "", remedy ?: "");
+        (void) report(&failed, userdata);
+        return error;
+}
+
+static int fail_with_libvirt(const StepList *steps, size_t i, PlugResult result, const char *text,
+                             ReportFunction report, void *userdata) {
+        _cleanup_free_ char *what = step_describe(&steps->steps[i]), *sentence = NULL;
+
+        (void) string_replace(&sentence, "Failed to %s: %s.", what ?: "do a step", text ?: "libvirt does not answer");
+        return fail(i, result_errors[result], sentence ?: "Out of memory.",
+                    result == PLUG_KEPT ? "Unload its driver in the guest, and detach it again." : NULL, report,
+                    userdata);
+}
+
+/* Writes the places into those of the steps STEP_PLUG. */
+static int choose_places(const StepList *steps, size_t i, const char *document, PlugPlace *places,
+                         ReportFunction report, void *userdata) {
+        _cleanup_free_ PciAddress *devices = calloc(steps->n, sizeof(*devices));
+        _cleanup_free_ GuestFunction *chosen = NULL;
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        size_t n = 0, n_chosen = 0;
+
+        if (!devices)
+                return -ENOMEM;
+        for (size_t k = 0; k < steps->n; k++)
+                if (steps->steps[k].kind == STEP_PLUG)
+                        devices[n++] = steps->steps[k].device;
+        if (guest_ports_choose(steps->guest, devices, n, document, &chosen, &n_chosen, &refusal) != VERDICT_NONE)
+                return fail(i, -ENOSPC, refusal.message ?: "Out of memory.", refusal.remedy, report, userdata);
+        for (size_t c = 0; c < n_chosen; c++)
+                for (size_t k = 0; k < steps->n; k++)
+                        if (steps->steps[k].kind == STEP_PLUG &&
+                            pci_address_equal(steps->steps[k].device, steps->guest->devices[chosen[c].device].address))
+                                places[k].place = chosen[c];
+        return 0;
+}
+
+int plug_find_ports(const StepList *steps, size_t i, PlugPlace *places, ReportFunction report, void *userdata) {
+        _cleanup_free_ char *text = NULL;
+        PlugResult result = root_plug(&(PlugRequest){ PLUG_DESCRIBE, steps->steps[i].from, "", REQUEST_SEC }, &text);
+
+        if (result == PLUG_NO_DOMAIN) {
+                for (size_t k = 0; k < steps->n; k++)
+                        places[k].needless = true;
+                return 0;
+        }
+        if (result != PLUG_DONE)
+                return fail_with_libvirt(steps, i, result, text, report, userdata);
+        /* Without CPUs there is no document of this package, and libvirt chooses. */
+        return steps->guest->n_cells > 0 ? choose_places(steps, i, text, places, report, userdata) : 0;
+}
+
+int plug_device(const StepList *steps, size_t i, const PlugPlace *place, ReportFunction report, void *userdata) {
+        const Step *s = &steps->steps[i];
+        _cleanup_free_ char *hostdev =
+                place->place.guest.bus > 0 ? domxml_place_hostdev(s->to, &place->place) : strdup(s->to);
+        _cleanup_free_ char *text = NULL;
+        PlugResult result;
+
+        if (place->needless)
+                return 0;
+        if (!hostdev)
+                return -ENOMEM;
+        result = root_plug(&(PlugRequest){ PLUG_ATTACH, s->from, hostdev, REQUEST_SEC }, &text);
+        if (result == PLUG_DONE || result == PLUG_NO_DOMAIN)
+                return result == PLUG_DONE;
+        return fail_with_libvirt(steps, i, result, text, report, userdata);
+}
+
+int plug_undo(const Sysfs *fs _unused_, const Step *s, const VfAttributes *found _unused_) {
+        _cleanup_free_ char *text = NULL;
+
+        return result_errors[root_plug(&(PlugRequest){ PLUG_DETACH, s->from, s->to, REQUEST_SEC }, &text)];
+}
+
+/* All guests together get half of the timeout of the job. */
+static unsigned release_seconds(const StepList *steps) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < steps->n; i++)
+                n += steps->steps[i].kind == STEP_UNPLUG;
+        return MAX(steps->timeout_sec / 2 / MAX(n, 1U), 1U);
+}
+
+int unplug_device(const StepList *steps, size_t i, ReportFunction report, void *userdata) {
+        const Step *s = &steps->steps[i];
+        _cleanup_free_ char *text = NULL;
+        PlugResult result = root_plug(&(PlugRequest){ PLUG_DETACH, s->from, s->to, release_seconds(steps) }, &text);
+
+        return result == PLUG_DONE || result == PLUG_NO_DOMAIN
+                       ? 0
+                       : fail_with_libvirt(steps, i, result, text, report, userdata);
+}
+
+int plug_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+        const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
+        const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
+        HolderQuery query = { .address = s->device, .group = -1, .is_vf = s->vf > 0 };
+        char group[SYSFS_ATTRIBUTE_MAX];
+        uint64_t number;
+        Holder holder;
+        int r;
+
+        if (sysfs_link_name(fs, PCI_PATH(s->device, "iommu_group"), group, sizeof(group)) >= 0 &&
+            parse_unsigned(group, INT_MAX, &number) >= 0)
+                query.group = (int) number;
+        while ((r = holders_find(fs, &query, 1, &holder)) > 0 && clock_usec(CLOCK_MONOTONIC) < end)
+                (void) nanosleep(&interval, NULL);
+        return r > 0 ? -EBUSY : r;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One request to libvirt that changes the devices of a domain, in a process of its own. */
+
+#include "host/plug.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+
+#include "guest/validation.h"
+#include "util/fileio.h"
+#include "util/strings.h"
+#include "virtprogram.h"
+
+/* Waits for the process, which is killed after the time. True: it has ended by itself. */
+static bool wait_for(pid_t pid, unsigned seconds, siginfo_t *ret) {
+        _cleanup_close_ int process = pidfd_open(pid, 0);
+        struct pollfd p = { .fd = process, .events = POLLIN };
+        bool ended = process >= 0 && poll(&p, 1, (int) seconds * 1000) > 0;
+
+        if (!ended)
+                (void) kill(pid, SIGKILL);
+        return waitid(P_PID, (id_t) pid, ret, WEXITED) >= 0 && ended;
+}
+
+static PlugResult fail(int output, PlugResult result, const char *text) {
+        (void) write_all_fd(output, text, strlen(text));
+        return result;
+}
+
+PlugResult plug_make(const char *uri, const PlugRequest *q, int output) {
+        _cleanup_close_ int input = memfd_create("hostdev", MFD_CLOEXEC);
+        char seconds[24];
+        const char *arguments[] = { uri, plug_action_to_string(q->action), q->uuid, seconds };
+        siginfo_t end = { 0 };
+        pid_t pid;
+
+        (void) snprintf(seconds, sizeof(seconds), "%u", q->timeout_sec);
+        if (input < 0 || write_all_fd(input, q->hostdev, strlen(q->hostdev)) < 0 || lseek(input, 0, SEEK_SET) < 0 ||
+            virt_program_start(arguments, ELEMENTSOF(arguments), input, output, &pid) < 0)
+                return fail(output, PLUG_FAILED, VALIDATION_PROGRAM " cannot be started");
+        if (!wait_for(pid, q->timeout_sec + PLUG_GRACE_SEC, &end))
+                return fail(output, PLUG_UNKNOWN, "libvirt does not answer");
+        if (end.si_code == CLD_EXITED && end.si_status >= 0 && end.si_status < _PLUG_RESULT_MAX)
+                return (PlugResult) end.si_status;
+        return fail(output, PLUG_UNKNOWN, VALIDATION_PROGRAM " was killed");
+}
+
+int plug_read_text(int output, bool is_document, char **ret) {
+        size_t size;
+        int r = lseek(output, 0, SEEK_SET) < 0 ? -errno : read_all_fd(output, PLUG_DOCUMENT_MAX, ret, &size);
+
+        if (r >= 0 && !is_document)
+                virt_make_quotable(*ret);
+        return r < 0 ? r : 0;
+}

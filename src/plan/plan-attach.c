@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Plans devices for an allocation that exists: as a request for all of its devices, of which only the new ones are free
+ * to choose. */
+
+#include <errno.h>
+
+#include "plan-internal.h"
+#include "plan/vfidentity.h"
+#include "util/strings.h"
+
+/* A device of the allocation that the planner can take as it is. Others, such as a missing one, do not attract the new
+ * devices. */
+static bool can_take(const HostView *view, const AllocationDevice *d) {
+        const PciDevice *dev = inventory_find(view->inventory, d->address);
+        const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
+
+        return d->role == DEVICE_ROLE_ASSIGNED && pool && streq_ptr(pool->name, d->pool) &&
+               allocation_device_is(d, dev) && policy_check(view->policy, dev, NULL) == VERDICT_NONE &&
+               ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, NULL) == VERDICT_NONE;
+}
+
+static int add_present(Request *whole, const char *pool, PciAddress address) {
+        size_t i;
+        int r = 0;
+
+        if (request_find_pool(whole, pool, &i))
+                whole->pools[i].count++;
+        else
+                r = request_add_pool(whole, pool, 1);
+        return r < 0 ? r : request_add_device(whole, pool, address);
+}
+
+/* The request for the devices that a has and those that r asks for. */
+static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
+        int k = 0;
+
+        request_init(whole);
+        whole->numa = r->numa;
+        whole->proximity = r->proximity;
+        whole->topology = a->topology;
+        for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
+                k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
+        for (size_t i = 0; k >= 0 && i < r->n_at; i++)
+                k = request_add_device(whole, r->at[i].pool, r->at[i].address);
+        for (size_t i = 0; k >= 0 && i < r->n_limits; i++)
+                k = request_add_limit(whole, r->limits[i].pools[0], r->limits[i].pools[1], r->limits[i].limit);
+        for (size_t i = 0; k >= 0 && i < a->n_devices; i++)
+                if (can_take(view, &a->devices[i]))
+                        k = add_present(whole, a->devices[i].pool, a->devices[i].address);
+        for (size_t i = 0; k >= 0 && i < a->n_cells; i++)
+                k = request_add_host_node(whole, a->cells[i].node);
+        return k;
+}
+
+static bool has_slot(const Allocation *a, const char *slot) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (streq_ptr(a->devices[i].slot, slot))
+                        return true;
+        return false;
+}
+
+/* The first slot of the pool that neither allocation has. */
+static char *find_slot(const Allocation *a, const Allocation *part, const char *pool) {
+        char slot[SLOT_NAME_MAX];
+        unsigned index = 0;
+
+        while (has_slot(a, slot_name(pool, index, slot)) || has_slot(part, slot))
+                index++;
+        return strdup(slot);
+}
+
+/* Moves the new devices of the plan to part, with slots that a does not have. A companion follows its device. */
+static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
+        const char *owner = NULL;
+
+        for (size_t i = 0; i < plan->n_devices; i++) {
+                AllocationDevice *d = &plan->devices[i], *taken;
+                char *slot = NULL;
+
+                if (d->role == DEVICE_ROLE_ASSIGNED)
+                        owner = NULL;
+                if (allocation_find_device(a, d->address) || (d->role == DEVICE_ROLE_COMPANION && !owner))
+                        continue;
+                if (d->role == DEVICE_ROLE_ASSIGNED)
+                        slot = find_slot(a, part, d->pool);
+                else if (d->role == DEVICE_ROLE_COMPANION)
+                        slot = string_format("%s-%u", owner, d->address.function);
+                taken = d->role == DEVICE_ROLE_HELD || slot ? allocation_add_device(part, d->address, d->role) : NULL;
+                if (!taken) {
+                        free(slot);
+                        return -ENOMEM;
+                }
+                *taken = *d;
+                *d = (AllocationDevice){ .address = taken->address };
+                free(taken->slot);
+                taken->slot = slot;
+                if (taken->role == DEVICE_ROLE_ASSIGNED)
+                        owner = slot;
+        }
+        return 0;
+}
+
+/* Gives the plan only its new devices, and these the attributes of the request. */
+static Verdict keep_new(const HostView *view, const Allocation *a, const Request *r, Plan *plan, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_new(a->name);
+        Verdict v;
+
+        if (!part || take_new(a, plan->allocation, part) < 0 ||
+            string_copy(&part->vfio_driver, plan->allocation->vfio_driver) < 0)
+                return refuse_no_memory(ret);
+        memcpy(part->id, a->id, sizeof(part->id));
+        part->owner = a->owner;
+        v = vf_identity_merge(part, view, r, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        allocation_free(plan->allocation);
+        plan->allocation = TAKE_PTR(part);
+        return VERDICT_NONE;
+}
+
+/* An attach changes devices alone. */
+static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret) {
+        if (r->cpus > 0 || r->memory > 0 || r->cells > 0 || r->n_host_nodes > 0 || r->n_regions > 0 ||
+            !cpuset_is_empty(&r->cpus_from) || (int) r->topology >= 0 || r->release_with_domain || r->has_owner ||
+            r->force || r->repeat)
+                return refuse_request(ret, "Ask for devices, with at, numa, proximity and vf-attributes if needed.",
+                                      "The CPUs, memory and other properties of '%s' do not change.", a->name);
+        if (r->n_pools == 0)
+                return refuse_request(ret, "Ask for POOL=COUNT.", "The request names no device to attach to '%s'.",
+                                      a->name);
+        for (size_t i = 0; i < r->n_attributes; i++)
+                for (size_t k = 0; k < a->n_devices; k++)
+                        if (streq_ptr(a->devices[k].slot, r->attributes[i].slot))
+                                return refuse_request(ret, "Name the slot of a new device, or its pool.",
+                                                      "'%s' has the slot '%s' already.", a->name,
+                                                      r->attributes[i].slot);
+        return VERDICT_NONE;
+}
+
+/* The plan may want a device that a only holds, because it shares the IOMMU group of another. */
+static Verdict check_count(const Allocation *a, const Allocation *part, const Request *r, Refusal *ret) {
+        unsigned wanted = 0, n = 0;
+
+        for (size_t i = 0; i < r->n_pools; i++)
+                wanted += r->pools[i].count;
+        for (size_t i = 0; i < part->n_devices; i++)
+                n += part->devices[i].role == DEVICE_ROLE_ASSIGNED;
+        if (n == wanted)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_ALLOCATED, NULL, "Allocate anew.",
+                      "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
+}
+
+/* Each slot that has attributes in the request is one that the new devices have. */
+static Verdict check_slots(const Allocation *part, const Request *r, Refusal *ret) {
+        for (size_t i = 0; i < r->n_attributes; i++) {
+                bool found = request_find_pool(r, r->attributes[i].slot, NULL) || has_slot(part, r->attributes[i].slot);
+
+                if (!found)
+                        return refuse_request(ret, "Name the slot of a new device, or its pool.",
+                                              "VF attributes are for '%s', but no new device gets that slot.",
+                                              QUOTABLE(r->attributes[i].slot));
+        }
+        return VERDICT_NONE;
+}
+
+Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal) {
+        _cleanup_(cleanup_ledger_free) Ledger *rest = NULL;
+        _cleanup_request_ Request whole = { 0 };
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        HostView alone = *view;
+        Verdict v = check_request(a, r, ret_refusal);
+        int k;
+
+        if (v != VERDICT_NONE)
+                return v;
+        rest = ledger_copy(view->ledger);
+        if (!rest)
+                return refuse_no_memory(ret_refusal);
+        allocation_free(ledger_remove(rest, a->name));
+        alone.ledger = rest;
+        k = make_whole(&alone, a, r, &whole);
+        if (k == -E2BIG)
+                return refuse(ret_refusal, VERDICT_LIMIT, NULL, NULL,
+                              "'%s' would have more than %u devices, or devices of more than %u pools.", a->name,
+                              REQUEST_DEVICES_MAX, REQUEST_POOLS_MAX);
+        if (k == -EEXIST)
+                return refuse(ret_refusal, VERDICT_ALLOCATED, NULL, NULL, "'%s' has one of these devices already.",
+                              a->name);
+        if (k < 0)
+                return refuse_no_memory(ret_refusal);
+        v = plan_make(&alone, &whole, &plan, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = keep_new(view, a, r, plan, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_count(a, plan->allocation, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                v = check_slots(plan->allocation, r, ret_refusal);
+        if (v == VERDICT_NONE)
+                *ret = TAKE_PTR(plan);
+        return v;
+}
