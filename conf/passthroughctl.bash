@@ -16,6 +16,11 @@ _passthroughctl_column() {
     passthroughctl "${@:2}" 2>/dev/null | awk -v c="$1" 'NR > 1 && $c != "-" { print $c }' | sort -u
 }
 
+# Of an allocation.
+_passthroughctl_slots() {
+    passthroughctl xml "$1" 2>/dev/null | sed -n 's/.*<alias name="ua-\(.*\)".*/\1/p'
+}
+
 # What is offered is on standard input; readline quotes what is a name of a file, and adds the slash of a directory.
 _passthroughctl_files() {
     mapfile -t COMPREPLY
@@ -43,7 +48,7 @@ _passthroughctl() {
     --numa) words='required preferred socket legacy' ;;
     --proximity) words='switch root-complex node any' ;;
     --topology) words='mirror flat' ;;
-    --device) words=$(passthroughctl xml "${COMP_WORDS[i + 1]}" 2>/dev/null | sed -n 's/.*<alias name="ua-\(.*\)".*/\1/p') ;;
+    --device) words=$(_passthroughctl_slots "${COMP_WORDS[i + 1]}") ;;
     --at) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
     --pool) words=$(_passthroughctl_column 2 list) ;;
     --template | --config | --svg) _passthroughctl_files < <(compgen -f -- "$cur") && return ;;
@@ -58,6 +63,8 @@ _passthroughctl() {
         explain,* | sriov,* | history,*) words=$(_passthroughctl_column 1 list --all) ;;
         quarantine,*) words=$(_passthroughctl_column 1 quarantine) ;;
         release,* | accept,* | xml,* | define,*) words=$(_passthroughctl_column 1 allocations) ;;
+        attach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_column 2 list | sed 's/$/=/')" ;;
+        detach,*) words="$(_passthroughctl_column 1 allocations) $(_passthroughctl_slots "${COMP_WORDS[i + 1]}")" ;;
         plan,* | allocate,*) words=$(_passthroughctl_column 2 list | sed 's/$/=/') ;;
         esac
         ;;

@@ -15,7 +15,7 @@ typedef struct Server Server;
 /* The current properties of a job. Strings are borrowed until the next turn of the event loop. */
 typedef struct JobView {
         uint32_t id;
-        const char *verb;    /* "prepare", "release", "set-vfs", "bind" */
+        const char *verb;    /* "prepare", "release", "attach", "detach", "set-vfs", "bind" */
         const char *subject; /* the allocation's name, or the device's address */
         const char *step;    /* description of the current step; "" before the first step */
         const char *message; /* a sentence: why the job failed; "" if it did not fail */
@@ -41,6 +41,10 @@ typedef struct ServerCallbacks {
         /* Refuses if a guest cannot run with the allocation as promised. VERDICT_NONE also if a domain runs with the
          * allocation already, if it is not ready, or if it does not exist. Invalidates earlier results of view(). */
         Verdict (*check_runnable)(void *userdata, const char *name, Refusal *ret);
+        Verdict (*attach)(void *userdata, const char *name, uint64_t generation, const Request *r, uint32_t *ret_job,
+                          Refusal *ret);
+        Verdict (*detach)(void *userdata, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
+                          Refusal *ret);
         Verdict (*accept)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         Verdict (*set_virtual_functions)(void *userdata, PciAddress pf, unsigned count, uint32_t *ret_job,
                                          Refusal *ret);

@@ -46,3 +46,5 @@ void guest_client_expect(GuestClient *c);
 const GuestList *guest_client_list(const GuestClient *c);
 /* Why the guests are unknown, a sentence; NULL while they are known. */
 const char *guest_client_unknown(const GuestClient *c);
+/* The guests are unknown only because libvirt does not run. */
+bool guest_client_is_idle(const GuestClient *c);

@@ -161,11 +161,12 @@ static inline bool allocation_device_is_settled(const AllocationDevice *d) {
 /* A device of a is not settled. */
 bool allocation_is_changing(const Allocation *a);
 /*
- * Return a copy of a in no ledger, in state ready and without domain and reason: with all its devices, as settled ones;
- * with those that are not settled, as settled ones; with the settled ones. NULL: out of memory.
+ * Return a copy of a in no ledger, with all its devices or with those that are not settled. The copy is ready, without
+ * domain and reason, and its devices are settled. NULL: out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
+/* A copy as allocation_copy(), without the devices that are not settled. */
 Allocation *allocation_settled_part(const Allocation *a);
 /* Moves the devices of b to a: before the held devices of a, or behind them if they are held themselves. -ENOMEM leaves
  * both unchanged. */

@@ -98,10 +98,10 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_PROPERTY("Name", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Id", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Owner", "u", property_get, 0, CONST),
-        SD_BUS_PROPERTY("Generation", "t", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Generation", "t", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("State", "s", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Reason", "s", property_get, 0, CHANGES),
-        SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CONST),
+        SD_BUS_PROPERTY("Devices", "a(ss)", property_get, 0, CHANGES),
         SD_BUS_PROPERTY("Cpus", "s", property_get, 0, CONST),
         SD_BUS_PROPERTY("Memory", "a(it)", property_get, 0, CONST),
         SD_BUS_PROPERTY("SharedMemory", "a(stias)", property_get, 0, 0), /* members change without a signal */

@@ -61,6 +61,7 @@ int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, Ca
 void authorizations_drop(Server *s, const sd_bus *bus, const char *sender);
 
 /* intents.c */
+Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);
 /* A call whose first argument is the name of an allocation. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal);

@@ -76,6 +76,26 @@ Verdict intent_to_allocate(Server *s, sd_bus_message *call, uint32_t uid, Intent
         return VERDICT_NONE;
 }
 
+Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
+        _cleanup_request_ Request request = { 0 };
+        HostView view = server_view(s);
+        const Allocation *a;
+        uint64_t generation;
+        const char *name;
+
+        request_init(&request);
+        if (sd_bus_message_read(call, "st", &name, &generation) < 0)
+                return refuse_request(ret_refusal, NULL, "The request could not be read.");
+        if (bus_read_request(call, &request, ret_refusal) != VERDICT_NONE)
+                return ret_refusal->verdict;
+        a = ledger_find(view.ledger, name);
+        request.owner = a ? a->owner : uid;
+        intent_add(ret, "name", "%s", name);
+        intent_add_owner(ret, request.owner, uid);
+        add_request(ret, &view, &request);
+        return VERDICT_NONE;
+}
+
 /* An allocation that is gone counts as the caller's: a caller without any right is not told what is there. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         HostView view = server_view(s);

@@ -61,6 +61,7 @@ static json_object *json_allocation_devices(const Inventory *inv, const Allocati
                 json_object_object_add(o, "slot", json_string_or_null(d->slot));
                 json_object_object_add(o, "pool", json_string_or_null(d->pool));
                 json_object_object_add(o, "role", json_string_or_null(device_role_to_string(d->role)));
+                json_object_object_add(o, "phase", json_string_or_null(device_phase_to_string(d->phase)));
                 json_object_object_add(o, "address", json_address(d->address));
                 json_object_object_add(o, "guest_address", g ? json_address(g->guest) : NULL);
                 json_object_object_add(o, "seen_address", g && g->seen.bus > 0 ? json_address(g->seen) : NULL);

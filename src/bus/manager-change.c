@@ -74,6 +74,37 @@ static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *
         return ticket > 0 && parked_add(s, call, release_now, uid, ticket) ? 1 : release_now(s, call, uid, error);
 }
 
+static int attach(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        _cleanup_request_ Request request = { 0 };
+        uint64_t generation;
+        const char *name;
+        uint32_t id;
+        int r = sd_bus_message_read(call, "st", &name, &generation);
+
+        if (r < 0)
+                return r;
+        request_init(&request);
+        if (bus_read_request(call, &request, &refusal) != VERDICT_NONE ||
+            s->callbacks->attach(s->userdata, name, generation, &request, &id, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_job(call, id);
+}
+
+static int detach(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        const char *name, *slot;
+        uint64_t generation;
+        uint32_t id;
+        int r = sd_bus_message_read(call, "sts", &name, &generation, &slot);
+
+        if (r < 0)
+                return r;
+        if (s->callbacks->detach(s->userdata, name, generation, slot, &id, &refusal) != VERDICT_NONE)
+                return bus_reply_refusal(call, &refusal);
+        return reply_job(call, id);
+}
+
 static int accept(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         return call_with_generation(call, s, s->callbacks->accept);
 }
@@ -137,6 +168,8 @@ typedef struct Change {
 static const Change changes[] = {
         { "Allocate", allocate, intent_to_allocate },
         { "Release", release, intent_on_allocation },
+        { "Attach", attach, intent_to_attach },
+        { "Detach", detach, intent_on_allocation },
         { "Accept", accept, intent_to_configure },
         { "SetVirtualFunctions", set_virtual_functions, intent_to_configure },
         { "ClearQuarantine", clear_quarantine, intent_to_configure },

@@ -104,7 +104,8 @@ static int emit_removed(sd_bus *bus, const Signal *signal) {
 }
 
 static int emit_allocation_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason",
+                                              "Generation", "Devices", NULL);
 }
 
 static int emit_device_changed(sd_bus *bus, const Signal *signal) {

@@ -246,15 +246,43 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
         return r;
 }
 
-int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL, *reply = NULL;
-        _cleanup_(cleanup_watch_free) Watch *w = NULL;
-        va_list ap;
+int watch_generation(Client *c, const char *name, uint64_t *ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        const char *found, *state, *path;
+        uint64_t generation;
+        uint32_t owner;
         int r;
 
-        r = args_has(c->args, OPTION_NO_WAIT) ? 0 : watch_new(c, call->verb, subject, &w);
+        *ret = c->args->number[OPTION_GENERATION];
+        if (args_has(c->args, OPTION_GENERATION))
+                return 0;
+        r = client_ask(c, "ListAllocations", &reply, "");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
+        while (r >= 0 && (r = sd_bus_message_read(reply, "(sstuo)", &found, &state, &generation, &owner, &path)) > 0)
+                if (streq(found, name))
+                        *ret = generation;
+        return r < 0 ? client_bad_reply(c, r) : 0;
+}
+
+int watch_send(Client *c, const JobCall *call, const char *subject, sd_bus_message *message) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(cleanup_watch_free) Watch *w = NULL;
+        int r = args_has(c->args, OPTION_NO_WAIT) ? 0 : watch_new(c, call->verb, subject, &w);
+
         if (r >= 0)
-                r = client_method(c, call->method, &message);
+                r = client_call(c, message, &reply);
+        if (r == -EINTR && w)
+                return watch_interrupted(w);
+        return r < 0 ? r : follow(c, w, call, subject, reply);
+}
+
+int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        va_list ap;
+        int r = client_method(c, call->method, &message);
+
         if (r < 0)
                 return r;
         va_start(ap, types);
@@ -262,8 +290,5 @@ int watch_call(Client *c, const JobCall *call, const char *subject, const char *
         va_end(ap);
         if (r < 0)
                 return report_errno(c->args, r, "Cannot build the D-Bus call");
-        r = client_call(c, message, &reply);
-        if (r == -EINTR && w)
-                return watch_interrupted(w);
-        return r < 0 ? r : follow(c, w, call, subject, reply);
+        return watch_send(c, call, subject, message);
 }

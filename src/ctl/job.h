@@ -47,3 +47,8 @@ typedef struct JobCall {
  * what the verb returns.
  */
 int watch_call(Client *c, const JobCall *call, const char *subject, const char *types, ...);
+/* As watch_call(), with a message that client_method() has made for the method of the call. */
+int watch_send(Client *c, const JobCall *call, const char *subject, sd_bus_message *message);
+/* The generation of --generation, else the present one of the allocation, 0 when there is none: the daemon then refuses
+ * the call. 0 or a negative errno, reported. */
+int watch_generation(Client *c, const char *name, uint64_t *ret);

@@ -48,6 +48,11 @@ static const Verb verbs[] = {
           "Release an allocation" },
         { "accept", verb_accept, "NAME", 1, 1, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
           "Accept replacement cards in an allocation" },
+        { "attach", verb_attach, "NAME POOL=COUNT...", 2, SIZE_MAX,
+          BIT(OPTION_AT) | BIT(OPTION_NUMA) | BIT(OPTION_PROXIMITY) | BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
+          "Add devices to an allocation and its guest" },
+        { "detach", verb_detach, "NAME SLOT", 2, 2, BIT(OPTION_GENERATION) | BIT(OPTION_NO_WAIT),
+          "Take a device from an allocation and its guest" },
         { "xml", verb_xml, "NAME [POOL=COUNT...]", 1, SIZE_MAX,
           BIT(OPTION_TEMPLATE) | BIT(OPTION_ALLOW_QEMU_COMMANDLINE) | BIT(OPTION_NCCL) | BIT(OPTION_DEVICE) |
                   OPTIONS_REQUEST | OPTIONS_NODE,
@@ -100,7 +105,7 @@ static void print_operands(void) {
 }
 
 static int print_verb_usage(const Verb *verb) {
-        bool request = (verb->options & OPTIONS_REQUEST) == OPTIONS_REQUEST;
+        bool request = verb->options & BIT(OPTION_AT);
 
         printf("Usage: passthroughctl %s [OPTION...]%s%s%s\n%s.\n", verb->name, *verb->arguments ? " " : "",
                verb->arguments, request ? "\n                        [SLOT:ATTRIBUTES...]" : "", verb->help);

@@ -56,6 +56,25 @@ void manager_set_state(Manager *m, Allocation *a, AllocationState state, const c
         server_allocation_changed(m->publisher.server, a->name);
 }
 
+Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret) {
+        Verdict v;
+        int r = store_save(m->store, *b);
+
+        if (r < 0) {
+                (void) store_save(m->store, a);
+                return refuse_storage(ret, r);
+        }
+        (void) ledger_remove(m->host.ledger, a->name);
+        v = ledger_adopt(m->host.ledger, *b, ret);
+        if (v != VERDICT_NONE) {
+                (void) ledger_adopt(m->host.ledger, a, NULL);
+                (void) store_save(m->store, a);
+                return v;
+        }
+        *b = a;
+        return VERDICT_NONE;
+}
+
 void manager_delete_allocation(Manager *m, Allocation *a) {
         int r = store_remove(m->store, a->name);
 

@@ -125,6 +125,7 @@ static void on_report(Job *job, const Report *report) {
                                       PCI_ADDRESS_STR(step->device));
                 break;
         case REPORT_FAILED:
+                job->error = report->error;
                 replace(&job->message, failure(step, report));
                 break;
         case REPORT_UNDO_FAILED:

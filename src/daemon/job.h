@@ -31,6 +31,7 @@ typedef struct Job {
         char *subject; /* name of the allocation, address of the device, or other text */
         StepList *steps;
         char *step, *message; /* the current step, "" before the first; why the job failed, "" if it did not */
+        int error;            /* of the failed step: a negative errno; else 0 */
         size_t current;       /* index of the current step; steps->n before the first */
         unsigned n_begun;
         uint64_t since;  /* CLOCK_MONOTONIC, when the job was started */

@@ -24,6 +24,13 @@ bool job_queue_has(const JobQueue *q, const char *subject) {
         return false;
 }
 
+bool job_queue_works_on(const JobQueue *q, const char *subject) {
+        for (size_t i = 0; i < q->n; i++)
+                if (!q->list[i]->has_result && streq(q->list[i]->subject, subject))
+                        return true;
+        return false;
+}
+
 size_t job_queue_active(const JobQueue *q) {
         size_t n = 0;
 

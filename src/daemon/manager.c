@@ -120,6 +120,24 @@ static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret)
         return manager_check_runnable(userdata, name, ret);
 }
 
+static Verdict on_attach(void *userdata, const char *name, uint64_t generation, const Request *r, uint32_t *ret_job,
+                         Refusal *ret) {
+        Manager *m = userdata;
+        Verdict v = manager_attach(m, name, generation, r, ret_job, ret);
+
+        reconcile_want(&m->reconcile);
+        return v;
+}
+
+static Verdict on_detach(void *userdata, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
+                         Refusal *ret) {
+        Manager *m = userdata;
+        Verdict v = manager_detach(m, name, generation, slot, ret_job, ret);
+
+        reconcile_want(&m->reconcile);
+        return v;
+}
+
 static Verdict on_accept(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret) {
         Manager *m = userdata;
         Verdict v = manager_accept(m, name, generation, ret_job, ret);
@@ -212,6 +230,8 @@ static const ServerCallbacks server_callbacks = {
         .release = on_release,
         .ask_guests = on_ask_guests,
         .check_runnable = on_check_runnable,
+        .attach = on_attach,
+        .detach = on_detach,
         .accept = on_accept,
         .set_virtual_functions = on_set_virtual_functions,
         .clear_quarantine = on_clear_quarantine,

@@ -127,40 +127,13 @@ static int take_replacements(Manager *m, Allocation *b) {
         return r;
 }
 
-/* Records the replaced cards. Call it while a still has the identity of the old cards. */
+/* Records the replaced cards. a: with the identity of the old cards. */
 static void record(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (find_replacement(m, &a->devices[i]))
                         history_record(HISTORY_ACCEPTED, a->devices[i].address, a,
                                        "%s is a different card than before, and was accepted for '%s'.",
                                        PCI_ADDRESS_STR(a->devices[i].address), a->name);
-}
-
-/* Replaces a by *b, on disk first and then in the ledger. Frees a, and sets *b to NULL. */
-static Verdict replace(Manager *m, Allocation *a, Allocation **b, Refusal *ret) {
-        Verdict v;
-        int r;
-
-        (*b)->state = ALLOCATION_PREPARING;
-        (*b)->resume_refused = false;
-        if (string_copy(&(*b)->reason, NULL) < 0)
-                return refuse_no_memory(ret);
-        r = store_save(m->store, *b);
-        if (r < 0) {
-                (void) store_save(m->store, a);
-                return refuse_storage(ret, r);
-        }
-        (void) ledger_remove(m->host.ledger, a->name);
-        v = ledger_adopt(m->host.ledger, *b, ret);
-        if (v != VERDICT_NONE) {
-                (void) ledger_adopt(m->host.ledger, a, NULL);
-                (void) store_save(m->store, a);
-                return v;
-        }
-        record(m, a);
-        allocation_free(a);
-        *b = NULL;
-        return VERDICT_NONE;
 }
 
 static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {
@@ -176,9 +149,15 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
                 v = manager_check_drivers(&m->host, b, ret);
         if (v != VERDICT_NONE)
                 return v;
-        v = replace(m, a, &b, ret);
+        b->state = ALLOCATION_PREPARING;
+        b->resume_refused = false;
+        if (string_copy(&b->reason, NULL) < 0)
+                return refuse_no_memory(ret);
+        v = manager_replace_allocation(m, a, &b, ret);
         if (v != VERDICT_NONE)
                 return v;
+        /* While the old allocation still has the identity of the old cards. */
+        record(m, b);
         v = manager_start_prepare(m, accepted, ret_job, ret);
         if (v != VERDICT_NONE) {
                 manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);

@@ -68,6 +68,7 @@ static int refresh_planned(Manager *m, const Allocation *a) {
 /* A request, and the devices that its plan must not have because they are in use. */
 typedef struct Search {
         const Request *request;
+        const Allocation *attach_to; /* the allocation that gets the devices; NULL: a new one */
         PciAddress in_use[USED_MAX];
         size_t n_in_use;
 } Search;
@@ -79,7 +80,8 @@ static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger
         view.ledger = ledger;
         view.in_use = s->in_use;
         view.n_in_use = s->n_in_use;
-        return plan_make(&view, s->request, ret, ret_refusal);
+        return s->attach_to ? plan_attach(&view, s->attach_to, s->request, ret, ret_refusal)
+                            : plan_make(&view, s->request, ret, ret_refusal);
 }
 
 /* Makes a plan from the known facts, reads the facts it depends on again, and repeats this when they changed. */
@@ -160,9 +162,9 @@ static Verdict plan_on_fresh_facts(Manager *m, const Search *s, Plan **ret, Refu
         return plan_on_fresh_devices(m, s, ret, ret_refusal);
 }
 
-/* Skips devices in use while others are free. When none is left, the refusal names the first user that was found. */
-static Verdict plan_idle_devices(Manager *m, const Request *request, Plan **ret, Refusal *ret_refusal) {
-        Search s = { .request = request };
+Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *attach_to, Plan **ret,
+                          Refusal *ret_refusal) {
+        Search s = { .request = request, .attach_to = attach_to };
         bool again = true;
         Verdict v = VERDICT_NONE;
 
@@ -275,7 +277,7 @@ Verdict manager_allocate(Manager *m, const char *name, const Request *request, u
         if (v == VERDICT_NONE)
                 v = manager_check_regions(m, request, ret);
         if (v == VERDICT_NONE)
-                v = plan_idle_devices(m, request, &plan, ret);
+                v = manager_plan_idle(m, request, NULL, &plan, ret);
         if (v != VERDICT_NONE)
                 return v;
         a = TAKE_PTR(plan->allocation);
@@ -327,6 +329,7 @@ static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
                 history_record_allocation(HISTORY_READY, a, NULL);
                 manager_forget_attributes(m, a);
                 manager_check_promise(m, a);
+                m->reconcile.changes_due = m->reconcile.changes_due || allocation_is_changing(a);
                 break;
         case JOB_FAILED:
                 /* The steps of the interrupted job are not undone, so only a release restores the devices. */

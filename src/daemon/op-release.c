@@ -53,8 +53,8 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         return VERDICT_NONE;
 }
 
-Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
-                              Refusal *ret) {
+Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                                 Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
         if (v != VERDICT_NONE)
@@ -72,11 +72,22 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
         if (a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "'%s' is %s.", name,
                               allocation_state_to_string(a->state));
+        if (job_queue_works_on(&m->jobs, name))
+                return refuse(ret, VERDICT_WRONG_STATE, NULL, "Wait for its job to end.", "A job changes '%s'.", name);
+        return manager_check_blocked(m, a, false, ret);
+}
+
+Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                              Refusal *ret) {
+        Verdict v = manager_check_changeable(m, a, name, generation, ret);
+
+        if (v != VERDICT_NONE)
+                return v;
         /* When the guests are unknown, manager_check_use() finds a guest by its open devices. */
         if (a->domain && (manager_knows_guests(m) || a->n_devices == 0))
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->domain), name);
-        return manager_check_blocked(m, a, false, ret);
+        return VERDICT_NONE;
 }
 
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret) {

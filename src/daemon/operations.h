@@ -11,6 +11,12 @@
 /* op-allocate.c */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
+/*
+ * Plans with fresh facts. Skips devices in use while others are free. When none is left, the refusal names the first
+ * user that was found. attach_to: as plan_attach(), NULL for plan_make().
+ */
+Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *attach_to, Plan **ret,
+                          Refusal *ret_refusal);
 /* VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of a is not registered with the kernel. */
 Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
 /* Starts the job that prepares a; its steps depend on the present drivers of the devices. */
@@ -23,6 +29,9 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, uint32_t *ret_job
  */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
+/* The same, but a domain may run with a. */
+Verdict manager_check_changeable(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
+                                 Refusal *ret);
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Releases a, which is ready or failed and is not used by a domain. */
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
@@ -45,6 +54,33 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 /* op-accept.c */
 /* Takes the cards that replaced devices of the allocation as its devices, and starts the job that prepares it. */
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
+
+/* op-attach.c */
+/* Plans further devices for the allocation, and starts the job that binds them and plugs them into its guest. */
+Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
+                       Refusal *ret);
+
+/* op-detach.c */
+/* Starts the job that takes the device in the slot from the guest and returns it to the host. */
+Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
+                       Refusal *ret);
+/* Starts the same job for the devices of allocations that were being attached or detached when the daemon ended. */
+void manager_continue_changes(Manager *m);
+/* The texts of the <hostdev>s of the assigned devices and companions of part, which belong to a. */
+typedef struct Hostdevs {
+        PciAddress *devices;
+        char **texts;
+        size_t n;
+} Hostdevs;
+void hostdevs_done(Hostdevs *h);
+/* Gives no texts when libvirt does not run. */
+Verdict manager_make_hostdevs(const Manager *m, const Allocation *a, const Allocation *part, Hostdevs *ret,
+                              Refusal *ret_refusal);
+/* Removes the devices that are not settled from a, in ledger and disk. NULL: that failed; else the new allocation in
+ * the place of a, which is freed. */
+Allocation *manager_drop_changing(Manager *m, Allocation *a);
+/* Whether the devices of a can be changed, and its guest with them. */
+Verdict manager_check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret);
 
 /* op-sriov.c */
 /* The verb of jobs that may change the number of VFs. */
@@ -78,6 +114,11 @@ Verdict manager_check_may_change(const Manager *m, Refusal *ret);
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret);
 /* Sets the state in memory, on disk and on the bus. reason is copied; NULL for none. */
 void manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
+/*
+ * Puts *b in the place of a, which has the same name: on disk first, then in the ledger. On success *b is a, which the
+ * caller frees; otherwise both are unchanged.
+ */
+Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret);
 /* Removes a from ledger and disk, and frees it. When the file cannot be removed, a stays, in state failed. */
 void manager_delete_allocation(Manager *m, Allocation *a);
 Verdict refuse_storage(Refusal *ret, int error);

@@ -107,6 +107,9 @@ static void find_interrupted(Manager *m) {
                 if (may_be_interrupted(m, m->host.ledger->allocations[i]) &&
                     manager_needs_resume(m, m->host.ledger->allocations[i]))
                         enqueue(m, m->host.ledger->allocations[i]->name);
+        for (size_t i = 0; !m->announced && i < m->host.ledger->n_allocations; i++)
+                m->reconcile.changes_due =
+                        m->reconcile.changes_due || allocation_is_changing(m->host.ledger->allocations[i]);
         for (size_t i = 0; !m->announced && i < m->host.ledger->n_quarantined; i++)
                 if (m->host.ledger->quarantined[i]->state == ALLOCATION_RELEASING)
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
@@ -259,7 +262,8 @@ static void release_with_domain(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;
 
-        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY)
+        if (!a->release_with_domain || !a->had_domain || a->domain || a->state != ALLOCATION_READY ||
+            job_queue_works_on(&m->jobs, a->name))
                 return;
         /* Otherwise a later start of the daemon releases it. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)
@@ -294,6 +298,8 @@ void manager_reconcile(Manager *m) {
         m->reconcile.services_due = false;
         if (m->announced && m->reconcile.guests_read)
                 release_abandoned(m);
+        if (m->announced && m->reconcile.changes_due)
+                manager_continue_changes(m);
         if (m->announced && m->reconcile.promises_unchecked)
                 manager_retry_resumes(m);
         continue_startup(m);

@@ -76,6 +76,17 @@ bool manager_knows_guests(const Manager *m) {
         return m->watches.guests && !guest_client_unknown(m->watches.guests);
 }
 
+bool manager_may_miss_guests(const Manager *m) {
+        return m->host.config->libvirt && !manager_knows_guests(m) &&
+               !(m->watches.guests && guest_client_is_idle(m->watches.guests));
+}
+
+const char *manager_find_uuid(const Manager *m, const Allocation *a) {
+        const Guest *guest = m->watches.guests ? find_guest(guest_client_list(m->watches.guests), a) : NULL;
+
+        return guest ? guest->uuid : a->id;
+}
+
 void manager_find_guests(Manager *m) {
         const GuestList *guests = m->watches.guests ? guest_client_list(m->watches.guests) : NULL;
         bool known = manager_knows_guests(m);
@@ -119,6 +130,7 @@ static void on_guests(void *userdata) {
         note_status(&m->host.libvirt, guest_client_unknown(m->watches.guests));
         m->host.inventory->libvirt = guest_client_list(m->watches.guests)->features;
         manager_find_guests(m);
+        reconcile_want(&m->reconcile);
         server_guests_listed(m->publisher.server, guest_client_answered(m->watches.guests));
 }
 

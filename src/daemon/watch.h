@@ -71,6 +71,10 @@ void manager_follow_guests(Manager *m);
 void manager_find_guests(Manager *m);
 /* libvirt reports which guests run. Otherwise the last known guests may have ended, and others may run. */
 bool manager_knows_guests(const Manager *m);
+/* libvirt may run guests, but does not report them. */
+bool manager_may_miss_guests(const Manager *m);
+/* The UUID of the domain that runs with a, else that of the domain document of a. Borrowed. */
+const char *manager_find_uuid(const Manager *m, const Allocation *a);
 /* Has libvirt list the guests again. */
 void manager_ask_guests(Manager *m);
 /* The daemon is ready, so libvirt must answer in time. */

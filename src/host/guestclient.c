@@ -49,6 +49,10 @@ const char *guest_client_unknown(const GuestClient *c) {
         return c->unknown;
 }
 
+bool guest_client_is_idle(const GuestClient *c) {
+        return !c->child.exit && c->unknown && streq(c->unknown, GUEST_CLIENT_WAITS);
+}
+
 static void set_timer(GuestClient *c, uint64_t seconds) {
         (void) sd_event_source_set_time_relative(c->timer, seconds * UINT64_C(1000000));
         (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);

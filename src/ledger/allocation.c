@@ -147,29 +147,33 @@ static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
         size_t n = 0;
 
         for (size_t i = 0; part && i < part->n_devices; i++)
-                if (allocation_device_is_settled(&part->devices[i]) ? settled : changing) {
-                        part->devices[n] = part->devices[i];
-                        if (changing)
-                                part->devices[n].phase = DEVICE_PHASE_SETTLED;
-                        n++;
-                } else
+                if (allocation_device_is_settled(&part->devices[i]) ? settled : changing)
+                        part->devices[n++] = part->devices[i];
+                else
                         device_done(&part->devices[i]);
+        if (part)
+                part->n_devices = n;
+        return part;
+}
+
+/* Makes the copy a ready allocation without a guest, with settled devices. NULL for NULL. */
+static Allocation *make_plain(Allocation *part) {
+        for (size_t i = 0; part && i < part->n_devices; i++)
+                part->devices[i].phase = DEVICE_PHASE_SETTLED;
         if (!part)
                 return NULL;
-        part->n_devices = n;
         part->state = ALLOCATION_READY;
-        free(part->domain);
-        free(part->reason);
-        part->domain = part->reason = NULL;
+        free(TAKE_PTR(part->domain));
+        free(TAKE_PTR(part->reason));
         return part;
 }
 
 Allocation *allocation_with_all(const Allocation *a) {
-        return copy_part(a, true, true);
+        return make_plain(copy_part(a, true, true));
 }
 
 Allocation *allocation_changing_part(const Allocation *a) {
-        return copy_part(a, false, true);
+        return make_plain(copy_part(a, false, true));
 }
 
 Allocation *allocation_settled_part(const Allocation *a) {

@@ -124,6 +124,7 @@ sub look {
         push @wrong, driverless($of) if $outcome ne 'failed';
         push @wrong, tree_is_none_of(@{ $may{$outcome} }) if $may{$outcome} && $outcome ne 'failed';
         push @wrong, attributes_differ($guest) if $outcome eq 'ready';
+        push @wrong, map { "$_->{address} is $_->{phase}" } grep { $_->{phase} ne 'settled' } $guest ? @{ $guest->{devices} } : ();
         push @wrong, 'a failed allocation gives no reason' if $outcome eq 'failed' && !$guest->{reason};
         push @wrong, 'the ledger is not that of the start' if $outcome eq 'gone' && !is_same(snapshot(), $known{state});
         return ($outcome, @wrong);

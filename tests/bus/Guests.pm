@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A node whose libvirt reports the domains that a test tells of: tests/fake-libvirt takes the place of passthroughd-libvirt.
+# A node whose libvirt reports the domains that a test tells of: tests/fake-libvirt takes the place of passthroughd-libvirt. Devices are
+# plugged into the domain in the directory "domain" of BUILD, as Hypervisor.pm describes it.
 package Guests;
 
 use strict;
@@ -15,6 +16,7 @@ use Test::More;
 
 use lib dirname(__FILE__);
 
+use Hypervisor;
 use Node;
 
 our @EXPORT = qw(node_with_guests running_domain write_guests write_raw libvirt_reports libvirt_process UUID);
@@ -32,10 +34,18 @@ sub node_with_guests {
         if (!$ENV{NODE_ROOT}) {
                 my $build = abs_path($ENV{BUILD} // "$DIR/../../build");
                 my $dir   = $ENV{BUILD} = tempdir('guests.XXXXXX', TMPDIR => 1);
-                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders passthroughd-root);
-                cp("$build/passthroughd", "$dir/passthroughd") or die "$dir/passthroughd: $!";
-                spew("$dir/passthroughd-libvirt", "#!/bin/sh\n[ \$# = 0 ] && exec $build/passthroughd-libvirt\nexec $DIR/../fake-libvirt $dir\n");
-                chmod 0755, "$dir/passthroughd", "$dir/passthroughd-libvirt";
+                symlink "$build/$_", "$dir/$_" or die "$dir/$_: $!" for qw(tests passthroughctl passthroughd-holders);
+                for (qw(passthroughd passthroughd-root)) { cp("$build/$_", "$dir/$_") or die "$dir/$_: $!" }
+                my $preload = hypervisor_preload();
+                spew("$dir/passthroughd-libvirt", <<"END");
+#!/bin/sh
+case \$# in
+0) exec $build/passthroughd-libvirt ;;
+1) exec $DIR/../fake-libvirt $dir ;;
+*) shift && LD_PRELOAD=$preload exec $build/passthroughd-libvirt $dir/domain "\$@" ;;
+esac
+END
+                chmod 0755, map { "$dir/$_" } qw(passthroughd passthroughd-root passthroughd-libvirt);
                 write_guests();
         }
         node(@arguments);

@@ -16,9 +16,15 @@ use lib dirname(__FILE__);
 
 use Node;
 
-our @EXPORT = qw(beside_hypervisor hypervisor);
+our @EXPORT = qw(beside_hypervisor hypervisor hypervisor_preload);
 
 my $BUILD = abs_path($ENV{BUILD} // dirname(__FILE__) . '/../../build');
+
+# LD_PRELOAD of passthroughd-libvirt. libasan must come first where the program has it.
+sub hypervisor_preload {
+        my ($asan) = `ldd $BUILD/passthroughd-libvirt` =~ m{libasan.* => (/\S+)};
+        return join ':', grep { defined } $asan, "$BUILD/tests/hypervisor.so";
+}
 
 # A directory with a copy of a program of the build directory, and with the passthroughd-libvirt that it finds there, which writes its
 # process id into "pid".
@@ -26,9 +32,7 @@ sub beside_hypervisor {
         my ($program) = @_;
         my $dir       = tempdir(CLEANUP => 1);
         my $copy      = "$dir/" . basename($program);
-        # libasan must come first where the program has it.
-        my ($asan) = `ldd $BUILD/passthroughd-libvirt` =~ m{libasan.* => (/\S+)};
-        my $preload = join ':', grep { defined } $asan, "$BUILD/tests/hypervisor.so";
+        my $preload   = hypervisor_preload();
         cp("$BUILD/$program", $copy) or die "$copy: $!";
         spew("$dir/passthroughd-libvirt", "#!/bin/sh\necho \$\$ >$dir/pid\nLD_PRELOAD=$preload exec $BUILD/passthroughd-libvirt \"\$@\"\n");
         chmod 0755, $copy, "$dir/passthroughd-libvirt";

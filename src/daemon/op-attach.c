@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Attach: gives an allocation further devices. They are part of it before the job begins, in phase attaching; a job
+ * that fails removes them, and after a crash they are detached. */
+
+#include "guest/guestpci.h"
+#include "inventory.h"
+#include "operations.h"
+#include "util/strings.h"
+
+static void attach_begun(Manager *m, Job *job);
+static Verdict attach_check(Manager *m, const Job *job, Refusal *ret);
+static JobResult attach_finished(Manager *m, Job *job, JobResult result);
+
+static const JobKind attach_kind = {
+        .verb = "attach",
+        .begun = attach_begun,
+        .check = attach_check,
+        .found = manager_found_attributes,
+        .all_found = manager_all_attributes_found,
+        .finished = attach_finished,
+};
+
+Verdict manager_check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret) {
+        if (a->state != ALLOCATION_READY)
+                return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
+                              allocation_state_to_string(a->state));
+        if (manager_may_miss_guests(m))
+                return refuse(ret, VERDICT_BUSY, NULL, "Check libvirt, or set Libvirt= to nothing if it has no guests.",
+                              "Whether a guest runs with '%s' is unknown: %s", a->name,
+                              m->host.libvirt.reason ?: "libvirt was not asked.");
+        return VERDICT_NONE;
+}
+
+/* The allocation with its new devices. */
+static Allocation *extend(Manager *m, const Allocation *a, Allocation *part) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
+
+        for (size_t i = 0; i < part->n_devices; i++)
+                part->devices[i].phase = DEVICE_PHASE_ATTACHING;
+        if (!b || allocation_take_devices(b, part) < 0 || store_next_generation(m->store, &b->generation) < 0)
+                return NULL;
+        return TAKE_PTR(b);
+}
+
+/* The guest has a place for all devices when it starts again. */
+static Verdict check_layout(const Manager *m, const Allocation *b, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(b);
+
+        if (!whole)
+                return refuse_no_memory(ret);
+        return guest_topology_choose(m->host.inventory, b->topology, whole, ret);
+}
+
+static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
+        Verdict v;
+
+        if (!part)
+                return refuse_no_memory(ret);
+        v = manager_make_hostdevs(m, a, part, &hostdevs, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_prepare(part, m->host.inventory, &steps) < 0 ||
+            steps_around_services(part, m->host.config, steps) < 0 ||
+            steps_plug(a, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0)
+                return refuse_no_memory(ret);
+        return manager_start_job(m, &attach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
+}
+
+/* Makes the devices of part devices of a, and starts the job. */
+static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = extend(m, a, part);
+        Allocation *extended = b;
+        Verdict v = b ? check_layout(m, b, ret) : refuse_no_memory(ret);
+
+        if (v == VERDICT_NONE)
+                v = manager_replace_allocation(m, a, &b, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        v = start_job(m, extended, ret_job, ret);
+        if (v != VERDICT_NONE) {
+                (void) manager_drop_changing(m, extended);
+                return v;
+        }
+        server_allocation_changed(m->publisher.server, extended->name);
+        manager_publish_allocation(m, extended);
+        return VERDICT_NONE;
+}
+
+Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
+                       Refusal *ret) {
+        _cleanup_(cleanup_plan_free) Plan *plan = NULL;
+        Allocation *a = ledger_find(m->host.ledger, name);
+        Verdict v = manager_check_changeable(m, a, name, generation, ret);
+
+        if (v == VERDICT_NONE)
+                v = manager_check_guest_changeable(m, a, ret);
+        if (v == VERDICT_NONE && allocation_is_changing(a))
+                v = refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",
+                           "'%s' has devices that are neither attached nor detached.", name);
+        if (v == VERDICT_NONE && a->reason)
+                v = refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "%s", a->reason);
+        if (v == VERDICT_NONE)
+                v = job_queue_check_room(&m->jobs, ret);
+        if (v == VERDICT_NONE)
+                v = manager_plan_idle(m, request, a, &plan, ret);
+        if (v == VERDICT_NONE)
+                v = manager_check_drivers(&m->host, plan->allocation, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        manager_note_serials(m, plan->allocation);
+        v = host_state_assign_identities(&m->host, plan->allocation, ret);
+        return v != VERDICT_NONE ? v : attach(m, a, plan->allocation, ret_job, ret);
+}
+
+static void attach_begun(Manager *m, Job *job) {
+        _cleanup_(cleanup_allocation_free) Allocation *part =
+                allocation_changing_part(ledger_find(m->host.ledger, job->subject));
+
+        if (part)
+                history_record_allocation(HISTORY_RESERVED, part, NULL);
+}
+
+static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part =
+                allocation_changing_part(ledger_find(m->host.ledger, job->subject));
+
+        return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
+}
+
+static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *part) {
+        if (!allocation_is_bound(part, m->host.inventory)) {
+                job_set_message(job, "All steps succeeded, but a device is not bound to its VFIO driver.");
+                a->halted = true;
+                return JOB_FAILED_DIRTY;
+        }
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].phase == DEVICE_PHASE_ATTACHING)
+                        a->devices[i].phase = DEVICE_PHASE_SETTLED;
+        manager_set_state(m, a, a->state, a->reason);
+        history_record_allocation(HISTORY_READY, part, NULL);
+        manager_forget_attributes(m, part);
+        manager_check_promise(m, a);
+        return JOB_DONE;
+}
+
+static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+
+        /* After a timeout the child may still hold the device lock, and reading would block on it. */
+        if (part && result != JOB_TIMEOUT)
+                (void) manager_refresh_groups(m, part);
+        if (part && result == JOB_DONE)
+                return settle(m, job, a, part);
+        if (part && result == JOB_FAILED && manager_drop_changing(m, a))
+                return result;
+        a->halted = true;
+        server_allocation_changed(m->publisher.server, a->name);
+        return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
+}

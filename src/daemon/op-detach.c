@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Detach: takes a device from an allocation. Its phase is detaching on disk before the job begins, and a restart after
+ * a crash does the same again. */
+
+#include <errno.h>
+
+#include "guest/domxml.h"
+#include "inventory.h"
+#include "operations.h"
+#include "util/fileio.h"
+#include "util/log.h"
+#include "util/strings.h"
+
+static Verdict detach_check(Manager *m, const Job *job, Refusal *ret);
+static JobResult detach_finished(Manager *m, Job *job, JobResult result);
+
+static const JobKind detach_kind = {
+        .verb = "detach",
+        .check = detach_check,
+        .device_failed = manager_device_failed,
+        .finished = detach_finished,
+};
+
+void hostdevs_done(Hostdevs *h) {
+        (void) free_names(h->texts, h->n);
+        free(h->devices);
+}
+
+Verdict manager_make_hostdevs(const Manager *m, const Allocation *a, const Allocation *part, Hostdevs *ret,
+                              Refusal *ret_refusal) {
+        _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(a);
+        Verdict v = VERDICT_NONE;
+
+        ret->devices = calloc(part->n_devices + 1, sizeof(*ret->devices));
+        ret->texts = calloc(part->n_devices + 1, sizeof(*ret->texts));
+        if (!whole || !ret->devices || !ret->texts)
+                return refuse_no_memory(ret_refusal);
+        for (size_t i = 0; v == VERDICT_NONE && manager_knows_guests(m) && i < whole->n_devices; i++) {
+                PciAddress address = whole->devices[i].address;
+
+                if (!guest_pci_shows(&whole->devices[i]) || !allocation_find_device(part, address))
+                        continue;
+                v = domxml_hostdev_anywhere(m->host.inventory, m->host.config, whole, i, &ret->texts[ret->n],
+                                            ret_refusal);
+                if (v == VERDICT_NONE)
+                        ret->devices[ret->n++] = address;
+        }
+        return v;
+}
+
+Allocation *manager_drop_changing(Manager *m, Allocation *a) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = allocation_settled_part(a),
+                                                      *part = allocation_changing_part(a);
+        Allocation *rest = b;
+
+        if (!b || !part)
+                return NULL;
+        b->halted = false;
+        if (manager_replace_allocation(m, a, &b, NULL) != VERDICT_NONE)
+                return NULL;
+        manager_forget_attributes(m, part);
+        manager_publish_allocation(m, part);
+        server_allocation_changed(m->publisher.server, rest->name);
+        return rest;
+}
+
+static int group_of(const Manager *m, const AllocationDevice *d) {
+        const PciDevice *dev = inventory_find(m->host.inventory, d->address);
+
+        return dev ? dev->iommu_group : -1;
+}
+
+/* The device in the slot, an assigned one. */
+static AllocationDevice *find_slot(Allocation *a, const char *slot) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && streq_ptr(a->devices[i].slot, slot))
+                        return &a->devices[i];
+        return NULL;
+}
+
+/* d is a companion of the device with the slot: "gpu0-1" of "gpu0". */
+static bool is_companion_of(const AllocationDevice *d, const char *slot) {
+        size_t n = strlen(slot);
+
+        return d->role == DEVICE_ROLE_COMPANION && d->slot && strncmp(d->slot, slot, n) == 0 && d->slot[n] == '-';
+}
+
+/* An assigned device of a that is not the one to detach, and is in the same IOMMU group as d. */
+static const AllocationDevice *find_other(const Manager *m, const Allocation *a, const AllocationDevice *detached,
+                                          const AllocationDevice *d) {
+        int group = group_of(m, d);
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (&a->devices[i] != detached && a->devices[i].role == DEVICE_ROLE_ASSIGNED && group >= 0 &&
+                    group_of(m, &a->devices[i]) == group)
+                        return &a->devices[i];
+        return NULL;
+}
+
+/* Marks the device, its companions, and what is held because of it. */
+static Verdict mark(const Manager *m, Allocation *a, AllocationDevice *d, Refusal *ret) {
+        const AllocationDevice *other = find_other(m, a, d, d);
+        const AllocationDevice *before = a->devices;
+        int group = group_of(m, d);
+
+        if (other)
+                return refuse(ret, VERDICT_GROUP_NOT_VIABLE, &d->address, "Release the allocation, and allocate anew.",
+                              "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),
+                              PCI_ADDRESS_STR(other->address), a->name);
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (&before[i] == d || is_companion_of(&before[i], d->slot) ||
+                    (before[i].role == DEVICE_ROLE_HELD && group >= 0 && group_of(m, &before[i]) == group))
+                        a->devices[i].phase = DEVICE_PHASE_DETACHING;
+        return VERDICT_NONE;
+}
+
+/* Something of a stays. */
+static Verdict check_rest(const Allocation *a, Refusal *ret) {
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (allocation_device_is_settled(&a->devices[i]))
+                        return VERDICT_NONE;
+        if (a->n_pins > 0)
+                return VERDICT_NONE;
+        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release the allocation.", "'%s' has nothing else.", a->name);
+}
+
+static Verdict find_devices(const Manager *m, Allocation *b, const char *slot, Refusal *ret) {
+        AllocationDevice *d = find_slot(b, slot);
+        Verdict v;
+
+        if (!d)
+                return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, "'passthroughctl allocations' lists the slots.",
+                              "'%s' has no device in slot '%s'.", b->name, QUOTABLE(slot));
+        /* An earlier attach or detach of these devices did not end. */
+        if (allocation_is_changing(b)) {
+                if (allocation_device_is_settled(d))
+                        return refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",
+                                      "'%s' has devices that are neither attached nor detached.", b->name);
+                for (size_t i = 0; i < b->n_devices; i++)
+                        if (!allocation_device_is_settled(&b->devices[i]))
+                                b->devices[i].phase = DEVICE_PHASE_DETACHING;
+                return VERDICT_NONE;
+        }
+        v = mark(m, b, d, ret);
+        return v != VERDICT_NONE ? v : check_rest(b, ret);
+}
+
+static Verdict start_job(Manager *m, const Allocation *a, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+        _cleanup_(cleanup_step_list_free) StepList *steps = NULL;
+        _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
+        Verdict v;
+
+        if (!part)
+                return refuse_no_memory(ret);
+        v = manager_make_hostdevs(m, a, part, &hostdevs, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        if (steps_release(part, m->host.inventory, manager_after_release(&m->host, part), true, &steps) < 0 ||
+            steps_clean(part, m->host.config, steps) < 0 ||
+            steps_unplug(part, manager_find_uuid(m, a), hostdevs.devices, hostdevs.texts, hostdevs.n, steps) < 0)
+                return refuse_no_memory(ret);
+        return manager_start_job(m, &detach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
+}
+
+/* While a guest runs, it has the devices open. */
+static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(b);
+
+        if (!part || manager_refresh_groups(m, part) < 0)
+                return refuse_no_memory(ret);
+        return b->domain ? VERDICT_NONE : manager_check_use(m, part, USE_RELEASE, ret);
+}
+
+static Verdict detach(Manager *m, Allocation *a, const char *slot, uint32_t *ret_job, Refusal *ret) {
+        _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
+        Allocation *marked = b;
+        Verdict v = b && store_next_generation(m->store, &b->generation) >= 0 ? find_devices(m, b, slot, ret)
+                                                                              : refuse_no_memory(ret);
+
+        if (v == VERDICT_NONE)
+                v = check_use(m, b, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        b->halted = false;
+        v = manager_replace_allocation(m, a, &b, ret);
+        if (v == VERDICT_NONE)
+                v = start_job(m, marked, ret_job, ret);
+        if (v == VERDICT_NONE)
+                server_allocation_changed(m->publisher.server, marked->name);
+        else if (ledger_find(m->host.ledger, marked->name) == marked)
+                marked->halted = true;
+        return v;
+}
+
+Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
+                       Refusal *ret) {
+        Allocation *a = ledger_find(m->host.ledger, name);
+        Verdict v = manager_check_changeable(m, a, name, generation, ret);
+
+        if (v == VERDICT_NONE)
+                v = manager_check_guest_changeable(m, a, ret);
+        if (v == VERDICT_NONE)
+                v = job_queue_check_room(&m->jobs, ret);
+        return v != VERDICT_NONE ? v : detach(m, a, slot, ret_job, ret);
+}
+
+static Verdict detach_check(Manager *m, const Job *job, Refusal *ret) {
+        return check_use(m, ledger_find(m->host.ledger, job->subject), ret);
+}
+
+/* The device has the state from before the job. */
+static bool is_unchanged(const Job *job) {
+        bool unplugs = job->steps->n > 0 && job->steps->steps[0].kind == STEP_UNPLUG;
+
+        return !job->resumed && (!unplugs || (job->current == 0 && job->error != -ETIMEDOUT));
+}
+
+static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult result) {
+        const Step *step = job_current(job);
+        bool kept = step && step->kind == STEP_UNPLUG && job->current == 0 && job->error == -EBUSY;
+        DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
+
+        a->halted = !kept && !(result == JOB_FAILED && is_unchanged(job));
+        for (size_t i = 0; !a->halted && i < a->n_devices; i++)
+                if (a->devices[i].phase == DEVICE_PHASE_DETACHING)
+                        a->devices[i].phase = phase;
+        manager_set_state(m, a, a->state, a->reason);
+        manager_check_promise(m, a);
+        return result;
+}
+
+static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
+
+        /* After a timeout the child may still hold the device lock, and reading would block on it. */
+        if (part && result != JOB_TIMEOUT)
+                (void) manager_refresh_groups(m, part);
+        if (result != JOB_DONE || !part)
+                return fail(m, job, a, result == JOB_DONE ? JOB_FAILED_DIRTY : result);
+        if (manager_quarantine_used(m, part) < 0 || job->unsaved || !manager_drop_changing(m, a)) {
+                job_set_message(job, "The device is returned, but the ledger could not be written. Detach it again.");
+                return fail(m, job, a, JOB_FAILED_DIRTY);
+        }
+        history_record_allocation(HISTORY_RELEASED, part, NULL);
+        return JOB_DONE;
+}
+
+/* An attach that was interrupted is undone. */
+static void continue_change(Manager *m, Allocation *a) {
+        _cleanup_refusal_ Refusal refusal = { 0 };
+        uint32_t job;
+        Verdict v;
+
+        for (size_t i = 0; i < a->n_devices; i++)
+                if (!allocation_device_is_settled(&a->devices[i]))
+                        a->devices[i].phase = DEVICE_PHASE_DETACHING;
+        v = check_use(m, a, &refusal);
+        if (v == VERDICT_NONE)
+                v = start_job(m, a, &job, &refusal);
+        if (v == VERDICT_NONE) {
+                job_queue_find(&m->jobs, job)->resumed = true;
+                return;
+        }
+        a->halted = true;
+        log_full(LOG_ERR, 0, (&(LogFields){ .allocation = a->name }), "Devices of '%s' are not detached: %s", a->name,
+                 refusal.message);
+}
+
+void manager_continue_changes(Manager *m) {
+        bool later = manager_may_miss_guests(m) || manager_check_may_change(m, NULL) != VERDICT_NONE;
+
+        m->reconcile.changes_due = false;
+        for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
+                Allocation *a = m->host.ledger->allocations[i];
+
+                if (!allocation_is_changing(a) || a->halted)
+                        continue;
+                if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||
+                    job_queue_has(&m->jobs, a->name) || job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)
+                        m->reconcile.changes_due = true;
+                else if (a->state == ALLOCATION_READY)
+                        continue_change(m, a);
+        }
+}
