@@ -87,6 +87,8 @@ void server_job_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
 void server_allocation_changed(Server *s, const char *name);
+/* The devices or the generation; server_allocation_changed() tells state and reason. */
+void server_allocation_devices_changed(Server *s, const char *name);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */

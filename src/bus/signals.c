@@ -104,8 +104,12 @@ static int emit_removed(sd_bus *bus, const Signal *signal) {
 }
 
 static int emit_allocation_changed(sd_bus *bus, const Signal *signal) {
-        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason",
-                                              "Generation", "Devices", NULL);
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "State", "Reason", NULL);
+}
+
+static int emit_allocation_devices(sd_bus *bus, const Signal *signal) {
+        return sd_bus_emit_properties_changed(bus, signal->path, BUS_ALLOCATION_INTERFACE, "Generation", "Devices",
+                                              NULL);
 }
 
 static int emit_device_changed(sd_bus *bus, const Signal *signal) {
@@ -140,6 +144,10 @@ void server_allocation_removed(Server *s, const char *name) {
 
 void server_allocation_changed(Server *s, const char *name) {
         signal_allocation(s, name, "a change of an allocation", emit_allocation_changed);
+}
+
+void server_allocation_devices_changed(Server *s, const char *name) {
+        signal_allocation(s, name, "a change of the devices of an allocation", emit_allocation_devices);
 }
 
 void server_device_added(Server *s, PciAddress address) {

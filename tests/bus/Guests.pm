@@ -42,7 +42,7 @@ sub node_with_guests {
 case \$# in
 0) exec $build/passthroughd-libvirt ;;
 1) exec $DIR/../fake-libvirt $dir ;;
-*) shift && LD_PRELOAD=$preload exec $build/passthroughd-libvirt $dir/domain "\$@" ;;
+*) shift && echo \$\$ >$dir/pid && LD_PRELOAD=$preload exec $build/passthroughd-libvirt $dir/domain "\$@" ;;
 esac
 END
                 chmod 0755, map { "$dir/$_" } qw(passthroughd passthroughd-root passthroughd-libvirt);

@@ -130,6 +130,9 @@ is_deeply(table('GetDomainXML', 'sa{sv}', 'roots', []), [$refused, $refused, 'no
 is_deeply(table('GetNcclTopology', 'sa{sv}', 'mine', []), ['none', $refused, 'none', $refused], 'and so is its topology');
 is_deeply(table('Release', 'st', 'roots', 10**9), [$refused, $refused, 'Stale', $refused], 'to release is for the same');
 is_deeply(table('Release', 'st', 'mine', 10**9), ['Stale', $refused, 'Stale', $refused], '... for the owner');
+is_deeply(table('Detach', 'sts', 'mine', 10**9, 'gpu0'), ['Stale', $refused, 'Stale', $refused], 'to detach is for the owner, and for those who manage');
+is_deeply(table('Attach', 'sta{sv}', 'mine', 10**9, (request(gpu => 1))[1]), ['Stale', $refused, 'Stale', $refused], '... and so is to attach');
+is_deeply(table('Attach', 'sta{sv}', 'mine', 10**9, (request(gpu => 2))[1]), ['AccessDenied', $refused, 'Stale', $refused], '... within the quota');
 is_deeply(table('Accept', 'st', 'mine', 10**9), [($refused) x 3, 'Stale'], 'to accept is for those who configure');
 is_deeply(table('Rescan'), [($refused) x 3, 'none'], 'and so is a rescan');
 is_deeply(table('Reload'), [($refused) x 3, 'none'], '... a reload');

@@ -81,9 +81,9 @@ static void add_device(const char *name, const char *hostdev) {
         free(document);
 }
 
-/* Removes the <hostdev> that has the same <source>. */
+/* Removes the <hostdev> whose <source> has the same <address>. */
 static void remove_device(const char *name, const char *hostdev) {
-        const char *from = strstr(hostdev, "<source>"), *to = strstr(hostdev, "</source>");
+        const char *from = strstr(strstr(hostdev, "<source>"), "<address"), *to = strstr(from, "/>");
         char *document = read_text(name), *source = strndup(from, (size_t) (to - from)), *at = NULL;
         const char *found = strstr(document, source);
 
@@ -94,22 +94,25 @@ static void remove_device(const char *name, const char *hostdev) {
         free(source);
 }
 
-/* Of the device that all tests use. */
-static void tell(int event) {
+/* Of the device of the hostdev. */
+static void tell(int event, const char *hostdev) {
         virConnectDomainEventDeviceRemovedCallback call =
                 (virConnectDomainEventDeviceRemovedCallback) (void (*)(void)) callbacks[event].call;
+        const char *alias = strstr(hostdev, "ua-");
+        char *name = strndup(alias, strcspn(alias, "'\""));
 
-        call((virConnect *) &connection, (virDomain *) &domain, "ua-x0", callbacks[event].opaque);
+        call((virConnect *) &connection, (virDomain *) &domain, name, callbacks[event].opaque);
+        free(name);
 }
 
 static void on_late(int timer, void *opaque) {
         update_timeout(timer, -1); /* once */
-        if (!opaque) {
-                tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED);
+        if (does("guest-refuses")) {
+                tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, opaque);
                 return;
         }
         remove_device("live", opaque);
-        tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED);
+        tell(VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, opaque);
 }
 
 static bool note(const char *what, unsigned flags) {
@@ -141,9 +144,7 @@ EXPORT int virDomainDetachDeviceFlags(virDomain *d, const char *hostdev, unsigne
                 remove_device("config", hostdev);
         if (!(flags & VIR_DOMAIN_AFFECT_LIVE) || does("guest-keeps"))
                 return 0;
-        if (does("guest-refuses"))
-                (void) add_timeout(LATE_MS, on_late, NULL, NULL);
-        else if (does("guest-is-late"))
+        if (does("guest-refuses") || does("guest-is-late"))
                 (void) add_timeout(LATE_MS, on_late, strdup(hostdev), NULL);
         else
                 remove_device("live", hostdev);
