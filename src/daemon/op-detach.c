@@ -61,6 +61,9 @@ Allocation *manager_drop_changing(Manager *m, Allocation *a) {
         manager_forget_attributes(m, part);
         manager_publish_allocation(m, part);
         server_allocation_devices_changed(m->publisher.server, rest->name);
+        /* The promise may have been broken by a device that is gone now, also for other allocations. */
+        m->reconcile.promises_unchecked = m->reconcile.promises_unchecked || rest->reason;
+        manager_check_promise(m, rest);
         return rest;
 }
 

@@ -127,4 +127,16 @@ is(detach('gpu0'), 'done', 'and detach the other');
 is(release($bus, 'vm'), 'done', 'a release');
 is(tree_without_identities(), $before, 'the node is as before');
 
+# ---- a device that is gone
+
+is(allocate($bus, 'vm', gpu => 1, 'ib-vf' => 2), 'done', 'an allocation');
+my $lost = address_of('ib-vf1');
+fault('remove sys/' . readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$lost") =~ s{^[./]+}{}r);
+$bus->call('Rescan');
+is(allocation_state($bus, 'vm'), 'failed', 'a device disappears');
+is_error(attach('ib-vf' => 1), 'WrongState', ['wrong-state', $lost], 'an attach is refused');
+is(detach('ib-vf1'), 'done', 'a detach forgets the device');
+is(allocation_state($bus, 'vm'), 'ready', 'the allocation is ready again');
+is(attach('ib-vf' => 1), 'done', 'and gets another device');
+
 done_testing();
